@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from loadframe.cli import main
 from loadframe.cli.about import manual
 from loadframe.cli.main import app, program
 
@@ -61,6 +62,14 @@ def test_version_help_and_the_options_of_every_verb_need_nothing_heavy(asked: st
     script = f"import sys; from loadframe.cli import main; {asked}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not HEAVY & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("group", ["changes", "case", "fleet", "study"])
+def test_a_group_of_verbs_has_the_form_of_the_others(group: str) -> None:
+    help_of = CliRunner().invoke(app, [group, "--help"]).stdout
+    assert "--install-completion" not in help_of and "\u256d" not in help_of
+    line = main.VERBS[group][1].rstrip(".")
+    assert line in " ".join(help_of.split())
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

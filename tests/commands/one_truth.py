@@ -120,9 +120,7 @@ def peak_and_knee_are_the_same_in_openmetrics_and_on_the_live_page(run: RunFolde
     assert by_state(metrics, "peak_load") == {name: peak.load for name, peak in peaks.items()}
     knees = {name: state.curve.knee for name, state in case.states.items() if state.curve.knee is not None}
     assert by_state(metrics, "knee_load") == {name: knee.load for name, knee in knees.items()}
-    told = {one.treatment: facts.curve_of(one).knee for one in case.rounds}
-    shown_at = {name: knee for name, knee in (knees | told).items() if knee is not None}
-    assert heading["knees"] == {name: [knee.load, knee.low, knee.high] for name, knee in shown_at.items()}
+    assert heading["knees"] == {name: [knee.load, knee.low, knee.high] for name, knee in knees.items()}
     shown = {name: {load: (value, p95) for load, value, p95 in points} for name, points in heading["curves"].items()}
     assert shown == points_of(case)
 
@@ -281,10 +279,12 @@ def no_output_has_two_ratios_of_one_pair_at_one_load(run: RunFolder, case: CaseS
     at_one = reach is not None and reach["before"]["load"] == reach["after"]["load"]
     assert not at_one or reach["ratio"] == known[reach["after"]["load"]]
     shown, unit = texts(found, run), words.axis_unit(found)
-    for name in ("page", "details"):
+    for name in ("page", "details", "md"):
         assert verdict_words.proof_sentence(last.told, unit).partition(": ")[0] in shown[name]
         assert len(known) < 2 or verdict_words.by_load(last, unit) in shown[name]
-        assert not at_one or " times" not in shown[name].partition("Peak against peak")[2][:90]
+        _, label, after = shown[name].partition("Peak against peak")
+        assert bool(label) == (reach is not None)
+        assert not at_one or " times" not in after[:90]
 
 
 def the_report_that_is_written_says_the_same(run: RunFolder, case: CaseStudy) -> None:

@@ -438,7 +438,7 @@ def test_what_a_readiness_lacks_is_told_without_braces(make: Make, ready: dict[s
     target.start(state)
     server = target._server
     table, run = ReadyTable.model_validate(ready), lambda command: subprocess.run(command, check=False).returncode
-    server._readiness = readiness = Readiness(table, server.values(state), server.log, run)
+    server.readiness = readiness = Readiness(table, server.values(state), server.log, run)
     assert not readiness.look()
     told = server.late(1.0)
     assert re.search(said.replace("PORT", str(server.port)), told.fact), told.fact

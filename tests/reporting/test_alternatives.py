@@ -12,6 +12,7 @@ import pytest
 from loadframe.model import (
     Alternative,
     Decision,
+    Influence,
     Investigation,
     LoadInterval,
     OutcomeKind,
@@ -118,6 +119,12 @@ def test_what_is_of_the_whole_run_comes_before_the_comparison(beside: Investigat
     said = answers.answer(replace(beside, outcome=replace(beside.outcome, kind=kind)))
     assert alternatives.lead(beside) in said and not said.startswith("Postgres")
     assert "Of mariadb: " not in said
+
+
+def test_a_comparison_of_disturbed_steps_says_that_they_were(beside: Investigation) -> None:
+    steal = Influence("steal", "disturbance", beside.quality.steps, 0.2, 0.6, 0.0, (5.0,), ("A",))
+    inv = replace(beside, variants=(), quality=replace(beside.quality, influences=(steal,)))
+    assert "steps were disturbed from outside" in answers.answer(inv)
 
 
 def with_others(inv: Investigation, *ratios: float) -> Investigation:

@@ -13,7 +13,8 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from loadframe.experiments.reading import conclude, open_run
-from loadframe.model import CaseStudy
+from loadframe.model import CaseStudy, Tuning, Verdict
+from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import openmetrics
 from loadframe.reporting.openmetrics import FAMILIES, PREFIX, Sample
 
@@ -42,6 +43,14 @@ def read_as_prometheus(text: str) -> Values:
 @pytest.fixture(scope="module")
 def run() -> CaseStudy:
     return conclude(open_run(RECORDED / "investigation"))
+
+
+def test_a_gain_without_a_ratio_is_no_sample(run: CaseStudy) -> None:
+    none = Verdict(1.0, *NOT_KNOWN, "worse", 4, "nothing was served")
+    tuned = conclude(open_run(RECORDED / "tuning"))
+    assert isinstance(tuned.answer, Tuning) and tuned.answer.proof is not None
+    lost = replace(tuned, answer=replace(tuned.answer, proof=replace(tuned.answer.proof, fresh=none)))
+    assert "gain_ratio" in openmetrics.of_runs([tuned]) and "gain_ratio{" not in openmetrics.of_runs([lost])
 
 
 def test_the_curve_is_read_back_as_it_was(run: CaseStudy) -> None:

@@ -25,6 +25,7 @@ from loadframe.model import (
     TuningTrial,
     Verdict,
 )
+from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import searches
 from loadframe.reporting.json_shapes import tuning_json
 from loadframe.reporting.reports import render_text
@@ -153,6 +154,15 @@ def test_what_fresh_blocks_take_back_is_not_recommended() -> None:
     found = replace(FOUND, failed_proofs=(proof,))
     assert "proved, and reverted as fresh blocks say the opposite: worse: 0.8 times" in flat(found)
     assert tuning_json(found)["failed_proofs"][0]["fresh"]["ratio"] == 0.8
+
+
+def test_a_proof_without_a_ratio_says_why_and_has_none_in_the_picture() -> None:
+    none = Verdict(1.0, *NOT_KNOWN, "worse", 4, "nothing was served in 4 of 4 blocks at 8")
+    proof = replace(PROOF, fresh=none)
+    lost = replace(FOUND, end="no-proven-gain", file_text="", proof=proof, failed_proofs=(proof,))
+    said = "the best of 4 trials of 3 settings: worse: nothing was served in 4 of 4 blocks at 8, after "
+    assert f"No proven gain: {said}" in flat(lost)
+    assert "proof:  times" not in render_tuning_page(lost)
 
 
 def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:

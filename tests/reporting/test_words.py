@@ -41,7 +41,7 @@ from loadframe.reporting import answers, facts, finding_words, rounding, verdict
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_markdown, render_text
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -159,7 +159,8 @@ def test_what_the_budget_did_not_finish_is_likely_and_its_command_stands_below(f
     said = " ".join(answers.lines(inv))
     assert "Likely: raise the table cache to 2000, " in said and "About 24 s more would decide." in said
     assert len(said.split()) <= 45 and len(re.findall(r"\d[\d.,]*", said)) <= 6, said
-    assert f"To decide: {open_.command}" in " ".join(render_text(inv).split())
+    for shown in (render_text(inv), render_text(inv, details=True), render_markdown(inv), render_page(inv)):
+        assert open_.command.partition(" --set")[2] in shown
 
 
 def test_a_riskless_variant_comes_first_with_its_own_numbers(queue: Investigation) -> None:

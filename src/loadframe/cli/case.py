@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, document, measured, tell
+from loadframe.cli.common import PLAIN, RUNS, Json, Runs, Sets, command, document, measured, tell
 from loadframe.cli.fleet import OverFleet, executor_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError, UsageError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from loadframe.study import Study
     from loadframe.study.cases import Verb
 
-app = typer.Typer(no_args_is_help=True, help="Ready-made studies with a story and a known answer.")
+app = typer.Typer(no_args_is_help=True, **PLAIN)
 
 
 def _names() -> list[str]:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import loadframe
-from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command
+from loadframe.cli.common import MUST_ACT, PLAIN, RUNS, Json, Runs, command
 from loadframe.cli.terminal import answer, emit, say
 
 if TYPE_CHECKING:
     from loadframe.changes.lists import Record
     from loadframe.model import ChangeRecord, SettingValue
 
-app = typer.Typer(no_args_is_help=True, help="Show what each run changed and what is not reverted.")
+app = typer.Typer(no_args_is_help=True, **PLAIN)
 
 
 @app.command("list")

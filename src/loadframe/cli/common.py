@@ -1,6 +1,6 @@
 """What the verbs share: options, output, and the one place where errors become messages and exit codes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -29,6 +29,9 @@ Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder fo
 RUNS = Path("runs")
 
 Found = TypeVar("Found")
+
+PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+"""Of a group of verbs: all that it shows goes through terminal.py."""
 
 DONE, MUST_ACT, USAGE, INTERRUPTED = 0, 1, 2, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]

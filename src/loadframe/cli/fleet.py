@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loadframe.cli.common import MUST_ACT, Json, command, missing, show
+from loadframe.cli.common import MUST_ACT, PLAIN, Json, command, missing, show
 from loadframe.cli.terminal import say
 
 if TYPE_CHECKING:
     from loadframe.experiments.executor import Executor
     from loadframe.study import Study
 
-app = typer.Typer(no_args_is_help=True, help="Many machines: check that they are fit to be loaded together.")
+app = typer.Typer(no_args_is_help=True, **PLAIN)
 
 
 OverFleet = Annotated[

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from loadframe.cli import about
-from loadframe.cli.common import REFUSED, USAGE
+from loadframe.cli.common import PLAIN, REFUSED, USAGE
 from loadframe.cli.terminal import answer, emit_error, say, wants_json
 from loadframe.version import __version__
 
@@ -30,7 +30,7 @@ VERBS = {
     "watch": ("watch:watch", "Watch a service in production; an alarm before it gives."),
     "compare": ("compare:compare", "Say whether B is better or worse than A."),
     "ladder": ("studies:ladder", "Apply changes one by one; measure what each adds."),
-    "report": ("runs:report", "Write a run's report.html again and print it as text."),
+    "report": ("runs:report", "Write the report of a run again, and print it."),
     "export": ("runs:export", "Write a run, or a watch, in the format of another tool."),
     "serve": ("runs:serve", "Show runs in a browser, also while they are measured."),
     "ndb": ("ndb:ndb", "Check a config.ini of MySQL Cluster."),
@@ -58,7 +58,7 @@ class Verbs(TyperGroup):
             module, name = place.split(":")
             verb = getattr(import_module(f"loadframe.cli.{module}"), name)
             if not isinstance(verb, typer.Typer):
-                verb, function = typer.Typer(add_completion=False, rich_markup_mode=None), verb
+                verb, function = typer.Typer(**PLAIN), verb
                 verb.command(cmd_name)(function)
             made = self.commands[cmd_name] = get_command(verb)
             made.name, made.help = cmd_name, made.help or line
@@ -78,10 +78,8 @@ class Verbs(TyperGroup):
 app = typer.Typer(
     cls=Verbs,
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     help="Load a real server step by step until it bends, name the cause, change that one thing, and prove the gain.",
+    **PLAIN,
 )
 
 

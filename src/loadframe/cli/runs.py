@@ -54,13 +54,13 @@ def report(
             loadframe.write_figures(found, figures)
         match form:
             case Form.PAGE:
-                deliver(page.read_bytes())
+                deliver(folder.report())
             case Form.MARKDOWN:
                 about = About(str(run), case.study, folder.host())
                 answer(loadframe.render_markdown(found, details=details, about=about), run=run)
             case Form.TEXT:
                 tell(found, as_json, details=details)
-        if opens and not webbrowser.open(page.absolute().as_uri()):
+        if opens and not webbrowser.open_new_tab(page.absolute().as_uri()):
             raise MissingTool("No browser can be started here", remedy=f"Open {page} on a machine that has one.")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Details, Json, Live, Runs, Sets, command, duration_of, measured, tell
+from loadframe.cli.common import PLAIN, RUNS, Details, Json, Live, Runs, Sets, command, duration_of, measured, tell
 from loadframe.cli.fleet import OverFleet, SideBySideOver, executor_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import UsageError
@@ -183,7 +183,7 @@ def ladder(
         tell(found, as_json)
 
 
-app = typer.Typer(no_args_is_help=True, help="Print the schema of study files, or check one.")
+app = typer.Typer(no_args_is_help=True, **PLAIN)
 
 
 @app.command()

@@ -142,6 +142,12 @@ def bend_of(one: Round) -> Bend | None:
     return Bend(at, knee, first.id) if at.meets(knee) else None
 
 
+def explained(one: Round) -> Curve:
+    """The curve of a state as it is shown: where a limit explains its bend, this is at the limit's load."""
+    bend = bend_of(one)
+    return one.curve if bend is None else replace(one.curve, knee=bend.load)
+
+
 def acts_from(one: Round, finding: Finding) -> LoadInterval | None:
     """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
     reached, explained = finding.reached_at, bend_of(one)

@@ -9,6 +9,7 @@ from loadframe.analysis.selection import counting, deciding, select
 from loadframe.bench import declared
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.plateau import flat_levels
+from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import answer_writing
 from loadframe.experiments.examination import ledger_of, with_saturation
@@ -152,7 +153,7 @@ def _states(
         found[name] = State(
             name,
             run.treatment(name).title,
-            curve,
+            curve if one is None else explained(one),
             tuple(selection.steps),
             selection.left_out,
             () if one is None else one.limits,

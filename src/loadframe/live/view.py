@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, UserError
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
@@ -28,7 +29,6 @@ from loadframe.model import (
 from loadframe.reporting import (
     answers,
     capacity_report,
-    facts,
     ladder_report,
     quality_words,
     tuning_report,
@@ -76,8 +76,8 @@ class Heading:
         case = None if running or self._reads is None else _unless_refused(self._reads.case, run)
         rounds = run.rounds() if case is None else case.rounds
         quality = run.quality() if case is None else case.quality
-        curves = {} if case is None else {name: state.curve for name, state in case.states.items()}
-        curves |= {one.treatment: facts.curve_of(one) for one in rounds}
+        curves = {one.treatment: explained(one) for one in rounds}
+        curves |= {} if case is None else {name: state.curve for name, state in case.states.items()}
         listed = self._listed(None if case is None else case.answer)
         unit = listed["unit"] or listed["axis"].replace("_", " ")
         return {

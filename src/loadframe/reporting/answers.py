@@ -5,7 +5,7 @@ import math
 
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.diagnosis.windows import acts_from
+from loadframe.diagnosis.windows import acts_from, explained
 from loadframe.model import (
     OTHERS,
     RATE_AXES,
@@ -44,16 +44,15 @@ def answer(inv: Investigation) -> str:
 def lines(inv: Investigation) -> list[str]:
     """What limits, what to do, and what that gives; a comparison with alternatives is first, but behind what ended the
     run."""
-    found = [line for line in _lines(inv) if line]
+    found, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
+    if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
+        found.append(compared)
+    elif compared:
+        found = [compared, f"Of {inv.study.target_kind}: {found[0]}", *(found[1:] if inv.gain else ())]
     if inv.gain is None and inv.stop is None and facts.mostly_disturbed(inv):
         disturbed = f"{facts.disturbed_steps(inv)} of {inv.quality.steps} steps were disturbed from outside"
         found.append(f"{disturbed}: run it again on a quieter machine.")
-    compared = alternatives.lead(inv)
-    if not compared:
-        return found
-    if inv.outcome.kind in NOT_OF_THE_TARGET:
-        return [*found, compared]
-    return [compared, f"Of {inv.study.target_kind}: {found[0]}", *(found[1:] if inv.gain else ())]
+    return found
 
 
 def next_line(inv: Investigation) -> str:
@@ -91,7 +90,7 @@ def _lines(inv: Investigation) -> list[str]:
         case "no-limit-reached":
             return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
         case "limit-not-seen":
-            curve = facts.curve_of(inv.rounds[-1])
+            curve = explained(inv.rounds[-1])
             phrase = words.curve_phrase(curve, words.axis_unit(inv))
             peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
             seen = "nothing that is seen from outside is exhausted there"
@@ -126,7 +125,7 @@ def _limit(inv: Investigation) -> str:
     if not findings and not inv.rounds:
         return "No cause was found."
     if not findings:
-        return f"Throughput {words.curve_phrase(facts.curve_of(inv.rounds[0]), words.axis_unit(inv))}."
+        return f"Throughput {words.curve_phrase(explained(inv.rounds[0]), words.axis_unit(inv))}."
     first, unproved = findings[0], verdict_words.UNPROVED.get(findings[0].status)
     title = words.strip(first.title)
     if first.id == OTHERS:

@@ -84,9 +84,18 @@ def _beside(found: Capacity) -> Iterator[doc.Block]:
         "Host",
         doc.Column("Capacity", side=">"),
         doc.Column("Of the start's on this host", "Of the start's", ">"),
+        doc.Column("", "Decision"),
     )
     rows = (
-        doc.Row((one.name, one.host, _load_of(one, unit(found)), verdict_words.ratio_words(one.verdict)))
+        doc.Row(
+            (
+                one.name,
+                one.host,
+                _load_of(one, unit(found)),
+                verdict_words.ratio_words(one.verdict) if one.verdict.has_ratio else one.verdict.method,
+                verdict_words.DECISIONS[one.verdict.decision],
+            )
+        )
         for one in found.beside
     )
     yield doc.Table(columns, tuple(rows))

@@ -129,7 +129,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     heads = [(verdict_words.variant_head(one),) * (len(copied) > 1) for one in copied]
     settings = (line for one, head in zip(copied, heads, strict=True) for line in (*head, *one.to_copy))
     yield doc.Aside("To copy", tuple(settings), only="screen")
-    yield doc.Aside("To decide", () if inv.unfinished is None else (inv.unfinished.command,), only="screen")
+    yield doc.Aside("To decide", () if inv.unfinished is None else (inv.unfinished.command,))
     yield doc.Aside("Its log", () if inv.stop is None else inv.stop.log)
     if inv.gain:
         how = doc.Span("How it was measured", "page", "#changes")

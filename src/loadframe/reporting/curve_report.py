@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from loadframe.diagnosis.windows import bend_of
+from loadframe.diagnosis.windows import bend_of, explained
 from loadframe.metrics import is_known
 from loadframe.metrics import metric as metric_of
 from loadframe.model import WORK, AnswersCompared, Curve, CurvePoint, Investigation, Round, RunQuality
@@ -172,5 +172,5 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
             doc.Prose((f"Treatment {round_.treatment} in ", FILE, "."), "note"),
         ),
         "open" if first else "",
-        summary=f"{state}: throughput {words.curve_phrase(facts.curve_of(round_), unit)}",
+        summary=f"{state}: throughput {words.curve_phrase(explained(round_), unit)}",
     )

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Literal
 
 from loadframe.diagnosis import conclusion
-from loadframe.diagnosis.windows import bend_of
+from loadframe.diagnosis.windows import explained
 from loadframe.model import (
     OTHERS,
     Bend,
@@ -155,22 +155,16 @@ def round_of(inv: Investigation, finding: Finding) -> Round:
     return next(round_ for round_ in inv.rounds if any(finding is other for other in round_.findings))
 
 
-def curve_of(round_: Round) -> Curve:
-    """The curve of a state as it is shown: where a limit explains its bend, this is at the limit's load."""
-    explained = bend_of(round_)
-    return round_.curve if explained is None else replace(round_.curve, knee=explained.load)
-
-
 def series(inv: Investigation) -> tuple[Series, ...]:
     """The states to draw: before, what lay between, and after. Empty without a round; one where nothing was kept."""
     if not inv.rounds:
         return ()
     first = inv.rounds[0]
-    drawn = [Series("before", "before", first.curve.points, curve_of(first), first)]
+    drawn = [Series("before", "before", first.curve.points, explained(first), first)]
     kept = _last_kept(first)
     for round_ in inv.rounds[1:]:
         if kept is not None:
-            drawn.append(Series("between", _label(kept), round_.curve.points, curve_of(round_), round_))
+            drawn.append(Series("between", _label(kept), round_.curve.points, explained(round_), round_))
         kept = _last_kept(round_)
     if kept is not None:
         points = tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in kept.levels)

@@ -115,8 +115,10 @@ def without_limit(inv: Investigation) -> NextStep:
             )
         case "limit-without-remedy":
             return NextStep("See which remedies were not tried, and why.")
-        case _:
+        case "gained":
             return NextStep(words.capital(none_in_sight(inv)))
+        case _:
+            return NextStep("No further limit showed within the levels that were tested.")
 
 
 def none_in_sight(inv: Investigation) -> str:

@@ -107,9 +107,10 @@ def samples_of(run: CaseStudy) -> Iterator[Sample]:
     if (gain := run.gain) is not None:
         at = {"load": _number(gain.load)} if isinstance(gain, LevelRatio) else {}
         about = {**own, **at, "decision": gain.decision}
-        yield Sample("gain_ratio", gain.ratio, about)
-        yield Sample("gain_low_ratio", gain.low, about)
-        yield Sample("gain_high_ratio", gain.high, about)
+        if isinstance(gain, LevelRatio) or gain.has_ratio:
+            yield Sample("gain_ratio", gain.ratio, about)
+            yield Sample("gain_low_ratio", gain.low, about)
+            yield Sample("gain_high_ratio", gain.high, about)
 
 
 def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:

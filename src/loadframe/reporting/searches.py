@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial
+from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial, Verdict
 from loadframe.reporting import rounding, vega, verdict_words, words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, LoadAxis, Plot, Size, ValueAxis
@@ -54,8 +54,13 @@ def note(found: Tuning) -> str:
     return " ".join(told)
 
 
+def _proof(found: Tuning) -> Verdict | None:
+    return found.told if found.told is not None and found.told.has_ratio else None
+
+
 def _range(found: Tuning) -> tuple[float, float]:
-    proved = (found.told.low, found.told.ratio, found.told.high) if found.told else ()
+    told = _proof(found)
+    proved = (told.low, told.ratio, told.high) if told is not None else ()
     known = [1.0, *(each.ratio for each in found.trials if each.ratio is not None), *filter(math.isfinite, proved)]
     return min(1.0, max(min(known), max(known) / DEEPEST)) / 1.15, max(known)
 
@@ -64,7 +69,7 @@ def trials(found: Tuning, size: Size) -> Plot | None:
     """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof."""
     if not found.trials:
         return None
-    verdict, last = found.told, found.trials[-1].number
+    verdict, last = _proof(found), found.trials[-1].number
     lowest, highest = _range(found)
     scale = {"type": "log", "domain": [lowest, highest * 1.25], "nice": False}
     y = vega.quantity(

@@ -232,14 +232,14 @@ def answer(found: Tuning) -> str:
         failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
         return f"{proved}{gain}{kept}. Found in {varied}{failed}."
     times = verdict_words.times_the_throughput(proof.told, found.axis_unit)
-    gives = f"gives {times} in fresh blocks" if proof.told.has_ratio else verdict_words.without_ratio(proof.told)
-    best = f"the best of {varied} {gives}"
+    told = f" gives {times} in fresh blocks" if proof.told.has_ratio else f": {verdict_words.without_ratio(proof.told)}"
+    best = f"the best of {varied}{told}"
     if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
             f"No gain within the objective: {best}, and misses the objective there{_after_it(found)}. "
             "Leave the settings as they are."
         )
-    first = "" if proof.fresh is None else f", after {verdict_words.ratio(proof.verdict)} in the deciding blocks"
+    first = "" if proof.fresh is None else f", after {verdict_words.ratio_words(proof.verdict)} in the deciding blocks"
     return f"No proven gain: {best}{first}{_after_it(found)}. Leave the settings as they are."
 
 

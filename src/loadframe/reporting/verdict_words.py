@@ -7,6 +7,7 @@ from dataclasses import replace
 from loadframe.analysis import divergence
 from loadframe.analysis.divergence import Reach
 from loadframe.diagnosis.growing import GROWTH
+from loadframe.diagnosis.windows import explained
 from loadframe.model import (
     WORK,
     Answer,
@@ -26,8 +27,9 @@ from loadframe.model import (
     Variant,
     Verdict,
 )
+from loadframe.model.verdict import NOT_KNOWN
 from loadframe.progress import counted
-from loadframe.reporting import facts, rounding, words
+from loadframe.reporting import rounding, words
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
 """What has a ratio and an interval: of 95 %, where it does not say."""
@@ -264,9 +266,13 @@ USUAL = 0.95
 
 
 def ratio_words(verdict: Verdict) -> str:
-    """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"."""
+    """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least
+    3 times" where only that bound is known."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
+    if NOT_KNOWN[0] == verdict.low or NOT_KNOWN[1] == verdict.high:
+        end, bound = ("at most", verdict.high) if NOT_KNOWN[0] == verdict.low else ("at least", verdict.low)
+        return f"{end} {rounding.plain(bound)} times"
     ends = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
     return f"{ratio(verdict)} times{f' ({ends})' if ends else ''}"
 
@@ -341,7 +347,7 @@ def reach_of(inv: Investigation) -> Reach | None:
     found = divergence.reach(first.curve, last.curve)
     if found is None:
         return None
-    found = replace(found, knee=(facts.curve_of(first).knee, facts.curve_of(last).knee))
+    found = replace(found, knee=(explained(first).knee, explained(last).knee))
     if found.before.load != found.after.load:
         return found
     row = next((one for one in inv.variants[-1].levels if one.load == found.after.load), None)

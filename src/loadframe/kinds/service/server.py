@@ -59,7 +59,7 @@ class Server(PrivateServer):
         self.data = self.folder / "data"
         self.files = Files(target, self.folder / "files")
         self._target = target
-        self._readiness: Readiness | None = None
+        self.readiness: Readiness | None = None
         self._mark = f"{lease.id}.{self.folder.name}"
         self._looked_s = 0.0
 
@@ -88,7 +88,7 @@ class Server(PrivateServer):
             left_s = max(LOOK_AGAIN_S, until_s - time.monotonic())
             return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
 
-        self._readiness = readiness = Readiness(ready, values, self.log, exit_status)
+        self.readiness = readiness = Readiness(ready, values, self.log, exit_status)
         try:
             self.launch(
                 self._argv(state, values),
@@ -136,7 +136,7 @@ class Server(PrivateServer):
 
     def late(self, within_s: float) -> TargetError:
         """That it is not ready, with what is seen of it."""
-        first, readiness = self.pid, self._readiness
+        first, readiness = self.pid, self.readiness
         fact = f"{self.name} is not ready after {within_s:g} s: {readiness.missing if readiness is not None else ''}"
         ports = listening.ports_of(each.pid for each in identity.family(first)) if first is not None else ()
         if ports and self.port not in ports:
