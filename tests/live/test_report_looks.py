@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from loadframe.experiments.reading import conclude
 from loadframe.live.places import FILES
-from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial
+from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, Investigation
 from loadframe.reporting.capacity_report import render_capacity_page
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.document import About
@@ -24,8 +25,8 @@ WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 def _investigation(name: str) -> str:
-    found = RunFolder.open(DATA / name).investigation()
-    assert found is not None
+    found = conclude(RunFolder.open(DATA / name)).answer
+    assert isinstance(found, Investigation)
     return render_page(found)
 
 

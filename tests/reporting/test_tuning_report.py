@@ -162,7 +162,9 @@ def test_a_proof_without_a_ratio_says_why_and_has_none_in_the_picture() -> None:
     lost = replace(FOUND, end="no-proven-gain", file_text="", proof=proof, failed_proofs=(proof,))
     said = "the best of 4 trials of 3 settings: worse: nothing was served in 4 of 4 blocks at 8, after "
     assert f"No proven gain: {said}" in flat(lost)
-    assert "proof:  times" not in render_tuning_page(lost)
+    assert "proof:  times" not in render_tuning_page(
+        replace(WRITTEN, **{name: getattr(lost, name) for name in ("end", "proof", "failed_proofs")})
+    )
 
 
 def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:

@@ -122,6 +122,9 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         if len(one.levels) > 1:
             name = f"{verdict_words.variant_name(one)}, at each load"
             yield doc.Aside(name, (verdict_words.by_load(one, unit),))
+    if inv.gain:
+        how = doc.Span("How it was measured", "page", "#changes")
+        yield doc.Aside("Proof", ((f"{verdict_words.proof_sentence(inv.gain, unit)} ", how),))
     if reach:
         told = (verdict_words.height_words(reach, unit), verdict_words.knee_words(reach, unit))
         yield doc.Aside("Peak against peak", (" ".join(words.sentence(text) for text in told if text),))
@@ -131,9 +134,6 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.Aside("To copy", tuple(settings), only="screen")
     yield doc.Aside("To decide", () if inv.unfinished is None else (inv.unfinished.command,))
     yield doc.Aside("Its log", () if inv.stop is None else inv.stop.log)
-    if inv.gain:
-        how = doc.Span("How it was measured", "page", "#changes")
-        yield doc.Aside("Proof", ((f"{verdict_words.proof_sentence(inv.gain, unit)} ", how),))
     for number, other in enumerate(inv.alternatives, start=1):
         text = words.sentence(alternatives.sentence(inv, other))
         yield doc.Aside(doc.Span(other.name, to=f"#side-by-side-{number}"), (text,))
