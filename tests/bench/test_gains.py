@@ -26,7 +26,7 @@ from loadframe.model import (
 )
 from loadframe.reporting import verdict_words
 
-FACTORS = {"A": 100.0, "B": 500.0, "C": 3000.0}
+FACTORS = {"A": 100.0, "B": 500.0, "C": 3000.0, "D": 4000.0}
 SPREAD = {1: 0.98, 2: 1.03, 3: 1.01}
 LOSS = "the last commits may be lost"
 AT_CURVES = 4.0
@@ -76,6 +76,9 @@ def found(
     return safe, risky
 
 
+KNOWN = Round(1, "A", TargetState(), {}, curve("A"), (), (), (), ())
+
+
 def by_load(rows: Sequence[LevelRatio]) -> Mapping[float, float]:
     return {row.load: row.ratio for row in rows}
 
@@ -118,10 +121,11 @@ def test_a_load_and_all_of_them_have_intervals_of_one_method(make_step: Callable
     assert (row.ratio, row.low, row.high) == (whole.ratio, whole.low, whole.high)
 
 
-def test_a_trial_of_an_earlier_version_has_its_intervals_from_the_steps(make_step: Callable[..., Step]) -> None:
-    def earlier(one: Trial) -> Trial:
-        return replace(one, levels=tuple(replace(row, low=row.ratio, high=row.ratio) for row in one.levels))
+def earlier(one: Trial) -> Trial:
+    return replace(one, levels=tuple(replace(row, low=row.ratio, high=row.ratio) for row in one.levels))
 
+
+def test_a_trial_of_an_earlier_version_has_its_intervals_from_the_steps(make_step: Callable[..., Step]) -> None:
     for old, new in zip(found(make_step, total=True, change=earlier), found(make_step, total=True), strict=True):
         for one, two in zip(old.levels, new.levels, strict=True):
             assert (one.ratio, one.low, one.high) == pytest.approx((two.ratio, two.low, two.high))
@@ -133,10 +137,68 @@ def test_where_fresh_blocks_followed_the_deciding_ones_do_not_count(make_step: C
         replace(step, throughput=2 * step.throughput) for step in blocks(make_step, "AB", 1) if step.treatment == "B"
     ]
     first = [step for step in blocks(make_step, "AB", 1) if step.treatment == "A"]
+    decided = sorted([*first, *deciding], key=lambda step: step.block or 0)
     again = blocks(make_step, "AB", 1, first=4)
-    one = trial([*first, *deciding], "AB")
+    one = trial(decided, "AB")
     one = replace(one, fresh=verdict_on(again, "A", "B"), levels=())
     known = Round(1, "A", TargetState(), {}, curve("A"), (), (), (one,), ())
-    (told,) = gains.with_intervals(known, [*first, *deciding, *again]).tried
+    (told,) = gains.with_intervals(known, [*decided, *again]).tried
     assert by_load(told.levels) == pytest.approx({2: 5, 4: 6}, rel=0.01)
     assert told.told.ratio == pytest.approx(mean(told.levels, (2, 4)))
+
+
+@pytest.mark.parametrize("later", ["AC", "AD"])
+def test_another_trial_or_a_control_of_the_same_round_is_no_part_of_a_trial(
+    make_step: Callable[..., Step], later: str
+) -> None:
+    """In their blocks of the same numbers the state before is faster."""
+    mine = blocks(make_step, "AB", 1)
+    others = [replace(step, throughput=1.3 * step.throughput) for step in blocks(make_step, later, 1)]
+    one = earlier(trial(mine, "AB"))
+    for steps in ([*mine, *others], [*others, *mine]):
+        (told,) = gains.with_intervals(replace(KNOWN, tried=(one,)), steps).tried
+        assert by_load(told.levels) == pytest.approx(by_load(one.levels))
+
+
+def test_trials_of_the_last_state_are_no_part_of_the_total(make_step: Callable[..., Step]) -> None:
+    one, two, total = blocks(make_step, "AB", 1), blocks(make_step, "BC", 2), blocks(make_step, "AC", 3)
+    vain = [replace(step, throughput=0.5 * step.throughput) for step in blocks(make_step, "CD", 3)]
+    tried = [(trial(one, "AB"),), (trial(two, "BC"),), (replace(trial(vain, "CD"), kept=False),)]
+    rounds = [
+        replace(KNOWN, number=number, treatment=name, curve=curve(name), tried=mine)
+        for number, (name, mine) in enumerate(zip("ABC", tried, strict=True), start=1)
+    ]
+    (told,) = gains.variants(rounds, [*one, *two, *vain, *total], None)
+    assert by_load(told.levels) == pytest.approx({1: AT_CURVES, 2: 30, 4: 36}, rel=0.01)
+
+
+def test_a_run_that_ended_right_after_its_second_change_has_the_widths_of_both_sides(
+    make_step: Callable[..., Step],
+) -> None:
+    """One more round would have measured the curve of the state with both."""
+    one, two = blocks(make_step, "AB", 1), blocks(make_step, "BC", 2)
+    narrow = replace(
+        curve("A"),
+        points=tuple(replace(p, throughput_low=p.throughput, throughput_high=p.throughput) for p in curve("A").points),
+    )
+    for width, decision in ((1.02, "better"), (40.0, "no-proven-difference"), (1.0, "cannot-tell")):
+        last = trial(two, "BC")
+        last = replace(
+            last,
+            levels=tuple(replace(row, low=row.ratio / width, high=row.ratio * width) for row in last.levels),
+        )
+        rounds = [
+            replace(KNOWN, curve=narrow, tried=(trial(one, "AB"),)),
+            replace(KNOWN, number=2, treatment="B", curve=curve("B"), tried=(last,)),
+        ]
+        (told,) = gains.variants(rounds, [*one, *two], None)
+        assert (told.told.decision, told.told.ratio > 25) == (decision, True)
+
+
+def test_an_old_trial_keeps_its_ratios_at_the_loads_that_it_was_not_judged_at(make_step: Callable[..., Step]) -> None:
+    mine = blocks(make_step, "AB", 1)
+    beside = LevelRatio(1.0, 100.0, 500.0, 5.0, 5.0, 5.0)
+    one = earlier(trial(mine, "AB"))
+    known = replace(KNOWN, tried=(replace(one, levels=(beside, *one.levels)),))
+    (told,) = gains.with_intervals(known, mine).tried
+    assert [row.load for row in told.levels] == [1, 2, 4] and told.levels[0] == beside

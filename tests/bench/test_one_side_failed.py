@@ -8,7 +8,8 @@ import pytest
 
 import loadframe
 from loadframe.analysis.comparison import combine, margin
-from loadframe.experiments.proof import verdict_on, verdicts_at_each_level
+from loadframe.experiments import fresh
+from loadframe.experiments.proof import level_ratios, verdict_on, verdicts_at_each_level
 from loadframe.model import TOO_FEW, UNSETTLED, Comparison, Step, Verdict
 from loadframe.reporting import verdict_words
 
@@ -112,3 +113,23 @@ def test_each_load_of_an_alternative_is_judged_as_a_trial_is(make_step: StepMake
         ("cannot-tell", True),
         ("cannot-tell", False),
     ]
+
+
+def test_fresh_blocks_are_as_many_as_it_takes_to_see_again_that_one_side_serves_nothing(make_step: StepMaker) -> None:
+    """At two levels four blocks."""
+    taken = [step for level in (8, 16) for step in steps(make_step, [FAILS] * 4, [SERVES] * 4, level)]
+    known = verdict_on(taken, "A", "B")
+    assert (known.decision, known.has_ratio) == ("better", False)
+    for most in (3, 10):
+        blocks = fresh.wanted([known], most)
+        again = [step for step in taken if (step.block or 0) < blocks]
+        assert verdict_on(again, "A", "B").decision == "better"
+
+
+def test_a_load_of_which_nothing_can_be_told_has_no_ratio(make_step: StepMaker) -> None:
+    quiet = steps(make_step, [SERVES] * 3, [(1680, 0)] * 3)
+    rising = [replace(step, flags=(UNSETTLED,)) if step.treatment == "A" else step for step in quiet]
+    assert [row.decision for row in level_ratios(quiet, "A", "B")] == ["better"]
+    for taken in (rising, steps(make_step, [SERVES], [(1680, 0)])):
+        assert verdict_on(taken, "A", "B").decision == "cannot-tell"
+        assert level_ratios(taken, "A", "B") == ()

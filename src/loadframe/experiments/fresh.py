@@ -22,15 +22,17 @@ PROVED = 0.5
 def wanted(known: Sequence[Verdict], most: int) -> int:
     """How many blocks, BLOCKS to `most`, should measure a gain of which these verdicts are the factors: as many as make
     the interval narrow against it, going by the noise of their blocks. A proof ends early where that is small by
-    chance; so the gain must be proved in blocks as loud as either state showed by itself, too."""
+    chance; so the gain must be proved in blocks as loud as either state showed by itself, too. Where one side served
+    nothing, at least as many as showed that."""
     gain = abs(sum(math.log(each.ratio) for each in known))
     noise = max((stdev(map(math.log, each.block_ratios)) for each in known if each.block_ratios), default=0.0)
     loud = max(math.log(each.floor[1]) if each.floor else 0.0 for each in known)
-    for blocks in range(BLOCKS, most):
+    fewest = max([BLOCKS, *(each.blocks for each in known if not each.has_ratio)])
+    for blocks in range(fewest, most):
         each = student.quantile((1 + USUAL) / 2, blocks - 1) / math.sqrt(blocks)
         if each * noise <= NARROW * gain and each * loud <= PROVED * gain:
             return blocks
-    return max(BLOCKS, most)
+    return max(fewest, most)
 
 
 def measure_again(

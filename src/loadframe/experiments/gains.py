@@ -60,7 +60,10 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
     if number + 1 < len(rounds):
         after = rounds[number + 1].curve
     else:
-        points = tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in last.levels)
+        points = tuple(
+            CurvePoint(row.load, row.after, row.after * row.low / row.ratio, row.after * row.high / row.ratio, None)
+            for row in last.levels
+        )
         after = replace(first.curve, points=points)
     rows = at_loads(first.curve, after)
     if len(trials) == 1:
@@ -81,8 +84,8 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
     ratio, low, high = (
         math.exp(fmean(math.log(getattr(row, name)) for row in rows)) for name in ("ratio", "low", "high")
     )
-    levels = tuple(row.load for row in rows)
-    return Verdict(ratio, low, high, decide(low, high), 0, FROM_CURVES, levels=levels)
+    decision = decide(low, high) if all(row.low < row.high for row in rows) else "cannot-tell"
+    return Verdict(ratio, low, high, decision, 0, FROM_CURVES, levels=tuple(row.load for row in rows))
 
 
 def _to_copy(study: Study | None, changes: Sequence[ChangeRecord]) -> tuple[str, ...]:
@@ -107,6 +110,8 @@ def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
             levels = level_ratios(blocks, *pair)
             if again is None and len(told.levels) == 1:
                 levels = tuple(replace(row, low=told.low, high=told.high) for row in levels)
-            trial = replace(trial, fresh=again, levels=levels)
+            measured = {row.load for row in levels}
+            every = (*levels, *(row for row in trial.levels if row.load not in measured))
+            trial = replace(trial, fresh=again, levels=tuple(sorted(every, key=lambda row: row.load)))
         tried.append(trial)
     return replace(one, tried=tuple(tried))

@@ -326,28 +326,31 @@ def grain_of(step: Step) -> float:
 def level_ratios(
     steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
-    """After / before at each settled level at which both did something, as `verdict_on` judges all of them together:
+    """After / before at each settled level of which something can be told, as `verdict_on` judges all of them together:
     whose ratio is the mean of these, in logarithms."""
     kept, ratios = settled(steps), []
     for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
         mine = [step for step in kept if step.level == level]
         verdict = verdict_on(mine, before, after, judge)
         sides, _ = comparison.logarithms([by_level(mine, name)[level][: verdict.blocks] for name in (before, after)])
-        if verdict.has_ratio:
+        if verdict.has_ratio and verdict.decision != "cannot-tell":
             first, second = (comparison.exp_in_range(float(side.mean())) for side in sides)
             ratios.append(LevelRatio(level, first, second, verdict.ratio, verdict.low, verdict.high))
     return tuple(ratios)
 
 
 def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """Of all steps of a run those of the blocks that held two states against each other, of each block the ones that
-    count. above: the number of the block before the first of them."""
-    sides = [
-        [one for one in steps if one.treatment == name and one.purpose == "proof" and (one.block or 0) > above]
-        for name in (before, after)
-    ]
-    rounds = set.intersection(*({one.round for one in side} for side in sides))
-    return one_of_each_block(one for side in sides for one in side if one.round in rounds)
+    """Of all steps of a run those of the last proof that held two states against each other, of each block the ones
+    that count. Every proof and every control begins with block 1 again. above: the number of the block before the first
+    of them."""
+    proofs: list[list[Step]] = [[]]
+    for step in steps:
+        if step.purpose == "proof" and step.treatment in (before, after):
+            if proofs[-1] and (step.block or 0) < (proofs[-1][-1].block or 0):
+                proofs.append([])
+            proofs[-1].append(step)
+    both = [proof for proof in proofs if {before, after} == {step.treatment for step in proof}]
+    return one_of_each_block(step for proof in both[-1:] for step in proof if (step.block or 0) > above)
 
 
 def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
