@@ -71,6 +71,8 @@ def test_what_helps_is_kept_and_everything_else_taken_back(simulated: Simulated)
     shares = [rungs[name].share or math.nan for name in found.kept]
     assert sum(shares) == pytest.approx(1)
     assert shares[0] == pytest.approx(math.log(3) / math.log(4.5), abs=0.05)
+    assert rungs["pool"].comparison is not None and rungs["pool"].comparison.fresh is not None
+    assert rungs["pool"].comparison.levels == (), "those of the trial are of other blocks than what is told"
     product = math.prod(rung.told.ratio for rung in found.rungs if rung.kept and rung.told)
     assert product == pytest.approx(found.total.told.ratio)
     check_is_one_gain(found.total)

@@ -173,7 +173,7 @@ Share = tuple[float, float, float]
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[Share, ...]:
     """The share of each of successive gains in the whole: they add up to 1, and that of a change that lost is negative.
-    Their intervals are those of the ratios, taken for independent, by the delta method. None where the whole is not
+    Their intervals are those of the ratios, taken for independent, by the delta method. Empty where the whole is not
     decided, or a gain has no ratio: shares of what may be nothing say nothing."""
     logs = [math.log(gain.ratio) for gain in gains]
     halves = [math.log(gain.high / gain.low) / 2 for gain in gains]

@@ -148,7 +148,7 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
 def _again(tried: Compared | None, gain: Verdict | None) -> Compared | None:
     if gain is None:
         return tried
-    return Compared(verdict=gain) if tried is None else replace(tried, fresh=gain)
+    return Compared(verdict=gain) if tried is None else Compared(verdict=tried.verdict, fresh=gain)
 
 
 def _from_trials(climbed: Climbed) -> Climbed:

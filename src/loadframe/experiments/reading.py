@@ -134,7 +134,8 @@ def _states(
 ) -> dict[str, State]:
     """By treatment, in the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
-    examinations = {one.treatment: one for one in rounds}
+    alternatives = answer.alternatives if isinstance(answer, Investigation) else ()
+    examinations = {one.treatment: one for one in (*rounds, *(each.round for each in alternatives))}
     found = {}
     for name in sorted({step.treatment for step in steps if step.counts}, key=lambda name: (len(name), name)):
         mine = [step for step in steps if step.treatment == name]

@@ -12,7 +12,7 @@ from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.experiments.examination import examine
-from loadframe.experiments.proof import by_level, compared, orders, take_block, verdicts_at_each_level
+from loadframe.experiments.proof import by_level, orders, take_block, verdict_on, verdicts_at_each_level
 from loadframe.experiments.sweep import curve_of
 from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
@@ -153,13 +153,12 @@ def _alternative(
     before, after = by_level(paired, START), by_level(paired, treatment.name)
     cold_pair = (cold[START], cold[treatment.name]) if {START, treatment.name} <= cold.keys() else ("", "")
     empty = _paired(steps, *cold_pair)  # so, too, where none was taken
-    whole = compared(paired, START, treatment.name, partial(comparison.verdict_at_end, confidence=1 - error))
+    judge = partial(comparison.verdict_at_end, confidence=1 - error)
     return Alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=whole.verdict,
-        levels=whole.levels,
+        verdict=verdict_on(paired, START, treatment.name, judge),
         by_level=verdicts_at_each_level(paired, START, treatment.name, error=error),
         cold=verdicts_at_each_level(empty, *cold_pair, error=error) if empty else (),
         divergence=divergence(before, after),

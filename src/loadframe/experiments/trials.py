@@ -103,7 +103,7 @@ def _shown(one: Round, remedy: Remedy, because: str) -> Round:
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
     """After several kept remedies: the last state against the first one, in blocks of their own, at the levels of the
-    first proof: as many as are settled before the first of them. None after fewer, or where the budget is used up."""
+    first proof: as many as are settled before the first of them. Nothing after fewer, or where no budget is left."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)

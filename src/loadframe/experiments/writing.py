@@ -248,15 +248,15 @@ def partial(run: RunFolder) -> list[Round]:
 
 def examined(run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step]) -> Round:
     """What these steps of one state say of it by themselves. steps: all of the run."""
-    state = run.treatment(curve.treatment).state
+    treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
         number=1,
-        treatment=curve.treatment,
-        state=state,
-        effective=run.effective().get(curve.treatment) or {},
+        treatment=treatment.name,
+        state=treatment.state,
+        effective=run.effective().get(treatment.name) or {},
         curve=curve,
-        target_kind=study.target.kind,
+        target_kind=treatment.kind or study.target.kind,
         highest_level=study.levels[-1],
         declared=study.target.limit,
         run=steps,

@@ -57,7 +57,7 @@ class Witness:
 @dataclass(frozen=True, slots=True)
 class Alternative(Compared):
     """Another server, or other settings, measured side by side with the study's target in the same blocks. round: its
-    state, curve, limits and causes. verdict, levels: it against the target; by_level: at each level, all at once.
+    state, curve, limits and causes. verdict: it against the target; by_level: at each level, all at once.
     divergence: the load at which the ratio of the two begins to change; None where it does not. witnesses: metrics
     that tell them apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken.
     version: of another kind of target; empty for other settings of the study's own."""
