@@ -66,6 +66,13 @@ def test_what_sessions_differ_by_is_learnt_from_equal_ones(spread: float, decisi
     assert few.half >= PRIOR.half, "four sessions may be alike by chance"
 
 
+@pytest.mark.parametrize("sessions", [3, 5, 9])
+def test_few_sessions_that_differ_by_less_than_the_prior_leave_it_as_it_is(sessions: int) -> None:
+    levels = 100 * np.exp(np.linspace(-0.006, 0.006, sessions))
+    between = learnt([noisy(200, seed, level, share=0.001) for seed, level in enumerate(levels)])
+    assert (between.half, between.learnt_from) == (PRIOR.half, sessions)
+
+
 @pytest.mark.parametrize("memory", [0.0, 0.8])
 def test_equal_sessions_are_not_called_different_more_often_than_promised(memory: float) -> None:
     """Five values of AR(1) noise do not show it; the sessions before them do."""

@@ -127,9 +127,14 @@ def learnt(
 
 def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
     """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases, and
-    in as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit."""
-    lacking = np.sqrt(np.maximum(np.quantile(centre**2 - half**2, 0.95, axis=-1), 0.0))
-    return np.asarray(lacking * student.quantile(0.975, sessions // 2) / 1.96)
+    in as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit. Of
+    fewer than ENOUGH_SESSIONS the prior is one more: alone it has one degree of freedom, and gives what it says."""
+    degrees = sessions // 2
+    variance = np.maximum(np.quantile(centre**2 - half**2, 0.95, axis=-1), 0.0) / 1.96**2
+    if sessions < ENOUGH_SESSIONS:
+        prior = (PRIOR.half / student.quantile(0.975, 1)) ** 2
+        degrees, variance = degrees + 1, (degrees * variance + prior) / (degrees + 1)
+    return np.asarray(student.quantile(0.975, degrees) * np.sqrt(variance))
 
 
 def paired(
