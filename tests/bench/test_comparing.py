@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +178,11 @@ def test_runs_without_anything_in_common_are_refused(a_run: Callable[..., RunFol
         runs(one, a_run("three", 1.0, axis="active_jobs"))
     with pytest.raises(RunError, match="no finished step of treatment 'B'"):
         runs(one, one, treatments=("A", "B"))
+
+
+def test_states_that_were_held_against_each_other_are_not_compared_the_other_way_round() -> None:
+    """It would be a second comparison of the two, as if they had been measured one after the other."""
+    run = RunFolder.open(Path(__file__).parents[1] / "data" / "runs" / "job-queue")
+    assert runs(run, run, treatments=("A", "B")).verdict.block_ratios
+    with pytest.raises(RunError, match="A and B against each other in this order"):
+        runs(run, run, treatments=("B", "A"))

@@ -15,6 +15,8 @@ import pytest
 
 from loadframe.analysis.disturbance import influences
 from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments import writing
+from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.model import OTHERS, Investigation, Step, TargetState
@@ -46,6 +48,22 @@ def concluded(tmp_path: Path, stolen: Stolen | None = None) -> Investigation:
     found = conclude(RunFolder.open(run)).answer
     assert isinstance(found, Investigation)
     return found
+
+
+def test_an_alternative_is_diagnosed_as_its_own_kind_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: list[tuple[str, str]] = []
+
+    def noted(*args: Any, **about: Any) -> Examined:
+        kinds.append((about["treatment"], about["target_kind"]))
+        return examine(*args, **about)
+
+    monkeypatch.setattr(writing, "examine", noted)
+    found = conclude(RunFolder.open(RECORDED))
+    assert isinstance(found.answer, Investigation)
+    (nginx,) = found.answer.alternatives
+    name = nginx.round.treatment
+    assert {kind for treatment, kind in kinds if treatment == name} <= {"nginx"}
+    assert found.states[name].limits == nginx.round.limits and nginx.levels == ()
 
 
 def told(inv: Investigation) -> dict[str, str]:

@@ -72,7 +72,13 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
             f"{before.path} grows {axes[0]}, {after.path} grows {axes[1]}: their levels cannot be compared",
             remedy="Compare runs with the same load axis.",
         )
-    known = cases[0].compared(*treatments) if before.path.resolve() == after.path.resolve() else None
+    same = before.path.resolve() == after.path.resolve()
+    if same and cases[0].compared(*reversed(treatments)) is not None:
+        raise RunError(
+            f"{before.path} holds {two.treatment} and {one.treatment} against each other in this order",
+            remedy=f"Compare treatment {one.treatment} against {two.treatment}.",
+        )
+    known = cases[0].compared(*treatments) if same else None
     if known is not None:
         return Comparison(
             before=one.title,
