@@ -39,7 +39,6 @@ Samples = dict[float, list[float]]
 """Throughputs in the order of their blocks, by level."""
 
 Proof = tuple[Compared, list[Step]]
-"""With the steps that it is made of."""
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
@@ -113,7 +112,7 @@ def prove_side_by_side(
     plan = Plan(min(blocks.min, last), last)
     judge = partial(comparison.verdict, plan=plan, confidence=confidence)
     taken: list[Step] = []
-    verdicts: dict[tuple[str, str], Verdict] = {}
+    proved: dict[tuple[str, str], Compared] = {}
     waiting = list(pairs)
     for group in in_groups(book, plan.last, orders(book.random, treatments, levels)):
         asked = {name for pair in waiting for name in pair}
@@ -121,18 +120,18 @@ def prove_side_by_side(
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
         early = group[0].number <= plan.first
         kept_s = 0.0 if early else firm_reserve_s
-        if verdicts and not book.budget.affords([level for block in group for _, level in block.order], kept_s):
+        if proved and not book.budget.affords([level for block in group for _, level in block.order], kept_s):
             break
         taken += book.take_blocks(group, round_number=round_number, purpose="proof")
         if group[-1].number < FEWEST_BLOCKS:
             continue
-        verdicts |= {pair: verdict_on(_of(taken, pair), *pair, judge) for pair in waiting}
+        proved |= {pair: compared(_of(taken, pair), *pair, judge) for pair in waiting}
         if group[-1].number >= plan.first:
-            waiting = [pair for pair in waiting if not enough(verdicts[pair])]
+            waiting = [pair for pair in waiting if not enough(proved[pair].verdict)]
         if not waiting:
             break
-    assert verdicts, "a study has at least two blocks"
-    return [(compared(_of(taken, pair), *pair, judge), _of(taken, pair)) for pair in pairs]
+    assert proved, "a study has at least two blocks"
+    return [(proved[pair], _of(taken, pair)) for pair in pairs]
 
 
 def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:

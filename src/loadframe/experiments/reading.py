@@ -170,16 +170,10 @@ def limits_up_to(run: RunFolder, state: State, up_to: float) -> tuple[Limit, ...
     if not steps:
         return ()
     study, highest = run.declared(), max(step.level for step in steps)
-    return _limits(run, study, steps, curve_of(steps, study, state.treatment), highest)
-
-
-def _limits(
-    run: RunFolder, study: Study, steps: Sequence[Step], curve: Curve, highest_level: float
-) -> tuple[Limit, ...]:
-    effective = run.effective().get(curve.treatment, {})
-    _, series = ledger_of(steps, run.treatment(curve.treatment).state, effective, study.target.limit)
-    flat = flat_levels(curve)
-    return tuple(with_saturation(one, highest_level, flat) for one in series)
+    effective = run.effective().get(state.treatment, {})
+    _, series = ledger_of(steps, run.treatment(state.treatment).state, effective, study.target.limit)
+    flat = flat_levels(curve_of(steps, study, state.treatment))
+    return tuple(with_saturation(one, highest, flat) for one in series)
 
 
 def _checked(run: RunFolder) -> list[Step]:
