@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from loadframe.errors import RunError
 from loadframe.model import (
     Curve,
+    CurvePoint,
     Estimate,
     Forecast,
     ForecastCapacity,
@@ -171,7 +172,8 @@ def test_a_disk_that_is_full_for_the_tables_is_a_clear_error_too(
 
 def test_rounds_and_effective_values_are_kept_as_they_come(run: RunFolder) -> None:
     assert (run.rounds(), run.effective()) == ([], {})
-    curve = Curve("active_jobs", "A", (), "plateau", Peak(4.0, 10.0), None, None, None, None)
+    points = (CurvePoint(4.0, 10.0, 9.0, 11.0, 1.0),)
+    curve = Curve("active_jobs", "A", points, "plateau", Peak(4.0, 10.0), None, None, None, None)
     one = Round(1, "A", TargetState({"table_open_cache": 64}), {"table_open_cache": 64}, curve, (), (), (), ())
     run.save_rounds([one])
     run.append_line("effective.jsonl", "effective", Effective("A", {"table_open_cache": 64}))

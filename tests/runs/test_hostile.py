@@ -14,7 +14,8 @@ import pytest
 import loadframe
 from loadframe.changes import journal
 from loadframe.errors import UserError
-from loadframe.model import Step
+from loadframe.experiments.writing import RULES
+from loadframe.model import Investigation, Step
 from loadframe.reporting import vega
 
 RECORDED = Path(__file__).parents[1] / "data" / "runs"
@@ -241,3 +242,23 @@ def test_latencies_that_cannot_be_drawn_are_told(recorded: Callable[..., Path], 
     points = [point] if point is not None else []
     edit(path / "investigation.json", lambda found: found.update(latencies=[{**told, "points": points}]))
     assert any("investigation.json: the latencies of 'A' have" in one for one in read_all(path))
+
+
+@pytest.mark.parametrize("place", ["peak", "points", "at", "levels"])
+def test_a_record_of_today_whose_parts_do_not_fit_is_damage(recorded: Callable[..., Path], place: str) -> None:
+    path = recorded("investigation")
+    run = loadframe.open_run(path)
+    answer = loadframe.conclude(run).answer
+    assert isinstance(answer, Investigation) and answer.rules == RULES
+    run.write_record("investigation.json", "investigation-record", answer)
+    assert read_all(path) == []
+
+    def damage(found: dict[str, Any]) -> None:
+        curve, variant = found["rounds"][0]["curve"], found["variants"][0]
+        of = {"peak": (curve["peak"], "load", 3.5), "points": (curve, "points", []),
+              "at": (variant, "at", 3.5), "levels": (variant, "levels", [])}  # fmt: skip
+        record, key, value = of[place]
+        record[key] = value
+
+    edit(path / "investigation.json", damage)
+    assert any("investigation.json: the " in one for one in read_all(path))

@@ -14,6 +14,8 @@ from loadframe.errors import RunError
 from loadframe.experiments.writing import finish
 from loadframe.model import Investigation, Ladder, Purpose, Tuning
 from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.fleet_trials import FleetAttempt
+from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import vega
 from loadframe.runs.formats import decode, decode_document
 
@@ -180,3 +182,40 @@ def test_an_old_record_that_was_damaged_is_refused_with_its_name(more: dict[str,
     record = json.loads((RECORDED / "ladder" / "ladder.json").read_text())
     with pytest.raises(RunError, match=r"ladder\.json"):
         decode("ladder-record", json.dumps({**record, **more}).encode(), Ladder, where="ladder.json")
+
+
+def test_at_a_load_of_which_an_old_run_has_no_interval_its_gain_is_from_the_curves() -> None:
+    found = loadframe.conclude(loadframe.open_run(RECORDED / "investigation")).answer
+    assert isinstance(found, Investigation)
+    (variant,) = found.variants
+    assert all(row.low < row.ratio < row.high for row in variant.levels)
+
+
+def test_drivers_of_one_block_or_without_a_ratio_prove_nothing() -> None:
+    old = {
+        "schema": "loadframe.fleet-drivers/1", "level": 24.0, "drivers": ["a", "b"], "fewer": ["a"],
+        "throughput": 300.0, "throughput_fewer": 201.0, "ratio": 1.49, "low": 1.46, "high": 1.52, "blocks": 5,
+        "limit": "not proven",
+    }  # fmt: skip
+
+    def read(**more: Any) -> FleetDrivers:
+        return decode("fleet-drivers", json.dumps({**old, **more}).encode(), FleetDrivers, where="fleet-drivers.jsonl")
+
+    assert read(blocks=1).verdict.decision == "cannot-tell"
+    none = read(ratio=1.0, low=NOT_KNOWN[0], high=NOT_KNOWN[1])
+    assert (none.verdict.decision, none.levels) == ("cannot-tell", ())
+    open_ = read(high=None)
+    assert (open_.verdict.high, open_.verdict.decision, open_.levels[0].high) == (NOT_KNOWN[1], "better", NOT_KNOWN[1])
+
+
+def test_what_a_host_of_a_fleet_concluded_is_of_the_version_that_it_was_of() -> None:
+    record = json.loads((RECORDED / "investigation" / "investigation.json").read_text())
+    del record["schema"]
+    task = {"task": "t", "purpose": "investigation", "number": 1, "attempt": 1, "host": "one", "changes": {}}
+    line = {"schema": "loadframe.fleet-trial/1", **task, "began_s": 0.0, "ended_s": 1.0, "investigation": record}
+    found = decode("fleet-trial", json.dumps(line).encode(), FleetAttempt, where="fleet-trials.jsonl")
+    assert found.investigation is not None and len(found.investigation.rounds) == 2
+    beside = {"name": "more", "host": "one", "end": "", "load": None, "ratio": None, "ratio_low": 2.9}
+    line = {**line, "investigation": None, "capacity": {"beside": [beside]}}
+    told = decode_document("fleet-trial", json.dumps(line).encode(), where="fleet-trials.jsonl")
+    assert told["capacity"]["beside"][0]["verdict"]["ratio"] == 2.9

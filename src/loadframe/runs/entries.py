@@ -14,6 +14,7 @@ from loadframe.model import (
     Step,
     Stop,
     TargetState,
+    Variant,
 )
 from loadframe.runs.formats import DAMAGED
 
@@ -93,7 +94,7 @@ ROW = ("step", "level", "throughput", "errors")
 
 
 def check_rounds(rounds: Iterable[Round], where: str) -> None:
-    """RunError for a round with a row that is no step's, or at a level that is none."""
+    """RunError for a round with a row that is no step's, at a level that is none, or with a peak that is no point."""
     for one in rounds:
         for row in one.footprint:
             if missing := [name for name in ROW if name not in row]:
@@ -101,6 +102,17 @@ def check_rounds(rounds: Iterable[Round], where: str) -> None:
         levels = [row["level"] for row in one.footprint] + [point.load for point in one.curve.points]
         if (lowest := min(levels, default=1.0)) <= 0:
             raise RunError(f"{where}: round {one.number} has the level {lowest:g}", remedy=DAMAGED)
+        if (peak := one.curve.peak.load) not in [point.load for point in one.curve.points]:
+            raise RunError(
+                f"{where}: the curve of round {one.number} has no point at its peak, {peak:g}", remedy=DAMAGED
+            )
+
+
+def check_variants(variants: Iterable[Variant], where: str) -> None:
+    """RunError for one whose answer is about a load that it has not."""
+    for one in variants:
+        if one.at not in [row.load for row in one.levels]:
+            raise RunError(f"{where}: the gain has no load {one.at:g}, which it is told at", remedy=DAMAGED)
 
 
 SHORTEST_MS = 1e-9

@@ -40,6 +40,7 @@ from loadframe.runs.entries import (
     check_latencies,
     check_rounds,
     check_steps,
+    check_variants,
     flagged,
 )
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
@@ -311,6 +312,7 @@ class RunFolder:
         if found is not None:
             rounds = (*found.rounds, *(one.round for one in found.alternatives))
             check_rounds(rounds, str(self.place("investigation.json")))
+            check_variants(found.variants, str(self.place("investigation.json")))
             check_latencies(found.latencies, str(self.place("investigation.json")))
         return found
 

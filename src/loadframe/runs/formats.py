@@ -31,6 +31,7 @@ VERSIONS = {
     "ladder-record": 4,
     "capacity-record": 2,
     "fleet-drivers": 2,
+    "fleet-trial": 2,
     "tuning-record": 4,
 }
 
@@ -112,17 +113,29 @@ def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _drivers(body: dict[str, Any]) -> dict[str, Any]:
-    """All drivers against fewer had a ratio of their own."""
+    """All drivers against fewer had a ratio of their own; its interval was open above where that was null."""
     named = {name: body.pop(name) for name in ("ratio", "low", "high")}
-    after, before = body.pop("throughput"), body.pop("throughput_fewer")
-    verdict = {"decision": decide(named["low"], named["high"]), "blocks": body.pop("blocks"), "method": "paired blocks"}
-    level = {"load": body["level"], "before": before, "after": after, **named}
-    return {**body, "verdict": {**named, **verdict}, "levels": [level]}
+    named["high"] = NOT_KNOWN[1] if named["high"] is None else named["high"]
+    after, before, blocks = (body.pop(name) for name in ("throughput", "throughput_fewer", "blocks"))
+    decision = decide(named["low"], named["high"]) if blocks > 1 else "cannot-tell"
+    verdict = {**named, "decision": decision, "blocks": blocks, "method": "paired blocks"}
+    has_ratio = (named["low"], named["high"]) != NOT_KNOWN
+    levels = [{"load": body["level"], "before": before, "after": after, **named}] if has_ratio else []
+    return {**body, "verdict": verdict, "levels": levels}
 
 
-def _with_drivers(body: dict[str, Any]) -> dict[str, Any]:
-    """The same in an investigation."""
-    return {**body, "drivers": body.get("drivers") and _drivers(body["drivers"])}
+def _with_records(body: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 had what a host concluded in the version that it was then of."""
+    for name, kind in (("investigation", "investigation-record"), ("capacity", "capacity-record")):
+        if body.get(name) is not None:
+            body[name] = _upgraded(kind, 1, body[name])
+    return body
+
+
+def _upgraded(name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
+    for older in range(version, VERSIONS[name]):
+        body = UPGRADES[name, older](body)
+    return dict(body)
 
 
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -138,10 +151,11 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("tuning-record", 3): _with_ends,
     ("rounds", 2): _with_ends,
     ("investigation-record", 2): _with_ends,
-    ("investigation-record", 3): _with_drivers,
+    ("investigation-record", 3): lambda body: {**body, "drivers": body.get("drivers") and _drivers(body["drivers"])},
     ("ladder-record", 3): _with_comparisons,
     ("capacity-record", 1): _with_verdicts,
     ("fleet-drivers", 1): _drivers,
+    ("fleet-trial", 1): _with_records,
 }
 """(name, from version) -> the body in the next version."""
 
@@ -248,8 +262,6 @@ def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:
             remedy="Read it with the newer version.",
         )
     try:
-        for older in range(version, VERSIONS[name]):
-            body = UPGRADES[name, older](body)
+        return _upgraded(name, version, body)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{where} is not what its schema says ({schema}): {error!r}", remedy=DAMAGED) from error
-    return dict(body)
