@@ -31,5 +31,7 @@ def test_what_is_left_is_told_from_the_budget_and_the_steps_so_far() -> None:
     now[0] = 220.0
     assert budget.left_words(10) == "about 40 s, 80 s left of the budget"
     assert budget.left_words(0) == "80 s left of the budget"
+    assert budget.left_words(60) == "at most the 80 s left of the budget", "it ends then"
     now[0] = 301.0
-    assert budget.left_words(60) == "about 4 min, the budget is used up"
+    assert budget.left_words(60) == "the budget is used up"
+    assert budget.left_words(0) == "", "what goes on all the same has a budget of its own"

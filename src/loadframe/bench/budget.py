@@ -46,10 +46,16 @@ class Budget:
     def left_words(self, steps: int) -> str:
         """What the next steps take, each as long as the median of those so far, and what is left for all that comes:
         "about 40 s, 2 min left of the budget". Not more of it is known: what comes after them depends on what they
-        show."""
+        show. steps: 0 where that is not known; "" where nothing is left of the budget either: what goes on then has one
+        of its own."""
+        left_s = self.left_s()
+        if left_s <= 0:
+            return "the budget is used up" if steps else ""
         known = [seconds for noted in self._costs.values() for seconds in noted]
         takes_s = steps * median(known) if known else self.guessed_s(steps)
-        left = f"{_about(self.left_s())} left of the budget" if self.left_s() > 0 else "the budget is used up"
+        left = f"{_about(left_s)} left of the budget"
+        if takes_s > left_s:
+            return f"at most the {left}"
         return f"about {_about(takes_s)}, {left}" if steps else left
 
     def guessed_s(self, steps: int) -> float:

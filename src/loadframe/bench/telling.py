@@ -19,7 +19,7 @@ class TellsRun:
             to.follow(run.path)
 
     def phase(self, words: str, steps: int) -> None:
-        words = f"{words}; {self._budget.left_words(steps)}"
+        words = "; ".join(part for part in (words, self._budget.left_words(steps)) if part)
         self._run.tell(Told("phase", words, steps))
         self._to.phase(words, steps)
 

@@ -51,7 +51,7 @@ class CapacitiesOnHosts(TakesOnHosts):
             f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
         )
         alike = calibrate(hosts, [AT_ALL], start_on, book.random, noting(run, notes))
-        book.progress.phase(f"the capacity with {len(study.alternative)} other settings", len(study.alternative))
+        book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
         works = [
             Work("capacity", number, each.name, self._told(each.target.settings), each.target.settings)
             for number, each in enumerate(study.alternative, start=1)
@@ -138,6 +138,6 @@ def _sample(found: Capacity) -> Sample:
 def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBeside:
     found = done.capacity
     if found is None:
-        verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, "the target failed")
+        verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, done.failed)
         return CapacityBeside(done.work.title, done.host, "", None, None, None, verdict, done.failed)
     return divergence.capacity_beside(done.work.title, done.host, starts[done.host], found)

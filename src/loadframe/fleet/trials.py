@@ -85,9 +85,7 @@ class SideBySide(TakesOnHosts):
     def _search(self, calibrated: Calibrated, most: int) -> None:
         tuned = self._tuned
         trials = max(0, most - len(tuned.done))
-        tuned.book.progress.phase(
-            f"up to {trials} trials of {len(tuned.space.dimensions)} settings, side by side", trials
-        )
+        tuned.book.progress.phase(f"up to {trials} trials of {len(tuned.space.dimensions)} settings, side by side", 0)
         begun, first = 0, tuned.next_number
 
         def draw() -> Work:
