@@ -220,6 +220,12 @@ def test_without_proc_leftovers_stay_and_the_rest_goes_on(places: Path) -> None:
     assert lease.folder.exists()
 
 
+def test_a_file_of_proc_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "BOOT_ID", tmp_path / "boot_id")
+    with pytest.raises(CageError, match="boot_id cannot be read: No such file or directory"):
+        identity.boot_id()
+
+
 def test_proc_of_another_namespace_is_refused(places: Path) -> None:
     code = "from loadframe.host.leases import Lease; Lease.acquire('a study')"
     plain = [word for word in INSIDE if word != "--mount-proc"]

@@ -66,7 +66,7 @@ def own() -> Identity:
     try:
         shown = (PROC / "self").readlink().name
     except OSError as error:
-        raise _not_mounted(error) from error
+        raise _unreadable(error) from error
     found = identify(os.getpid()) if shown == str(os.getpid()) else None
     if found is None:
         raise CageError(
@@ -108,14 +108,19 @@ def sees_all() -> bool:
 
 
 def boot_id() -> str:
-    """Names this boot of this machine; start times of different boots cannot be compared. CageError without /proc."""
+    """Names this boot of this machine; start times of different boots cannot be compared. CageError."""
     try:
         return BOOT_ID.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
-        raise _not_mounted(error) from error
+        raise _unreadable(error) from error
 
 
-def _not_mounted(error: OSError) -> CageError:
+def _unreadable(error: OSError) -> CageError:
+    if (PROC / "self").is_symlink():
+        return CageError(
+            f"{error.filename} cannot be read: {error.strerror}",
+            remedy="Let Loadframe read it, or start Loadframe outside of this container.",
+        )
     return CageError(
         f"/proc is not mounted ({error.filename}: {error.strerror})",
         remedy="Mount it: `mount -t proc proc /proc`, or start Loadframe outside of this container.",
