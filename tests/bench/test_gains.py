@@ -23,6 +23,7 @@ from loadframe.model import (
     TargetState,
     Trial,
     Variant,
+    Verdict,
 )
 from loadframe.reporting import verdict_words
 
@@ -202,3 +203,21 @@ def test_an_old_trial_keeps_its_ratios_at_the_loads_that_it_was_not_judged_at(ma
     known = replace(KNOWN, tried=(replace(one, levels=(beside, *one.levels)),))
     (told,) = gains.with_intervals(known, mine).tried
     assert [row.load for row in told.levels] == [1, 2, 4] and told.levels[0] == beside
+
+
+def test_a_ratio_without_an_interval_decides_nothing_and_gives_way_to_the_curves() -> None:
+    """Seen: "5.12x at 4 workers", of rows of an earlier version, where the curves had 5.0 (4.6 to 5.5)."""
+    rows = tuple(LevelRatio(load, 100.0, 500.0, 5.0, 5.0, 5.0) for load in (2.0, 4.0, 8.0))
+    assert not any(row.decided for row in rows) and rows[0].decision == "cannot-tell"
+    verdict = Verdict(5.0, 4.6, 5.5, "better", 3, "", levels=(2.0, 4.0))
+    one = Trial(Remedy("b", "b", (), (), Price()), True, {}, "A", "B", verdict=verdict, levels=rows)
+    first, second = (
+        Round(number, name, TargetState(), {}, curve(name), (), (), (), ()) for number, name in enumerate("AB")
+    )
+    (variant,) = gains.variants([replace(first, tried=(one,)), second], (), None)
+    assert [(row.load, row.from_curves, row.decided) for row in variant.levels] == [
+        (1, True, True), (2, True, True), (4, True, True), (8, False, False)
+    ]  # fmt: skip
+    assert all(row.low < row.ratio < row.high for row in variant.levels if row.from_curves)
+    (alone,) = gains.variants([replace(first, tried=(one,))], (), None)
+    assert [row.decided for row in alone.levels if row.load > 1] == [False] * 3, "no curve of the state after"

@@ -54,10 +54,11 @@ def variants(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
     """The state with these changes against the first one: of one change its trial, of several the blocks that held both
-    against each other; at loads that no block measured, and where there are no such blocks, from the curves. number:
-    of the round of the last change."""
+    against each other; at loads at which these have no interval, and where there are no such blocks, from the curves.
+    number: of the round of the last change."""
     first, last = rounds[0], trials[-1]
-    if number + 1 < len(rounds):
+    has_curve = number + 1 < len(rounds)
+    if has_curve:
         after = rounds[number + 1].curve
     else:
         points = tuple(
@@ -74,9 +75,9 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
     else:
         judged = [row for row in rows if row.load in last.told.levels] or list(rows)
         found = Compared(verdict=_of_curves(judged) if judged else last.told)
-    measured = {row.load for row in found.levels}
-    every = (*found.levels, *(row for row in rows if row.load not in measured))
-    return replace(found, levels=tuple(sorted(every, key=lambda row: row.load)))
+    every = {row.load: row for row in (*found.levels, *rows)}
+    every |= {row.load: row for row in found.levels if row.low < row.high or not has_curve}
+    return replace(found, levels=tuple(every[load] for load in sorted(every)))
 
 
 def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:

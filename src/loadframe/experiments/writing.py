@@ -58,7 +58,7 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
     return investigation
 
 
-RULES = 3
+RULES = 4
 """Of Investigation.rules: raised whenever the same steps are concluded to something else."""
 
 

@@ -59,8 +59,8 @@ class CaseStudy:
         match self.answer:
             case Investigation(variants=(*_, last)):
                 return last.gain
-            case Ladder(total=Compared(verdict=total)):
-                return total
+            case Ladder(total=Compared(told=told)):
+                return told
             case Tuning(told=told):
                 return told
             case _:

@@ -8,6 +8,8 @@ WORK = "requests"
 Decision = Literal["better", "worse", "no-proven-difference", "cannot-tell"]
 NOT_KNOWN = (1e-50, 1e50)
 """The ends of an interval that is open to that side: files hold no larger numbers than 1e100."""
+MOST_BLOCKS = 100
+"""Of one comparison, that a study may ask for."""
 ROUNDING = 1e-9
 """An end of an interval within rounding of 1 is not a difference."""
 
@@ -89,8 +91,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """After / before at one level, of the throughputs (1/s), with the interval of the ratio: that of the verdict beside
-    it; low = high = ratio where none is known. from_curves: no block has both states there."""
+    """After / before at one level, of the throughputs (1/s), with the interval of the ratio: of the blocks at this
+    level, of the curves of both states (from_curves), or of the verdict beside it; low = high = ratio where none is
+    known, and then nothing is decided."""
 
     load: float
     before: float
@@ -101,14 +104,14 @@ class LevelRatio:
     from_curves: bool = False
 
     @property
-    def differs(self) -> bool:
-        """Whether the interval leaves out 1."""
+    def decided(self) -> bool:
+        """As of a verdict."""
         return self.decision in ("better", "worse")
 
     @property
     def decision(self) -> Decision:
         """As of a verdict."""
-        return decide(self.low, self.high)
+        return decide(self.low, self.high) if self.low < self.high else "cannot-tell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -229,9 +229,9 @@ SMALL = 1.2
 def _gain(variant: Variant, unit: str) -> str:
     """ "4.2x at 256 jobs; none at 32"; where it cannot be told stands below."""
     at = variant.gain
-    none = [one for one in variant.levels if not one.differs and one is not at and _is_none(one)]
+    none = [one for one in variant.levels if not one.decided and one is not at and _is_none(one)]
     where = words.load(at.load, unit)
-    times = f"{verdict_words.led_ratio(at)}x" if at.differs else "none" if _is_none(at) else "cannot tell"
+    times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "cannot tell"
     here = f"{times} at {where}"
     best = max(variant.levels, key=lambda one: one.low)
     if at.low > 1:

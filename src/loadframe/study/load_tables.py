@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from loadframe.model.verdict import MOST_BLOCKS
 from loadframe.study.fields import Duration, Table, Warmup, spread
 
 LOWEST = 1e-9
@@ -129,8 +130,8 @@ class ObjectiveTable(Table):
 
 
 class Blocks(Table):
-    min: int = Field(3, ge=2, le=100)
-    max: int = Field(6, ge=2, le=100)
+    min: int = Field(3, ge=2, le=MOST_BLOCKS)
+    max: int = Field(6, ge=2, le=MOST_BLOCKS)
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
