@@ -220,7 +220,8 @@ signatures that are there below it just the same."""
 
 def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
     """1 where it begins to act at the load of a bend, less the less it explains that."""
-    if acts is not None and windows.bends and all(acts.low > bend.high for bend in windows.bends):
+    # Both ends are levels: what is not yet full at the one at which the fall has ended begins after it.
+    if acts is not None and windows.bends and all(acts.low >= bend.high < acts.load for bend in windows.bends):
         return NOT_THE_BEND
     if windows.bend is None or acts is None:
         return 0.6
