@@ -112,6 +112,33 @@ def test_what_gained_in_every_block_and_is_not_proved_says_what_would_decide(
     assert found == (Unfinished("wal", undecided, 24.0, f"{command} --set measure.budget=84s") if open_ else None)
 
 
+def test_what_no_number_of_blocks_decides_hides_nothing_and_has_no_command(make_step: Callable[..., Step]) -> None:
+    """Seen: 1,025 blocks, where a study allows 100, and a proposal of more of them where no warm-up had ended."""
+
+    def tried(name: str, ratio: float, low: float, unsettled_at: tuple[float, ...] = ()) -> Trial:
+        told = Verdict(ratio, low, 9.0, "cannot-tell", 4, "", (1.1, 1.2, 1.3, 1.4), (1.0,), unsettled_at=unsettled_at)
+        return replace(trial(name, 1.0), verdict=told, treatment_before="A", treatment_after="B")
+
+    steps = [make_step(1.0, treatment=name, started_s=0.0, ended_s=2.0) for name in "AB"]
+    near, far = tried("near", 1.3, 0.9), tried("far", 1.7, 0.04)
+    rising, without = tried("rising", 1.9, 0.9, (1.0,)), tried("without scatter", 1.8, 1.0)
+
+    def remedy(*trials: Trial) -> str | None:
+        found = conclusion.unfinished([one_round(*trials)], steps, 60.0, 12, "command")
+        return found and found.remedy
+
+    assert remedy(near) == "near"
+    for other in (far, rising, without):
+        assert (remedy(other), remedy(other, near)) == (None, "near")
+
+
+def test_where_the_whole_is_not_decided_no_change_has_a_share_of_it() -> None:
+    """Seen: "Share of the whole: 0 %" of each."""
+    kept = [replace(trial(name, 1.1), kept=True) for name in ("wal", "normal")]
+    open_ = [replace(one, verdict=replace(one.verdict, decision="cannot-tell")) for one in kept]
+    assert [step.share for step in conclusion.ladder([one_round(*open_)])] == [None, None]
+
+
 def test_next_is_first_a_cause_that_is_open_in_the_last_state() -> None:
     """Seen: "about 22 workers, give the target more CPUs", of a state of which one writer held the lock from 2 on."""
     last = one_round(findings=(finding("lock.writer"),), limits=(limit("process.cpus", 8),), growth=0.5)

@@ -167,24 +167,15 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
     return "proven-not-worse" if low >= edge - ROUNDING else "cannot-tell"
 
 
-Share = tuple[float, float, float]
-"""Of a gain in the logarithm of a whole, with the ends of its interval."""
-
-
-def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[Share, ...]:
-    """The share of each of successive gains in the whole: they add up to 1, and that of a change that lost is negative.
-    Their intervals are those of the ratios, taken for independent, by the delta method. Empty where the whole is not
-    decided, or a gain has no ratio: shares of what may be nothing say nothing."""
+def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
+    """The share of each of successive gains in the logarithm of the whole: they add up to 1, and that of a change that
+    lost is negative. Empty where the whole is not decided, or a gain has no ratio: shares of what may be nothing say
+    nothing."""
     logs = [math.log(gain.ratio) for gain in gains]
-    halves = [math.log(gain.high / gain.low) / 2 for gain in gains]
-    total, squares = sum(logs), sum(half**2 for half in halves)
+    total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
         return ()
-    found = list[Share]()
-    for share, half in zip((log / total for log in logs), halves, strict=True):
-        width = math.sqrt(((1 - share) * half) ** 2 + share**2 * max(squares - half**2, 0.0)) / abs(total)
-        found.append((share, share - width, share + width))
-    return tuple(found)
+    return tuple(log / total for log in logs)
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:

@@ -34,7 +34,7 @@ class Decomposition:
 
     total: Verdict
     gains: tuple[Verdict, ...]
-    shares: tuple[comparison.Share, ...]
+    shares: tuple[float, ...]
     at_top: tuple[Verdict | None, ...]
 
 

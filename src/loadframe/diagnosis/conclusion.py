@@ -1,4 +1,4 @@
-"""What the rounds add up to: the gain, the ladder, the next limit, and the outcome in one word."""
+"""What the rounds add up to: the ladder, the next limit, what is unfinished, and the outcome in one word."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,6 @@ from loadframe.model import (
     OTHERS,
     ChangeRecord,
     Curve,
-    Finding,
     LadderStep,
     Limit,
     NextLimit,
@@ -33,6 +32,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.verdict import MOST_BLOCKS
 from loadframe.units import show, show_metric
 
 
@@ -62,10 +62,10 @@ def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
     gains = [trial.told for trial in kept]
     if not kept or not all(gain.has_ratio for gain in gains):
         return ()
-    shares = comparison.shares(comparison.combine(gains), gains) or [(0.0, None, None)] * len(kept)
+    shares = comparison.shares(comparison.combine(gains), gains) or [None] * len(kept)
     return tuple(
-        LadderStep(trial.remedy.title, gain.ratio, gain.low, gain.high, share, trial.remedy.price.durability, *ends)
-        for trial, gain, (share, *ends) in zip(kept, gains, shares, strict=True)
+        LadderStep(trial.remedy.title, gain.ratio, gain.low, gain.high, share, trial.remedy.price.durability)
+        for trial, gain, share in zip(kept, gains, shares, strict=True)
     )
 
 
@@ -89,11 +89,13 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
         finding for finding in last.findings if finding.status != "refuted" and finding.id not in settled.union(GROWTH)
     ]
     if open_:
-        first = next((finding for finding in open_ if _acts_at_bend(finding, last)), open_[0])
+        at_bend = [finding for finding in open_ if bends(last.curve) and explains_bend(finding)]
+        first = (at_bend or open_)[0]
         at = first.reached_at if settled else acts_from(last, first)  # the bend may be of what is settled
         return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
     limits = [limit for limit in last.limits if not is_queue(limit.id)]
-    if full := [limit for limit in limits if _full_at_bend(limit, last.curve)]:
+    measured = [(one, one.exhausted_at) for one in limits if one.exhausted_at and one.exhausted_at.how == "measured"]
+    if full := [limit for limit, load in measured if any(load.meets(bend) for bend in bends(last.curve))]:
         return _as_next(min(full, key=_load), "its use is at the ceiling of {ceiling} where the last curve bends")
     furthest = FURTHEST * last.curve.points[-1].load
     ahead = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.how == "extrapolated"]
@@ -125,17 +127,6 @@ def _less(before: SettingValue | None, after: SettingValue) -> bool:
 
 def _load(limit: Limit) -> float:
     return limit.exhausted_at.load if limit.exhausted_at is not None else float("inf")
-
-
-def _full_at_bend(limit: Limit, curve: Curve) -> bool:
-    """Whether a limit was full within what was tested, at a load at which the curve may bend."""
-    at = limit.exhausted_at
-    return at is not None and at.how == "measured" and any(at.meets(bend) for bend in bends(curve))
-
-
-def _acts_at_bend(finding: Finding, last: Round) -> bool:
-    """Whether a finding explains the bend of the last curve, not only its height."""
-    return bool(bends(last.curve)) and explains_bend(finding)
 
 
 def outcome(
@@ -192,13 +183,15 @@ FEWEST_ALIKE = 3
 def unfinished(
     rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
-    """Of the changes that gained in each of their blocks and are not proved the one that gained most. None where there
-    is none, or where a change was kept."""
+    """Of the changes that gained in each of their blocks, and that as many blocks as a study may have would prove, the
+    one that gained most. None where there is none, or where a change was kept."""
     trials = (trial for one in rounds for trial in one.tried if not trial.kept and not trial.told.decided)
     alike = [trial for trial in trials if _gained_in_each(trial.told)]
-    best = max(alike, key=lambda trial: trial.told.ratio, default=None)
-    if kept_trials(rounds) or best is None or (count := needed(best.told, "blocks").count) is None:
+    counts = [(needed(trial.told, "blocks").count, trial) for trial in alike]
+    within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
+    if kept_trials(rounds) or not within:
         return None
+    count, best = max(within, key=lambda pair: pair[1].told.ratio)
     told, sides = best.told, (best.treatment_before, best.treatment_after)
     mine = [step for step in steps if step.treatment in sides and step.level in told.levels]
     if not mine:
@@ -210,7 +203,9 @@ def unfinished(
 
 
 def _gained_in_each(told: Verdict) -> bool:
-    return told.has_ratio and len(told.block_ratios) >= FEWEST_ALIKE and min(told.block_ratios) > 1
+    """Where no warm-up had ended, more blocks would not prove it."""
+    gained = len(told.block_ratios) >= FEWEST_ALIKE and min(told.block_ratios) > 1
+    return told.has_ratio and gained and not told.unsettled_at
 
 
 def for_no_cause(kept: Sequence[Trial]) -> str:

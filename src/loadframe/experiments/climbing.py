@@ -9,7 +9,7 @@ from loadframe.analysis import ladder as analysis
 from loadframe.analysis.ladder import Samples, State
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.experiments.ladder_states import LadderStates
-from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove, verdict_on
+from loadframe.experiments.proof import by_level, grouped_orders, in_groups, prove, verdict_on
 from loadframe.experiments.sizing import UNFIT
 from loadframe.kinds import registry as targets
 from loadframe.model import Compared, Interaction, Rung, Step, Verdict
@@ -165,8 +165,8 @@ def _from_trials(climbed: Climbed) -> Climbed:
     return Climbed(shares, Compared(verdict=total), missing=(missing,))
 
 
-def _with_shares(rungs: Sequence[Rung], shares: Sequence[comparison.Share]) -> tuple[Rung, ...]:
-    each = (share for share, _, _ in shares)
+def _with_shares(rungs: Sequence[Rung], shares: Sequence[float]) -> tuple[Rung, ...]:
+    each = iter(shares)
     return tuple(replace(rung, share=next(each, None)) if rung.kept else rung for rung in rungs)
 
 
@@ -188,7 +188,7 @@ def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) ->
             steps = _measured(book, states, wanted, f"{one.change} with and without {partner}", number)
             samples = _samples(steps, states, wanted)
             pair = analysis.pair(samples, kept, one.change, partner, confidence=1 - analysis.ERROR / len(later))
-            found += [pair] if decided(pair.verdict) else []
+            found += [pair] if pair.verdict.decided else []
             number += 1
     return replace(climbed, interactions=tuple(found), missing=tuple(missing))
 

@@ -155,17 +155,15 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One kept change and its share (in logarithms) of the whole gain, with its interval; None where there is no other
-    change to share with."""
+    """One kept change: its ratio with the interval, and its share (in logarithms) of the whole gain; None where the
+    whole is not decided. gives_up: durability, in words."""
 
     change: str
     ratio: float
     low: float
     high: float
-    share: float
+    share: float | None
     gives_up: str | None = None
-    share_low: float | None = None
-    share_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,8 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
     for step in inv.ladder:
         if not (math.isfinite(step.ratio) and step.ratio > 0):
             return None
-        label = f"{verdict_words.ratio(step)} times, {rounding.percent(step.share)}"
+        share = f", {rounding.percent(step.share)}" if step.share is not None else ""
+        label = f"{verdict_words.ratio(step)} times{share}"
         rows.append(
             {"change": step.change, "from": reached, "to": reached * step.ratio, "label": label, "kind": "step"}
         )

@@ -90,7 +90,7 @@ def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Blo
                 finding_words.remedy(inv, step.change),
                 f"{verdict_words.ratio(step)} times",
                 verdict_words.ratio_interval(step),
-                rounding.percent(step.share),
+                "" if step.share is None else rounding.percent(step.share),
                 step.gives_up or "nothing",
             )
             for step in inv.ladder
