@@ -21,7 +21,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.diagnosis import judging
 from loadframe.experiments import fresh
-from loadframe.experiments.proof import decided, prove, verdict_on
+from loadframe.experiments.proof import prove, verdict_on
 from loadframe.experiments.trying import known, prove_remedy
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
@@ -275,7 +275,7 @@ def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
         book = book_of(Owing(iter(row.tolist()), left), number)
         book.washes = washes
         book.take(StepRequest("A", LEVEL, 1, 1))
-        proved, _ = prove(book, "A", "B", [LEVEL], round_number=1, enough=decided)
+        proved, _ = prove(book, "A", "B", [LEVEL], round_number=1)
         if proved.verdict.decided:
             different += 1
             unsaid += not carried_over(book.steps)

@@ -3,6 +3,7 @@ other verbs that measure. What a run folder says: experiments.reading."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from loadframe.errors import StudyError
@@ -27,7 +28,6 @@ from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, pro
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after
-from loadframe.experiments.proof import decided
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.experiments.stopping import concluding
@@ -147,7 +147,7 @@ def compare(
     study: Study,
     runs: Path,
     *,
-    enough: Callable[[Verdict], bool] = decided,
+    enough: Callable[[Verdict], bool] = attrgetter("decided"),
     progress: Progress | None = None,
 ) -> list[Comparison]:
     """The study's alternatives, each measured in the same blocks as its target, until the verdict is `enough` or blocks

@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from loadframe.analysis import samples
 from loadframe.analysis.divergence import at_loads
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
-from loadframe.experiments.proof import decided, prove_side_by_side
+from loadframe.experiments.proof import prove_side_by_side
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
 from loadframe.model import FLAGS, Comparison, Step, Verdict
@@ -26,7 +27,7 @@ NEAR = 2.0
 """A ratio that is less than this many half-widths of its interval from 1 was only just decided."""
 
 
-def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decided) -> list[Comparison]:
+def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
     """The study's alternatives against its target, all in the same blocks, at all levels, and cold where the study asks
     for that; with m verdicts each has an error of 0.05 / m (Bonferroni)."""
     pairs = declare(book)
@@ -53,7 +54,7 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
 def _near(verdict: Verdict) -> bool:
     """Whether it ended when it had just been decided: whoever stops there stops at a lucky moment."""
     half = math.log(verdict.high / verdict.low) / 2
-    return decided(verdict) and verdict.has_ratio and abs(math.log(verdict.ratio)) < NEAR * half
+    return verdict.decided and verdict.has_ratio and abs(math.log(verdict.ratio)) < NEAR * half
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:

@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from statistics import fmean, variance
 
 from loadframe.analysis import comparison, student
@@ -53,11 +54,6 @@ def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
     return (min(past[:-1], key=lambda level: abs(math.log(level / middle))), past[-1])
 
 
-def decided(verdict: Verdict) -> bool:
-    """Whether it is known which of the two is better."""
-    return verdict.decided
-
-
 def prove(
     book: Bookkeeping,
     before: str,
@@ -67,7 +63,7 @@ def prove(
     round_number: int,
     firm_reserve_s: float = 0.0,
     confidence: float = 0.95,
-    enough: Callable[[Verdict], bool] = decided,
+    enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> Proof:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
@@ -96,7 +92,7 @@ def prove_side_by_side(
     round_number: int | None = None,
     firm_reserve_s: float = 0.0,
     confidence: float = 0.95,
-    enough: Callable[[Verdict], bool] = decided,
+    enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
     """The verdict on the second of each pair against its first, all treatments measured in the same blocks: as `prove`,
     until every verdict is `enough`. One that is takes no further steps."""

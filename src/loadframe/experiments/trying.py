@@ -16,7 +16,6 @@ from loadframe.experiments.frame import looked_at
 from loadframe.experiments.proof import (
     Proof,
     compared,
-    decided,
     level_ratios,
     look_around,
     operation_times,
@@ -253,7 +252,7 @@ def afterwards_s(book: Bookkeeping, one: Round, judged: Sequence[float], *, trea
 
 def known(verdict: Verdict) -> bool:
     """Whether it is known that a remedy helps, or that it does not: by how much, fresh blocks say."""
-    return decided(verdict) or judging.without_effect(verdict)
+    return verdict.decided or judging.without_effect(verdict)
 
 
 def _of(steps: Sequence[Step], treatment: str) -> list[Step]:

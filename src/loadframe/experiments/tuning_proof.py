@@ -8,7 +8,7 @@ from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.experiments import fresh, within
 from loadframe.experiments.examination import clamped_in
-from loadframe.experiments.proof import compared, decided, prove
+from loadframe.experiments.proof import compared, prove
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_trials import Trials
@@ -84,7 +84,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
         note(found)
         if proof.told.held:
             break
-        error = error.after(level, decided=decided(proof.told.verdict))
+        error = error.after(level, decided=proof.told.verdict.decided)
         _tell(trials, proof)
     return found
 

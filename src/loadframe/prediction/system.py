@@ -57,9 +57,6 @@ NOTHING = 1e-6
 """A throughput that is less than this share of the highest is none."""
 
 
-LEAST_DELAY_S = 1e-9
-
-
 @dataclass(frozen=True, slots=True)
 class Stations:
     """work, waiting_s: seconds of a request at each station, (S, L, K)."""
@@ -130,7 +127,8 @@ class System:
         """A negative delay never takes more away than what is not the longest station; a request without any station
         takes some time all the same."""
         whole = work.sum(axis=-1)
-        least = np.where(whole > 0, (work / self.servers).max(axis=-1) - whole, LEAST_DELAY_S)
+        some_s = 1e-9  # less than anything that is measured
+        least = np.where(whole > 0, (work / self.servers).max(axis=-1) - whole, some_s)
         return np.asarray(np.maximum(self.delay_s[:, None], least))
 
     def _closed(self, loads: Floats) -> Floats:
