@@ -7,6 +7,7 @@ from pathlib import Path
 
 from loadframe.bench.driver_user import BY_HAND, cannot_run
 from loadframe.cages import groups
+from loadframe.cages.groups import text
 from loadframe.errors import CageError, MachineError
 from loadframe.host.environment import importing
 from loadframe.host.leases import filesystem, scratch_directory
@@ -49,13 +50,13 @@ def examine(root: Path = Path("/")) -> list[Requirement]:
 
 def _recording(root: Path) -> list[Requirement]:
     pressure = root / "proc/pressure/io"
-    disks = _text(root / "proc/diskstats").splitlines()
+    disks = text(root / "proc/diskstats").splitlines()
     flushes = any(len(line.split()) >= FLUSH_FIELDS for line in disks)
     return [
         Requirement(
             "recording",
             "pressure stall information",
-            str(pressure) if _text(pressure) else None,
+            str(pressure) if text(pressure) else None,
             "a kernel with CONFIG_PSI, booted with psi=1; without it findings rest on fewer counters",
         ),
         Requirement(
@@ -140,13 +141,6 @@ def _place(name: str, find: Callable[[], Path], wanted: str = "", *, disk: bool 
     if disk and kind in ("tmpfs", "ramfs"):
         return Requirement("places", name, None, wanted.format(place=place))
     return Requirement("places", name, f"{place} ({kind})" if disk else str(place), "")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 LEAST_ADDRESS_SPACE = 2 * 2**30

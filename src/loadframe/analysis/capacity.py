@@ -217,7 +217,6 @@ class CapacitySearch:
     # --- choosing -------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Decide on the next trial."""
         below, allowed = self._threshold.below(self.levels), self._allowed
         known = [
             (low, high)

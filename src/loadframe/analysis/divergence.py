@@ -169,11 +169,6 @@ class Reach:
     knee: tuple[LoadInterval | None, LoadInterval | None]
     capacity: tuple[LoadInterval | None, LoadInterval | None]
 
-    @property
-    def higher(self) -> bool:
-        """Whether the peak is proven to be higher: single blocks prove nothing."""
-        return self.high > self.low > 1
-
 
 def reach(before: Curve, after: Curve) -> Reach | None:
     """From the curves of both states; None where nothing was done in either. The interval combines those of the points

@@ -208,7 +208,6 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
 
 
 def _all(plain: Numbers, missing: Numbers, grid: Numbers, target: Numbers) -> "list[_Tried]":
-    """Every choice that is possible."""
     tried = [_least(plain, target, terms, math.nan) for terms in (TERMS["constant"], TERMS["log"])]
     for column, end in enumerate(grid):
         design = np.column_stack([plain, missing[:, column]])

@@ -129,7 +129,6 @@ class Threshold:
         return _entropy(met @ weight) - _entropy(met) @ weight
 
     def _settle(self) -> None:
-        """The weights again, adding up to 1."""
         self._believe(1.0)
         self._worth = 1.0
         if len(self._trials) >= FEWEST_OPEN and (alike := self._resemblance()) > 0:

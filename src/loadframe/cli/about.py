@@ -68,7 +68,7 @@ def man(as_json: Json = False) -> None:
 
 def manual(program: Any) -> str:
     """The page of a command with its verbs, in man(7)."""
-    summary = _sentence(program.help)
+    summary = program.help.split(". ")[0].rstrip(".")
     lines = [
         f'.TH LOADFRAME 1 "{_date()}" "loadframe {__version__}" "User Commands"',
         ".SH NAME",
@@ -122,10 +122,6 @@ def _entry(term: str, what: str) -> Iterator[str]:
     yield ".TP"
     yield f"\\fB{_text(term)}\\fR"
     yield _text(what)
-
-
-def _sentence(text: str) -> str:
-    return text.split(". ")[0].rstrip(".")
 
 
 def _text(text: str) -> str:

@@ -242,7 +242,6 @@ def mapping_of(
     response_is: str,
     use: list[str] | None,
     counters: list[str] | None,
-    axis: str = "load",
 ) -> "ObservedMapping":
     """The options as one record. UsageError for a --use without a name, and for another --response-is."""
     from loadframe.model import ObservedMapping
@@ -262,5 +261,5 @@ def mapping_of(
         use=uses,
         counters=tuple(counters or ()),
         response_is="p95" if response_is == "p95" else "mean",
-        axis=axis,
+        axis="load",
     )

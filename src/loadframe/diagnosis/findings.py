@@ -119,7 +119,7 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     return Finding(
         id=limit.id,
         status="suspected",
-        title=_limit_title(limit),
+        title=f"{limit.title or limit.id} is full at {_say(limit.use_metric, limit.ceiling)}",
         reached_at=reached_at,
         evidence=(reached, *harm),
         ruled_out=(),
@@ -226,10 +226,6 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
     if windows.bend is None or acts is None:
         return 0.6
     return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bends)
-
-
-def _limit_title(limit: Limit) -> str:
-    return f"{limit.title or limit.id} is full at {_say(limit.use_metric, limit.ceiling)}"
 
 
 def _limit_explanation(limit: Limit) -> str:

@@ -265,7 +265,6 @@ def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInt
 
 
 def _first(conditions: Sequence[Condition], where: Window) -> Condition | None:
-    """The first that holds."""
     for condition in conditions:
         value = where.get(condition.metric)
         if value is not None and condition.holds(value):

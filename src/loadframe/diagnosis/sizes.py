@@ -81,7 +81,7 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
     for metric in sorted({name for steps in plateau.values() for step in steps for name in step.metrics}):
         told = PEER.fullmatch(metric)
         size = _everywhere(served, metric, plateau)
-        used = _mean(metric.replace(".connections", ".busy"), [step for steps in plateau.values() for step in steps])
+        used = mean_of(metric.replace(".connections", ".busy"), [step for steps in plateau.values() for step in steps])
         idle = size is not None and used is not None and used < IN_USE * size
         if told is not None and size is not None and told["peer"] != OTHERS and not idle:
             found.append(Size(f"{_many(size, 'connection')} to {told['peer']}", size, metric))
@@ -94,7 +94,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
     wait(2), and is named only where it is known what it waits for and no other state has that size."""
     moving, still = [], []
     for metric, words in STATES.items():
-        size, before = _everywhere(served, metric, plateau), _mean(metric, low)
+        size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
         if size is None or before is None or (before > 0.75 * size and round(size) != 1):
             continue
         found = Size(f"{_many(size, 'thread')} {_verb(words, size)}", size, metric)
@@ -140,7 +140,7 @@ def _ceilings(served: InService, limits: Sequence[Limit]) -> list[Size]:
 def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
     """The mean of a metric, less `more`, where at every level of the plateau it is near the same whole number and that
     may be the number in service; None else."""
-    means = [_mean(metric, steps) for steps in plateau.values()]
+    means = [mean_of(metric, steps) for steps in plateau.values()]
     known = [value - more for value in means if value is not None]
     if not known or len(known) < len(means):
         return None
@@ -151,7 +151,8 @@ def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence
     return fmean(known) if served.holds(size) and all(abs(value - size) < near for value in known) else None
 
 
-def _mean(metric: str, steps: Sequence[Step]) -> float | None:
+def mean_of(metric: str, steps: Sequence[Step]) -> float | None:
+    """Over the steps; None where one of them lacks it."""
     values = [step.metrics[metric] for step in steps if metric in step.metrics]
     return fmean(values) if values and len(values) == len(steps) else None
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from loadframe.analysis.in_service import InService
+from loadframe.diagnosis.sizes import mean_of
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import DISK_BUSY, DISK_IDLE, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of
@@ -163,8 +164,8 @@ READS = Condition(
 def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
     """That the requests in service wait for flushes most of the time, from the steps of the plateau; None where they do
     not, where reads may be what they wait for, or where it was not measured."""
-    in_disk, flushed, written = (_mean(flat, one) for one in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
-    reads, working = _mean(flat, READS.metric), _mean(flat, DISK_IDLE.metric)
+    in_disk, flushed, written = (mean_of(one, flat) for one in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
+    reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:
         return None
     per_s = fmean(step.throughput for step in flat)
@@ -195,8 +196,3 @@ def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadI
         explanation="Several requests share a flush, and those in service wait for it: all others wait for these. "
         "Fewer flushes, or none within what a request holds meanwhile, would let more be served.",
     )
-
-
-def _mean(steps: Sequence[Step], metric: str) -> float | None:
-    values = [step.metrics[metric] for step in steps if metric in step.metrics]
-    return fmean(values) if values and len(values) == len(steps) else None

@@ -17,12 +17,14 @@ from loadframe.bench.driver_user import driver_user
 from loadframe.errors import TargetError
 from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full, resident_by_connections
 from loadframe.experiments.stages_now import following
+from loadframe.experiments.watch_ledger import SOURCES
 from loadframe.host.identity import Identity, alive, identify
 from loadframe.host.leases import Lease
 from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.kinds.base import Exposing, PrintsStages, Target
+from loadframe.kinds.behind import comm_of
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import counter_metrics, read_now
@@ -30,17 +32,10 @@ from loadframe.ledger.reading import as_number, clamped
 from loadframe.ledger.rules import RULES, rules_among
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
-from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
-from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
+from loadframe.recording.snapshot import Place, Readings, Snapshot, read, take
 from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
 
-SOURCES: tuple[Source, ...] = (
-    *snapshot_machine.SOURCES,
-    *snapshot_kernel.SOURCES,
-    *snapshot_process.SOURCES,
-    *snapshot_cgroup.SOURCES,
-)
 ONE_LOOK_S = 1.0
 """Rates need two readings; this far apart unless the user wants more."""
 OF_PIPELINES = frozenset({"pipeline", "changelog"})
@@ -157,7 +152,9 @@ def _subject(
             yield _attached(attached, pid)
         elif pid is not None:
             process = _process(pid)
-            yield Subject(f"{_name(pid)} (pid {pid})", Place(pid=pid), frozenset({"process"}), process=process)
+            yield Subject(
+                f"{comm_of(pid) or 'a process'} (pid {pid})", Place(pid=pid), frozenset({"process"}), process=process
+            )
         else:
             yield Subject("this machine")
 
@@ -167,13 +164,6 @@ def _process(pid: int) -> Identity:
     if found is None:
         raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
     return found
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # it ended in this moment; the readings say so
-        return "a process"
 
 
 def _attached(server: Attached, pid: int | None) -> Subject:

@@ -22,6 +22,7 @@ from loadframe.formats.path_text import why_no_text
 from loadframe.host import identity, listening
 from loadframe.host.environment import located, own_environment, python
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
+from loadframe.kinds.behind import comm_of
 from loadframe.kinds.service.finding import Found, find
 from loadframe.knowledge.kinds import rows_of
 from loadframe.model.watch import WatchPlan
@@ -270,11 +271,7 @@ def _command(text: str) -> tuple[str, ...]:
 
 
 def _name(pid: int) -> str:
-    try:
-        text = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # it ended in this moment; the watch says so
-        return "process"
-    return "".join(one if one.isalnum() or one in "-_." else "-" for one in text) or "process"
+    return "".join(one if one.isalnum() or one in "-_." else "-" for one in comm_of(pid)) or "process"
 
 
 __all__ = ["Wishes", "begin", "of_process", "of_server", "of_study"]

@@ -118,7 +118,6 @@ class Alarms:
 
 
 def _failure(work: Callable[[], None]) -> str:
-    """What went wrong; "" for nothing."""
     try:
         work()
     except UserError as error:

@@ -187,7 +187,6 @@ class Watcher:
     # --- a tick ---
 
     def _presence(self, there: bool) -> list[WatchAlarm]:
-        """What has become of the service."""
         clocks = self._clocks
         if there:
             self._back()

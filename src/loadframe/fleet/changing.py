@@ -26,7 +26,6 @@ class Changing:
     """Made once per study; `close` puts everything back. The server is found with the first question for it."""
 
     def __init__(self, study: Study, host: str) -> None:
-        """host: its name in the fleet file."""
         self._study = study
         self._durable = DurableJournal(f"study {study.study.name} on host {host}", Path(f"fleet-{study.study.name}"))
         self._machine = Host()

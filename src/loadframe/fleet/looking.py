@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from loadframe.cages.groups import text
 from loadframe.connections.address import look_up
 from loadframe.errors import StudyError
 from loadframe.version import __version__
@@ -23,7 +24,7 @@ def facts(root: Path = Path("/")) -> dict[str, Any]:
     """Versions, kernel, CPUs that this process may use, memory in bytes. code: of two checkouts of one version it
     differs; boot: one kernel has one."""
     memory = next(
-        (line.split() for line in _text(root / "proc/meminfo").splitlines() if line.startswith("MemTotal:")), []
+        (line.split() for line in text(root / "proc/meminfo").splitlines() if line.startswith("MemTotal:")), []
     )
     return {
         "loadframe": __version__,
@@ -34,7 +35,7 @@ def facts(root: Path = Path("/")) -> dict[str, Any]:
         "machine": os.uname().machine,
         "cpus": len(os.sched_getaffinity(0)),
         "memory_bytes": int(memory[1]) * 1024 if len(memory) > 1 else None,
-        "boot": _text(root / "proc/sys/kernel/random/boot_id").strip(),
+        "boot": text(root / "proc/sys/kernel/random/boot_id").strip(),
     }
 
 
@@ -60,7 +61,7 @@ def use_of_cpus(seconds: float, root: Path = Path("/")) -> dict[str, Any]:
 
 def _looked(root: Path) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
     """Clock ticks of the machine by state, and of each process (number, start)."""
-    line = next(iter(_text(root / "proc/stat").splitlines()), "").split()[1:]
+    line = next(iter(text(root / "proc/stat").splitlines()), "").split()[1:]
     machine = {name: int(each) for name, each in zip(FIELDS, line, strict=False)}
     processes = {}
     for folder in (root / "proc").glob("[0-9]*"):
@@ -72,7 +73,7 @@ def _looked(root: Path) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
 
 def _fields(folder: Path) -> list[str]:
     """Of /proc/PID/stat after the name, which may have blanks and brackets: state is the first."""
-    return _text(folder / "stat").rpartition(")")[2].split()
+    return text(folder / "stat").rpartition(")")[2].split()
 
 
 def _started(root: Path, number: int) -> int:
@@ -81,15 +82,7 @@ def _started(root: Path, number: int) -> int:
 
 
 def _name(root: Path, number: int) -> str:
-    return _text(root / f"proc/{number}/comm").strip()[:40]
-
-
-def _text(path: Path) -> str:
-    """ "" for a process that is gone."""
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
+    return text(root / f"proc/{number}/comm").strip()[:40]
 
 
 SUFFIXES = (".py", ".lua", ".toml", ".txt")
@@ -133,7 +126,7 @@ def interface_to(address: str, root: Path = Path("/")) -> str:
     if number.version != 4:
         return ""
     best = (-1, 0, "")
-    for line in _lines(root / "proc/net/route")[1:]:
+    for line in text(root / "proc/net/route").splitlines()[1:]:
         fields = line.split()
         if len(fields) < 8 or not int(fields[3], 16) & UP:
             continue
@@ -176,10 +169,3 @@ def check_is_reached(address: str) -> None:
             f"the address {address} is {number} on that host itself{what}",
             remedy="Write the number by which drivers reach it as the address of its host in the fleet file.",
         )
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return []

@@ -26,7 +26,6 @@ class DriversOver(Executor):
     """Has the fleet's hosts drive the steps, as long as they are reached."""
 
     def __init__(self, hosts: Hosts) -> None:
-        """hosts: entered."""
         self._hosts = hosts
 
     def check_study(self, study: Study) -> None:

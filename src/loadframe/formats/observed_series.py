@@ -38,8 +38,6 @@ _DIVIDED = re.compile(r"/\s*1(000(\.0*)?|e\+?0*3)\s*$")
 _TERM = re.compile(r'\s*(?P<name>[^\s{}/"]*)\s*(?:\{(?P<labels>[^{}]*)\})?\s*')
 _LABEL = re.compile(r'\s*(?P<key>[A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*"(?P<value>[^"]*)"\s*(?:,|$)')
 
-ROLES = ("load", "throughput", "response", "use")
-
 
 @dataclass(frozen=True, slots=True)
 class Series:

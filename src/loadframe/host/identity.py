@@ -17,8 +17,6 @@ from loadframe.errors import CageError
 PROC = Path("/proc")
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
 MACHINE_ID = Path("/etc/machine-id")
-FIRST_PIDS = 0xEFFFFFFC
-"""The inode of the PID namespace in which a machine boots (PROC_PID_INIT_INO, linux/proc_ns.h)."""
 LONGEST_STAT = 4096
 """Bytes of /proc/PID/stat: 52 fields of at most 20 digits, and a name. One call of read(2), and no file object: who
 looks for a family reads it of each process."""
@@ -100,11 +98,6 @@ def namespace(kind: str) -> str:
         return str((PROC / "self/ns" / kind).stat().st_ino)
     except FileNotFoundError:
         return ""
-
-
-def sees_all() -> bool:
-    """Whether all processes of the machine are in /proc: we are in the namespace in which it booted."""
-    return namespace("pid") == str(FIRST_PIDS)
 
 
 def boot_id() -> str:

@@ -122,8 +122,6 @@ class Fanotify(OfKernel):
             ) from error
         self._lost = ""
         self._paths: dict[bytes, bytes | None] = {}
-        self.unresolved = 0
-        """Records of directories that were gone when they were read: what became of these is told by other records."""
 
     def _opened(self) -> int:
         """A group whose records tell the file, too, where the kernel has that (Linux 5.17)."""
@@ -195,7 +193,6 @@ class Fanotify(OfKernel):
                 opened = kernel.open_by_handle(self._tree.root, handle)
             except OSError as error:
                 if error.errno in (errno.ESTALE, errno.ENOENT):
-                    self.unresolved += 1
                     return self._remember(handle, None)
                 why = error.strerror
                 continue

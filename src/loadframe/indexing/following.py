@@ -29,14 +29,12 @@ IDS_AT_ONCE = 1_000
 @dataclass
 class Followed:
     """What was done so far. questions: entries that were looked up, after records of one path were taken together;
-    moved: entries found below directories that were made or renamed. scans: of the whole tree, because records were
-    lost. fs_s, db_s: spent in each stage."""
+    moved: entries found below directories that were made or renamed. fs_s, db_s: spent in each stage."""
 
     records: int = 0
     questions: int = 0
     moved: int = 0
     batches: int = 0
-    scans: int = 0
     lost: list[str] = field(default_factory=list)
     fs_s: float = 0.0
     db_s: float = 0.0
@@ -103,7 +101,6 @@ class Following:
         self._drained = read.drained
         self._waiting.extend(read.changes)
         if read.lost:
-            self.done.scans += 1
             self.done.lost.append(read.lost)
             self._scan()
 

@@ -235,7 +235,6 @@ class Store(abc.ABC):
 
     @classmethod
     def _text(cls, value: str) -> str:
-        """Text as a statement has it."""
         return cls.literal(value.encode())
 
     @classmethod

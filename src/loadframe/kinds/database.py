@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host.signals import told
+from loadframe.kinds.behind import comm_of
 from loadframe.kinds.private_target import PrivateTarget, Server
 from loadframe.kinds.silence import BUSY_REMEDY, REFUSED_REMEDY, shortened, silence
 from loadframe.model import CounterSpec
@@ -230,11 +231,7 @@ class AttachedDatabase(ABC, Generic[Own]):
 
     def _if_named(self, pid: int | None) -> int | None:
         """The process, where it is there under one of `names`."""
-        try:
-            comm = "" if pid is None else Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
-        except OSError:  # not of this machine after all
-            return None
-        return pid if comm.strip() in self.names else None
+        return pid if pid is not None and comm_of(pid) in self.names else None
 
 
 def address_of(kind: str, address: str, option_file: Path | None, user: str, thing: str, number: str) -> dict[str, str]:

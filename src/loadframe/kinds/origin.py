@@ -27,7 +27,6 @@ class Origin:
     """An nginx of its own for one cache. user: runs it; None for ourselves."""
 
     def __init__(self, lease: Lease, folder: str) -> None:
-        """folder: its name in the lease's."""
         self._allowance = Allowance(lease.account("www-data", "nginx"))
         self._server = Server(lease, self._allowance.user, 0, folder)
         self._status = Status(self._server.socket)

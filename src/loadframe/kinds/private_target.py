@@ -142,5 +142,4 @@ class PrivateTarget(ABC, Generic[Server]):
         return self._state
 
     def _allowed(self, state: TargetState) -> Allowance:
-        """What the server may have in a state."""
         return replace(self._allowance, limits={**self._allowance.limits, **state.limits})

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from loadframe.kinds.catalogue import sized
 from loadframe.model import SettingValue
 
-MB, GB = 1 << 20, 1 << 30
+MB = 1 << 20
 Per = Literal["server", "connection"]
 
 

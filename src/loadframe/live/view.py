@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, UserError
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
@@ -76,7 +75,7 @@ class Heading:
         case = None if running or self._reads is None else _unless_refused(self._reads.case, run)
         rounds = run.rounds() if case is None else case.rounds
         quality = run.quality() if case is None else case.quality
-        curves = {one.treatment: explained(one) for one in rounds}
+        curves = {one.treatment: one.curve for one in rounds}
         curves |= {} if case is None else {name: state.curve for name, state in case.states.items()}
         listed = self._listed(None if case is None else case.answer)
         unit = listed["unit"] or listed["axis"].replace("_", " ")
@@ -148,7 +147,6 @@ def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read |
 
 
 def _heading_words(answer: RunAnswer | None) -> str:
-    """The outcome in a sentence."""
     match answer:
         case Investigation():
             return answers.answer(answer)

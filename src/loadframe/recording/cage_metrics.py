@@ -32,7 +32,6 @@ def _grows(
 
 
 def _counts(metric: str, per_second: float = 1.0) -> Callable[[int, int, float], Metrics]:
-    """The same of a file of one number."""
     return lambda first, last, elapsed_s: {metric: growth(first, last) / per_second / elapsed_s}
 
 

@@ -200,12 +200,10 @@ class Recorder:
         self._push(command["do"])
 
     def _put(self, command: dict[str, Any]) -> None:
-        """Behind what is left to be sent."""
         with self._sending:
             self._unsent += write_json(command).encode() + b"\n"
 
     def _push(self, what: str) -> None:
-        """Send what is left."""
         with self._sending:
             process = self._running()
             assert process.stdin is not None

@@ -103,9 +103,9 @@ def parse_unix(body: bytes) -> Listener | None:
     if len(body) < _UNIX_MESSAGE.size:
         return None
     _, _, state, inode, _, _ = _UNIX_MESSAGE.unpack_from(body)
-    for kind, value in _attributes(body[_UNIX_MESSAGE.size :]):
-        if kind == _UNIX_QUEUES and len(value) >= _QUEUES.size and state == LISTEN:
-            return Listener(inode, *_QUEUES.unpack_from(value))
+    for kind, begin, end in attributes(body, _UNIX_MESSAGE.size, len(body)):
+        if kind == _UNIX_QUEUES and end - begin >= _QUEUES.size and state == LISTEN:
+            return Listener(inode, *_QUEUES.unpack_from(body, begin))
     return None
 
 
@@ -117,21 +117,17 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
         if length < _HEADER.size or position + length > len(data):
             return
         yield kind, data[position + _HEADER.size : position + length]
-        position += _aligned(length)
+        position += (length + 3) & ~3
 
 
-def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    position = 0
-    while position + _ATTRIBUTE.size <= len(data):
+def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
+    while position + _ATTRIBUTE.size <= end:
         length, kind = _ATTRIBUTE.unpack_from(data, position)
-        if length < _ATTRIBUTE.size:
+        if length < _ATTRIBUTE.size or position + length > end:
             return
-        yield kind, data[position + _ATTRIBUTE.size : position + length]
-        position += _aligned(length)
-
-
-def _aligned(length: int) -> int:
-    return (length + 3) & ~3
+        yield kind, position + _ATTRIBUTE.size, position + length
+        position += (length + 3) & ~3
 
 
 class Asking:

@@ -13,7 +13,6 @@ from loadframe.recording.frames import (
     LARGEST_FRAME_BYTES,
     MOST_BLOCKS,
     Block,
-    Facts,
     Tick,
     decode_block,
     parse_header,
@@ -71,7 +70,7 @@ class RecordingReader:
         except OSError as error:
             raise self._unreadable(error) from error
         try:
-            self.facts, self._end = self._read_header()
+            self.facts, self._end = parse_header(os.pread(self._fd, 64 * 1024, 0), self.path)
         except OSError as error:  # a folder opens like a file, and cannot be read
             self.close()
             raise self._unreadable(error) from error
@@ -84,9 +83,6 @@ class RecordingReader:
         return RecordingError(
             f"The recording {self.path} cannot be read: {error.strerror}.", remedy="Start the recorder first."
         )
-
-    def _read_header(self) -> tuple[Facts, int]:
-        return parse_header(os.pread(self._fd, 64 * 1024, 0), self.path)
 
     def refresh(self) -> None:
         """Take in the blocks that were appended since. A block not yet complete is left for the next time."""

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
+from loadframe.recording.listeners import attributes
 from loadframe.recording.look_schedule import LookSchedule
 from loadframe.recording.socket_rows import (
     CLOSE_WAIT,
@@ -258,7 +259,7 @@ class SocketSampler:
             length, kind = _ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
             if kind == _INFO_ATTRIBUTE and begin + self._info_at + length <= end:
                 return self._kept(begin + self._info_at + _ATTRIBUTE.size, begin + self._info_at + length)
-        for kind, first, last in _attributes(self._buffer, begin + INET_MESSAGE.size, end):
+        for kind, first, last in attributes(self._buffer, begin + INET_MESSAGE.size, end):
             if kind == _INFO_ATTRIBUTE:
                 self._info_at = first - _ATTRIBUTE.size - begin
                 return self._kept(first, last)
@@ -322,7 +323,7 @@ def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
 
 def _unix_parts(row: bytes) -> tuple[bytes, int, tuple[int, int]]:
     name, peer, queues = b"", 0, (0, 0)
-    for kind, first, last in _attributes(row, UNIX_MESSAGE.size, len(row)):
+    for kind, first, last in attributes(row, UNIX_MESSAGE.size, len(row)):
         if kind == _UNIX_NAME:
             name = row[first:last]
         elif kind == _UNIX_PEER and last - first >= _INODE.size:
@@ -330,16 +331,6 @@ def _unix_parts(row: bytes) -> tuple[bytes, int, tuple[int, int]]:
         elif kind == _UNIX_QUEUES and last - first >= _QUEUES.size:
             queues = _QUEUES.unpack_from(row, first)
     return name, peer, queues
-
-
-def _attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
-    while position + _ATTRIBUTE.size <= end:
-        length, kind = _ATTRIBUTE.unpack_from(data, position)
-        if length < _ATTRIBUTE.size or position + length > end:
-            return
-        yield kind, position + _ATTRIBUTE.size, position + length
-        position += (length + 3) & ~3
 
 
 _WORDS = ("sockets", "listeners", "netstat")

@@ -8,8 +8,8 @@ from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
 from loadframe.reporting import charts, html, rounding, verdict_words, words
 from loadframe.reporting import document as doc
-from loadframe.reporting.searches import unit
 from loadframe.reporting.verdict_words import CLASSES
+from loadframe.reporting.words import study_unit as unit
 
 LEAST = 0.001
 

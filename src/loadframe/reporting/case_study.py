@@ -83,7 +83,7 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
             doc.Section(
                 "The ladder of gains", "ladder", (*trials.ladder(inv, (*_figures(charts_, "ladder", look="ladder"),)),)
             ),
-            doc.Section(beside, "answers", tuple(map(doc.Prose, verdict_words.answers_sentences(inv.answers)))),
+            doc.Section(beside, "answers", tuple(map(doc.Prose, map(verdict_words.answers_sentence, inv.answers)))),
             doc.Section("How full each limit is", "fullness", (*_figures(charts_, "limits"),)),
             doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
             doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),

@@ -88,7 +88,6 @@ def page_charts(inv: Investigation) -> dict[str, Chart]:
 
 
 def _charts(inv: Investigation) -> Iterator[Chart]:
-    """Not yet rendered."""
     dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
     yield from _chart("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
     silent = "Longest time in which no request was done, of each step; the line joins the averages."

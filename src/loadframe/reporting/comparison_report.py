@@ -22,7 +22,6 @@ def render_comparison(found: Comparison, *, width: int = terminal.WIDTH) -> str:
 
 
 def _parts(found: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
-    """What stands beside the answer."""
     verdict, sessions = found.verdict, found.verdict.sessions
     levels = [verdict_words.level_ratio(level, found.axis_unit, found.work_unit) for level in found.levels]
     return (

@@ -100,7 +100,7 @@ def render_curve(
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
-        doc.listed("Its answers", verdict_words.answers_sentences(answers)),
+        doc.listed("Its answers", map(verdict_words.answers_sentence, answers)),
         doc.listed("Mind", map(words.sentence, curve.warnings)),
         doc.quality(quality, ()),
         *more,

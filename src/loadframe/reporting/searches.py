@@ -7,6 +7,7 @@ from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial, Verdic
 from loadframe.reporting import rounding, vega, verdict_words, words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, LoadAxis, Plot, Size, ValueAxis
+from loadframe.reporting.words import study_unit as unit
 
 KINDS = {
     "trial": (AFTER, "circle"),
@@ -131,11 +132,6 @@ def even_steps(low: float, high: float) -> list[float]:
 
 LOGARITHMIC = 8.0
 """Latencies that are further apart than this factor are drawn on a logarithmic scale."""
-
-
-def unit(found: Capacity) -> str:
-    """Of the load."""
-    return found.axis_unit or found.axis.replace("_", " ")
 
 
 def capacity_title(found: Capacity) -> str:

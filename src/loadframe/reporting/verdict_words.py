@@ -311,11 +311,6 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
     return f"on average over {words.and_list(loads) if len(loads) <= 3 else f'{loads[0]} to {loads[-1]}'}"
 
 
-def answers_sentences(compared: Sequence[AnswersCompared]) -> list[str]:
-    """One for each thing that was asked about."""
-    return [answers_sentence(one) for one in compared]
-
-
 def answers_sentence(compared: AnswersCompared) -> str:
     """ "The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568, ..."; what differs; why it was
     not compared."""

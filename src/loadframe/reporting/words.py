@@ -8,6 +8,7 @@ from loadframe.diagnosis.plateau import is_flat
 from loadframe.model import (
     WORK,
     Bend,
+    Capacity,
     Curve,
     CurvePoint,
     Investigation,
@@ -34,7 +35,7 @@ def axis_unit(inv: Investigation) -> str:
     return study_unit(inv.study)
 
 
-def study_unit(study: StudySummary) -> str:
+def study_unit(study: StudySummary | Capacity) -> str:
     """What the load axis counts, in the user's words."""
     return study.axis_unit or study.axis.replace("_", " ")
 

@@ -5,24 +5,25 @@ import platform
 import re
 from pathlib import Path
 
+from loadframe.cages.groups import text
 from loadframe.model import Host
 
 
 def read_host(root: Path = Path("/")) -> Host:
     """This machine now; what cannot be read is left out of the facts."""
-    cpuinfo = _text(root / "proc/cpuinfo")
+    cpuinfo = text(root / "proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.M)
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"), re.M)
-    release = re.search(r'^PRETTY_NAME="?([^"\n]+)', _text(root / "etc/os-release"), re.M)
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", text(root / "proc/meminfo"), re.M)
+    release = re.search(r'^PRETTY_NAME="?([^"\n]+)', text(root / "etc/os-release"), re.M)
     facts = {
         "system": release[1] if release else "",
-        "governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip(),
-        "huge pages": _chosen(_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        "governor": text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip(),
+        "huge pages": _chosen(text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         "python": platform.python_version(),
     }
     return Host(
-        hostname=_text(root / "proc/sys/kernel/hostname").strip(),
-        kernel=_text(root / "proc/sys/kernel/osrelease").strip(),
+        hostname=text(root / "proc/sys/kernel/hostname").strip(),
+        kernel=text(root / "proc/sys/kernel/osrelease").strip(),
         cpu_model=model[1].strip() if model else platform.machine(),
         cpus=len(os.sched_getaffinity(0)) if root == Path("/") else len(re.findall(r"^processor", cpuinfo, re.M)),
         memory_bytes=int(memory[1]) * 1024 if memory else 0,
@@ -31,14 +32,7 @@ def read_host(root: Path = Path("/")) -> Host:
     )
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _chosen(text: str) -> str:
+def _chosen(choice: str) -> str:
     """The bracketed word of a sysfs choice such as "always [madvise] never"."""
-    match = re.search(r"\[(\w+)\]", text)
+    match = re.search(r"\[(\w+)\]", choice)
     return match[1] if match else ""

@@ -13,7 +13,6 @@ MOST_LINKS = 40
 EVERY_USER = 2**32 - 1
 ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
 """Extended attributes (acl(5)): who may besides owner and group; and, of a folder, who may in what is made in it."""
-OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def weak_point(path: Path) -> str | None:

@@ -217,5 +217,4 @@ class Search:
         return self._fitted
 
     def _scaled(self, points: Sequence[Point]) -> Numbers:
-        """Positions from 0 to 1."""
         return np.asarray(np.array(points, dtype=float) / self._sizes)

@@ -6,13 +6,13 @@ which the step says. Where it gave quantiles alone no latency is known: they bel
 """
 
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.model import NO_LATENCIES, WHOLE_SECONDS
-from loadframe.workloads.command_lines import Lines, Second, read
+from loadframe.workloads.command_lines import Lines, Second
 from loadframe.workloads.driver_clock import SLACK_S, ClockError, Life, offset_s
 from loadframe.workloads.request_log import Requests
 
@@ -30,11 +30,6 @@ class Output:
     moved_bytes: NDArray[np.uint64] | None = None
     marks: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
-
-
-def read_output(file: IO[bytes], names: list[str], life: Life, *, cut_off: bool) -> Output:
-    """All that a file has; parameters as for command_lines.read. LineError, ClockError."""
-    return of_lines(read(file, names, cut_off=cut_off), life)
 
 
 def of_lines(lines: Lines, life: Life) -> Output:

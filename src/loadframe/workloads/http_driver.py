@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from loadframe.host.environment import located
 from loadframe.host.privilege import US, Privilege
@@ -28,9 +28,6 @@ from loadframe.workloads.asking import host_of
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
 from loadframe.workloads.kind import program
-
-if TYPE_CHECKING:
-    pass
 
 SCRIPT = Path(__file__).with_name("http.lua")
 MOST_CONNECTIONS = 1024

@@ -22,7 +22,6 @@ class PostgresShards:
     counter_specs: tuple[CounterSpec, ...] = PostgresTarget.counter_specs
 
     def __init__(self, *, lease: Lease, resources: Sequence[Resources]) -> None:
-        """resources: of each shard."""
         self._shards = {
             shard_name(number): PostgresTarget(lease=lease, resources=each, folder=shard_name(number))
             for number, each in enumerate(resources, 1)

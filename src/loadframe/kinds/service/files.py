@@ -31,7 +31,6 @@ class Files:
     """The copies of all files that settings are written to; one for each file, whatever the number of its keys."""
 
     def __init__(self, target: TargetTable, folder: Path) -> None:
-        """folder: where the copies are."""
         self._target, self._folder = target, folder
         self._tables = {name: table for name, table in target.setting.items() if table.apply == "file"}
         self._copies: dict[str, _Copy] = {}

@@ -188,7 +188,6 @@ Entry = tuple[int, str, re.Match[str]]
 
 
 def _key(entry: Entry) -> str:
-    """With the section before it."""
     _, section, parts = entry
     return f"{section}.{parts[2].strip()}" if section else parts[2].strip()
 

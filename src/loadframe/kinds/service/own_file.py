@@ -94,7 +94,6 @@ class OwnFile:
 
 
 def _text(path: Path) -> str:
-    """Of what is kept."""
     data = read_up_to(path, MOST_BYTES)
     if len(data) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
