@@ -196,15 +196,6 @@ def test_a_run_that_ended_right_after_its_second_change_has_the_widths_of_both_s
         assert (told.told.decision, told.told.ratio > 25) == (decision, True)
 
 
-def test_an_old_trial_keeps_its_ratios_at_the_loads_that_it_was_not_judged_at(make_step: Callable[..., Step]) -> None:
-    mine = blocks(make_step, "AB", 1)
-    beside = LevelRatio(1.0, 100.0, 500.0, 5.0, 5.0, 5.0)
-    one = earlier(trial(mine, "AB"))
-    known = replace(KNOWN, tried=(replace(one, levels=(beside, *one.levels)),))
-    (told,) = gains.with_intervals(known, mine).tried
-    assert [row.load for row in told.levels] == [1, 2, 4] and told.levels[0] == beside
-
-
 def test_a_ratio_without_an_interval_decides_nothing_and_gives_way_to_the_curves() -> None:
     """Seen: "5.12x at 4 workers", of rows of an earlier version, where the curves had 5.0 (4.6 to 5.5)."""
     rows = tuple(LevelRatio(load, 100.0, 500.0, 5.0, 5.0, 5.0) for load in (2.0, 4.0, 8.0))

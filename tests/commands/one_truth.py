@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import loadframe
+from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError
 from loadframe.experiments.reading import answer_of
 from loadframe.live.follower import row
@@ -128,7 +129,7 @@ def peak_and_knee_are_the_same_in_openmetrics_and_on_the_live_page(run: RunFolde
 def the_curve_is_that_of_the_report(run: RunFolder, case: CaseStudy) -> None:
     """Of `curve RUN` and of the rounds that text, page and JSON of the report show."""
     for one in case.rounds:
-        assert case.state(one.treatment).curve == one.curve
+        assert case.state(one.treatment).curve == explained(one)
         assert loadframe.curve_json(one.curve)["peak"]["throughput"] == one.curve.peak.throughput
     if isinstance(found := case.answer, Investigation) and found.before is not None:
         assert found.before.peak == case.state(found.rounds[0].treatment).curve.peak

@@ -104,15 +104,17 @@ def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
         if any(row.low < row.high for row in trial.levels):
             tried.append(trial)
             continue
-        pair = trial.treatment_before, trial.treatment_after
-        blocks = in_blocks(steps, *pair, above=trial.verdict.blocks if trial.fresh is not None else 0)
+        pair, judged = (trial.treatment_before, trial.treatment_after), trial.told.levels
+        # The first version did not say what a step was taken for.
+        known = [
+            replace(step, purpose=step.purpose or "proof") for step in steps if step.purpose or step.level in judged
+        ]
+        blocks = in_blocks(known, *pair, above=trial.verdict.blocks if trial.fresh is not None else 0)
         if blocks:
             again, told = trial.fresh and verdict_on(blocks, *pair), trial.told
             levels = level_ratios(blocks, *pair)
             if again is None and len(told.levels) == 1:
                 levels = tuple(replace(row, low=told.low, high=told.high) for row in levels)
-            measured = {row.load for row in levels}
-            every = (*levels, *(row for row in trial.levels if row.load not in measured))
-            trial = replace(trial, fresh=again, levels=tuple(sorted(every, key=lambda row: row.load)))
+            trial = replace(trial, fresh=again, levels=levels)
         tried.append(trial)
     return replace(one, tried=tuple(tried))
