@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from loadframe.analysis.following import Followed, Following
+from loadframe.diagnosis.windows import explained
 from loadframe.model import (
     AnswerCompared,
     AnswersCompared,
@@ -24,6 +25,7 @@ from loadframe.model import (
     LedgerNow,
     NdbReport,
     Profile,
+    Round,
     Rung,
     RunQuality,
     Scalability,
@@ -236,6 +238,7 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
     Curve: _curve,
     Forecast: forecast_json,
     Profile: lambda one: _fields(one, "flame"),  # the run folder has the stacks themselves
+    Round: lambda one: {**_fields(one), "curve": explained(one)},
     Rung: _rung,
     Scalability: _scalability,
     TuningProof: lambda one: {**_fields(one), "objective": _objective(one.objective)},
