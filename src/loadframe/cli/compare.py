@@ -51,7 +51,7 @@ def compare(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Say better, worse, or no proven difference: B against A, or a study's alternatives against its target."""
+    """Say better, worse, no proven difference or cannot tell, of B against A or of a study's alternatives."""
     with command(as_json, measures=second is None):
         from loadframe.cli import comparing
 
