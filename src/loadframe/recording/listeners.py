@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
+from loadframe.recording.socket_sampling import attributes
 
 ESTABLISHED, LISTEN = 1, 10
 _SOCK_DIAG_BY_FAMILY = 20
@@ -18,7 +19,6 @@ _NETLINK_SOCK_DIAG = 4
 _ERROR, _DONE = 2, 3
 _DUMP_REQUEST = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _HEADER = struct.Struct("=IHHII")
-_ATTRIBUTE = struct.Struct("=HH")
 _INET_REQUEST = struct.Struct("=BBBxI48x")
 _PORT_REQUEST = struct.Struct("=BBBxIH46x")
 """The same with a local port, in network order: the kernel leaves out all others."""
@@ -117,16 +117,6 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
         if length < _HEADER.size or position + length > len(data):
             return
         yield kind, data[position + _HEADER.size : position + length]
-        position += (length + 3) & ~3
-
-
-def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
-    while position + _ATTRIBUTE.size <= end:
-        length, kind = _ATTRIBUTE.unpack_from(data, position)
-        if length < _ATTRIBUTE.size or position + length > end:
-            return
-        yield kind, position + _ATTRIBUTE.size, position + length
         position += (length + 3) & ~3
 
 

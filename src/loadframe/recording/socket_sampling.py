@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
-from loadframe.recording.listeners import attributes
 from loadframe.recording.look_schedule import LookSchedule
 from loadframe.recording.socket_rows import (
     CLOSE_WAIT,
@@ -402,3 +401,13 @@ def _netlink() -> socket.socket:
     asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
     asking.settimeout(_TIMEOUT_S)
     return asking
+
+
+def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
+    while position + _ATTRIBUTE.size <= end:
+        length, kind = _ATTRIBUTE.unpack_from(data, position)
+        if length < _ATTRIBUTE.size or position + length > end:
+            return
+        yield kind, position + _ATTRIBUTE.size, position + length
+        position += (length + 3) & ~3
