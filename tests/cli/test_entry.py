@@ -13,7 +13,7 @@ import pytest
 
 Start = Callable[..., Any]
 PATIENCE_S = 60
-LONG = ["--set", "measure.window=500ms", "--set", "measure.blocks={min=20,max=20}", "--set", "measure.budget=10m"]
+LONG = ["--set", "measure.window=500ms", "--set", "measure.blocks={min=100,max=100}", "--set", "measure.budget=10m"]
 
 
 def program(body: str) -> subprocess.Popen[str]:
