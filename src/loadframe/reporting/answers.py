@@ -211,8 +211,8 @@ def _what_to_do(inv: Investigation) -> list[str]:
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
-    """ "journal_mode = WAL"; "table_open_cache = 2000 (with what it needs)". kept: by so many remedies; of one the
-    others are what its last one needs."""
+    """ "journal_mode = WAL"; "table_open_cache = 2000 (with what it needs)". kept: the number of
+    remedies behind the changes; a single remedy changes the other settings because its last one needs them."""
     each = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
