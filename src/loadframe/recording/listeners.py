@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
-from loadframe.recording.socket_sampling import attributes
+from loadframe.recording.socket_rows import attributes
 
 ESTABLISHED, LISTEN = 1, 10
 _SOCK_DIAG_BY_FAMILY = 20

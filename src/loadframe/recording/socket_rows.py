@@ -27,6 +27,8 @@ INFO = struct.Struct("=IIIIIII")
 data_segs_out."""
 INFO_PARTS = ((44, 60), (100, 104), (152, 160))
 """Where these are in tcp_info."""
+ATTRIBUTE = struct.Struct("=HH")
+"""Of netlink: length, kind."""
 _V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
 
 
@@ -142,3 +144,13 @@ def path_of(name: bytes) -> str:
         return ""
     text = name.removesuffix(b"\0") if not name.startswith(b"\0") else b"@" + name[1:]
     return "unix:" + text.decode("utf-8", "backslashreplace")
+
+
+def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
+    while position + ATTRIBUTE.size <= end:
+        length, kind = ATTRIBUTE.unpack_from(data, position)
+        if length < ATTRIBUTE.size or position + length > end:
+            return
+        yield kind, position + ATTRIBUTE.size, position + length
+        position += (length + 3) & ~3

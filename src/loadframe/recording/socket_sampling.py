@@ -26,6 +26,7 @@ from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
 from loadframe.recording.look_schedule import LookSchedule
 from loadframe.recording.socket_rows import (
+    ATTRIBUTE,
     CLOSE_WAIT,
     ESTABLISHED,
     INET_MESSAGE,
@@ -36,6 +37,7 @@ from loadframe.recording.socket_rows import (
     SYN_SENT,
     UNIX_EXTRA,
     UNIX_MESSAGE,
+    attributes,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +56,6 @@ LOCAL_PORTS = "system:local-ports"
 
 _HEADER = struct.Struct("=IHHII")
 _HEAD = struct.Struct("=IH")
-_ATTRIBUTE = struct.Struct("=HH")
 _INODE = struct.Struct("=I")
 _INET_REQUEST = struct.Struct("=BBBxI48x")
 _UNIX_REQUEST = struct.Struct("=BBHIIIII")
@@ -254,13 +255,13 @@ class SocketSampler:
 
     def _times(self, begin: int, end: int) -> bytes:
         """What is kept of a connection's tcp_info, which mostly lies where that of the one before did."""
-        if begin + self._info_at + _ATTRIBUTE.size <= end:
-            length, kind = _ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
+        if begin + self._info_at + ATTRIBUTE.size <= end:
+            length, kind = ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
             if kind == _INFO_ATTRIBUTE and begin + self._info_at + length <= end:
-                return self._kept(begin + self._info_at + _ATTRIBUTE.size, begin + self._info_at + length)
+                return self._kept(begin + self._info_at + ATTRIBUTE.size, begin + self._info_at + length)
         for kind, first, last in attributes(self._buffer, begin + INET_MESSAGE.size, end):
             if kind == _INFO_ATTRIBUTE:
-                self._info_at = first - _ATTRIBUTE.size - begin
+                self._info_at = first - ATTRIBUTE.size - begin
                 return self._kept(first, last)
         return b""
 
@@ -401,13 +402,3 @@ def _netlink() -> socket.socket:
     asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
     asking.settimeout(_TIMEOUT_S)
     return asking
-
-
-def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
-    while position + _ATTRIBUTE.size <= end:
-        length, kind = _ATTRIBUTE.unpack_from(data, position)
-        if length < _ATTRIBUTE.size or position + length > end:
-            return
-        yield kind, position + _ATTRIBUTE.size, position + length
-        position += (length + 3) & ~3
