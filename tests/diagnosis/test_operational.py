@@ -12,7 +12,7 @@ from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import PARALLELISM, SERIAL, Seen, operational
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.examination import examine
-from loadframe.model import OTHERS, Curve, Finding, Latency, Limit, RuledOut, SettingValue, Step, TargetState
+from loadframe.model import OTHERS, Curve, Finding, Knob, Latency, Limit, RuledOut, SettingValue, Step, TargetState
 
 StepMaker = Callable[..., Step]
 IDLE = {"system.cpu.utilization": 0.3, "target.cpu.cores": 0.1, "driver.cpu.cores": 0.05}
@@ -105,6 +105,24 @@ def test_a_setting_of_that_size_is_named_and_needs_a_change(make_step: StepMaker
     found = finding(pool(make_step, 4), {"pool": 4, "other": 40})
     assert found.title == "4 requests are served at a time (the setting pool is 4)"
     assert "only a change of it shows that" in found.explanation
+    assert "By chance alone one of the 2 settings would have such a value in 11 % of services." in found.explanation
+
+
+def test_only_settings_that_the_study_declares_are_compared_with_the_throughput(make_step: StepMaker) -> None:
+    """20,000 descriptors, which are not declared, are 333 requests/s, in requests per minute; 336/s were served."""
+    steps = pool(make_step, 4, service_s=4 / 336)
+    effective = {"RLIMIT_NOFILE": 20000, "rate": 20000}
+
+    def explained(*knobs: Knob) -> str:
+        found = examine(
+            steps, number=1, treatment="A", state=TargetState({}), effective=effective, curve=curve_of(steps),
+            target_kind="service", highest_level=16, knobs=knobs,
+        ).round.findings[0]  # fmt: skip
+        return f"{found.explanation} {found.evidence}"
+
+    assert "value of a setting" not in explained()
+    assert "RLIMIT_NOFILE" not in explained(Knob("rate", low=1, high=1e6))
+    assert "the value of a setting (rate = 20000, in requests per minute)" in explained(Knob("rate", low=1, high=1e6))
 
 
 def test_connections_without_a_setting_say_which_one_to_declare(make_step: StepMaker) -> None:

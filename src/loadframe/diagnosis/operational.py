@@ -13,7 +13,7 @@ from loadframe.diagnosis import growing, peers, waiting_limits
 from loadframe.diagnosis.others import beside_those_served, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
 from loadframe.diagnosis.signatures import HOT
-from loadframe.diagnosis.sizes import IN_SERVICE, RUNNING, SETTING, STATES, THROUGHPUT, Size, rates, sizes
+from loadframe.diagnosis.sizes import IN_SERVICE, RUNNING, SETTING, STATES, THROUGHPUT, Size, by_chance, rates, sizes
 from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step
@@ -303,8 +303,10 @@ def _explanation(
         law += TURNS
     if plateau.own_queues:
         law += OWN_QUEUES
-    if seen.own and (caps := rates(seen.settings, served.throughput)):
+    if caps := rates(seen.settings if seen.own else {}, served.throughput):
         law += CAPS.format(" and ".join(map(str, caps)))
+    if caps or any(size.setting for size in found):
+        law += f" {by_chance(seen.settings, served)}"
     if seen.own and (behind := peers.not_told(seen.steps)):
         law += BEHIND.format(" and ".join(behind))
     return f"{law} {_seen(served, found)}"

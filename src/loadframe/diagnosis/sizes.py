@@ -7,6 +7,7 @@ setting with a larger value counts something else; and one whose value is the th
 bucket is as flat as a pool, X R is some number there, too, and a higher rate raises it.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -185,6 +186,7 @@ WELL_BELOW = 0.75
 """Of X R: less than what X R is known to, and what of a request's time may lie outside of what limits."""
 TIMES_ANOTHER = "times another setting is"
 """In why a setting is tried of which a product is the number in service."""
+LARGEST_VALUE = 1e6
 PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
@@ -258,6 +260,18 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
         if size is not None and (period := _period(size, throughput)):
             found.append(Rate(name, value, period, size / PERIODS_S[period]))
     return tuple(found)
+
+
+def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
+    """In words, how often one of as many numbers that have nothing to do with the load matches the number in service
+    or the throughput: they are anything from 1 to LARGEST_VALUE, each doubling alike, and a match is a value in
+    low..high, or within NEAR_A_NUMBER of the throughput by one of the periods."""
+    count = sum(amount(value) is not None for value in settings.values())
+    windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
+    windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))
+    chance = 1 - (1 - min(1.0, windows / math.log(LARGEST_VALUE))) ** count
+    of = "the setting" if count == 1 else f"one of the {count} settings"
+    return f"By chance alone {of} would have such a value in {show(round(chance, 2), 'share')} of services."
 
 
 def _period(value: float, throughput: float) -> str:

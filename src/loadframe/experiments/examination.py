@@ -25,9 +25,6 @@ BY_REQUESTS = frozenset({"share", "cores", "1/s", "bytes/s"})
 """Units of what requests use for a time, and give back: it grows with the throughput, where files or memory grow with
 the load."""
 
-OWN_KINDS = frozenset({"service"})
-"""Kinds of which only the study says what settings there are."""
-
 
 @dataclass(frozen=True, slots=True)
 class Examined:
@@ -62,9 +59,8 @@ def examine(
     counting = apart_from_effects(select(steps).steps, run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
-    settings = {  # of what a server has hundreds of any value may be there by chance
-        name: value for name, value in effective.items() if target_kind in OWN_KINDS or name in state.settings
-    }
+    named = {*state.settings, *(knob.name for knob in knobs)}  # of what is there besides, any value may be by chance
+    settings = {name: value for name, value in effective.items() if name in named}
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = others.collector(counting) if own else ()
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
