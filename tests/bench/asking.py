@@ -1,31 +1,24 @@
-"""A service that computes in its PostgreSQL, a statement for each answer. Arguments: its port, what libpq is told."""
+"""A FastAPI service that computes in its PostgreSQL, one statement an answer. Arguments: its port, a DSN of libpq."""
 
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import local
 
 import psycopg
+import uvicorn
+from fastapi import FastAPI
 
 PORT, DSN = int(sys.argv[1]), sys.argv[2]
-STATEMENT = "SELECT sum(i * i % 7) FROM generate_series(1, 20000) AS i"
+STATEMENT = "SELECT sum(i * i % 7)::integer FROM generate_series(1, 20000) AS i"
+app = FastAPI()
 own = local()
 
 
-class Asks(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = 4096
-
-    def do_GET(self) -> None:
-        if not hasattr(own, "connection"):
-            own.connection = psycopg.connect(DSN, autocommit=True)
-        ((value,),) = own.connection.execute(STATEMENT).fetchall()
-        text = b"%d\n" % value
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: object) -> None: ...
+@app.get("/")
+def ask() -> int:
+    if not hasattr(own, "connection"):
+        own.connection = psycopg.connect(DSN, autocommit=True)
+    ((value,),) = own.connection.execute(STATEMENT).fetchall()
+    return int(value)
 
 
-ThreadingHTTPServer(("127.0.0.1", PORT), Asks).serve_forever()
+uvicorn.run(app, host="127.0.0.1", port=PORT, access_log=False, log_level="warning")

@@ -151,7 +151,7 @@ def test_what_the_budget_did_not_finish_is_likely_and_its_command_stands_below(f
     """Seen: four lines, 60 words, and the command in the middle of them."""
     told = replace(farm.rounds[0].tried[0].told, decision="no-proven-difference", levels=(20.0, 80.0))
     open_ = Unfinished(
-        "raise the table cache to 2000", told, 24.0, "loadframe investigate STUDY --set measure.budget=84s"
+        "raise the table cache to 2000", told, 23.3, "loadframe investigate STUDY --set measure.budget=84s"
     )
     first = replace(farm.rounds[0], tried=tuple(replace(one, kept=False) for one in farm.rounds[0].tried))
     outcome = replace(farm.outcome, kind="no-proven-gain")

@@ -113,7 +113,8 @@ def _lines(inv: Investigation) -> list[str]:
 
 def _likely(open_: Unfinished, unit: str) -> str:
     gain = f"{verdict_words.ratio(open_.told)}x {verdict_words.verdict_levels(open_.told, unit)}".strip()
-    return f"Likely: {open_.remedy}, {gain}; not proved. About {show(open_.more_s, 's')} more would decide."
+    wait = rounding.seconds(math.ceil(open_.more_s))
+    return f"Likely: {open_.remedy}, {gain}; not proved. About {wait} more would decide."
 
 
 # --- what limits ------------------------------------------------------------------------------------------------------
