@@ -183,7 +183,9 @@ def ladder_row(case: str, found: Ladder, missed: list[str]) -> str:
     ratio, interval = (f"{total.ratio:.2f}", f"{total.low:.2f} to {total.high:.2f}") if total else ("-", "-")
     steps = found.quality.steps if found.quality else 0
     kept = f"{len(found.kept)} of {len(found.rungs)} changes kept"
-    told = ", ".join(f"{r.change} {r.told.ratio:.2f}{'' if r.kept else ' back'}" for r in found.rungs if r.told and r.told.has_ratio)
+    told = ", ".join(
+        f"{r.change} {r.told.ratio:.2f}{'' if r.kept else ' back'}" for r in found.rungs if r.told and r.told.has_ratio
+    )
     return (
         f"{case:40} {kept:36} {'-':>8} {'-':>6} {ratio:>6} {interval:>14} {'-':>8} "
         f"{f'{sum(flags.values())} of {steps}':>9} {found.seconds:>8.0f}  "
