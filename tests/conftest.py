@@ -27,6 +27,7 @@ from loadframe.kinds.ndb.sql_node import PACKAGE as SQL_NODE
 from loadframe.model import Step
 from simulated import step
 
+pytest.register_assert_rewrite("one_truth")  # else what of a live run differed would not be told
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # how long an example takes says more about the machine than about the code
 
