@@ -1,5 +1,6 @@
 """One run, one truth (one_truth.py) of all kinds of runs that are stored; and what shows that these checks can fail."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -18,15 +19,18 @@ from loadframe.reporting import answers, vega
 from loadframe.runs.folder import RunFolder
 
 RECORDED = Path(__file__).parent / "data" / "runs"
-RUNS = [*sorted(path.name for path in RECORDED.iterdir()), "job-queue, killed"]
+RUNS = [*sorted(path.name for path in RECORDED.iterdir()), "job-queue, killed", "render-farm, nothing tried"]
 
 
 @pytest.fixture(scope="module", params=RUNS)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    name, _, killed = request.param.partition(", ")
+    name, _, ended = request.param.partition(", ")
     path = Path(shutil.copytree(RECORDED / name, tmp_path_factory.mktemp("runs") / name))
-    for written in ("investigation.json", "conduct.json") if killed else ():
+    for written in ("investigation.json", "conduct.json") if ended else ():
         (path / written).unlink()
+    if ended == "nothing tried":
+        steps = (path / "steps.jsonl").read_text().splitlines(keepends=True)
+        (path / "steps.jsonl").write_text("".join(line for line in steps if json.loads(line)["treatment"] == "A"))
     return loadframe.open_run(path)
 
 

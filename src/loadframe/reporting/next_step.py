@@ -6,6 +6,7 @@ from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL, UNKNOWN_KINDS
 from loadframe.diagnosis.plateau import is_flat
+from loadframe.diagnosis.windows import acts_from
 from loadframe.model import DRIVER_BESIDE, Finding, Investigation, LoadInterval, NextLimit
 from loadframe.reporting import change_words, facts, rounding, words
 
@@ -226,8 +227,11 @@ def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
     title = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
     if limit.load is None or not inv.rounds:
         return title
-    unit, highest = words.axis_unit(inv), inv.rounds[-1].curve.points[-1].load
-    interval = inv.rounds[-1].interval_of(limit) or LoadInterval(*3 * (limit.load,))
+    last = inv.rounds[-1]
+    unit, highest = words.axis_unit(inv), last.curve.points[-1].load
+    acts = (acts_from(last, finding) for finding in last.findings if finding.id == limit.id)  # as the answer has it
+    same = next((one for one in acts if one is not None and one.load == limit.load), None)
+    interval = same or last.interval_of(limit) or LoadInterval(*3 * (limit.load,))
     wide = rounding.has_width(interval.low, interval.high)
     where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"
     if not wide and limit.load <= highest:
