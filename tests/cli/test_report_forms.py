@@ -23,7 +23,7 @@ def report(*words: str, browser: str = "") -> Result:
 
 def test_each_form_is_printed_and_the_page_is_written_with_each(run: Path) -> None:
     for words, begins in (
-        ((), "4.8 times the throughput"),
+        ((), "Set wal (journal_mode from DELETE to wal): 4.8x"),
         (("--format", "md"), "## How many transactions a second"),
         (("--format", "html"), "<!doctype html>"),
         (("--json",), '{"schema": "loadframe.ladder/1"'),

@@ -134,6 +134,8 @@ def the_curve_is_that_of_the_report(run: RunFolder, case: CaseStudy) -> None:
     if isinstance(found := case.answer, Investigation) and found.before is not None:
         assert found.before.peak == case.state(found.rounds[0].treatment).curve.peak
         after = found.after or found.before
+        for told, one in ((found.before, found.rounds[0]), (after, found.rounds[-1])):
+            assert told.knee == explained(one).knee
         assert after.peak == case.state(found.rounds[-1].treatment).curve.peak
 
 
@@ -398,7 +400,7 @@ def a_reader_sees_the_same_numbers_wherever(run: RunFolder, case: CaseStudy) -> 
     if case.gain is None:  # a search that found nothing better
         return
     assert isinstance(case.gain, Verdict)
-    said = f"{verdict_words.led_ratio(case.gain)} times the throughput"
+    said = f"{verdict_words.led_ratio(case.gain)}x "
     shown = texts(case.answer, run)
     assert all(said in shown[name] for name in ("page", "text", "md"))
     assert said in live(run)["answer"]

@@ -86,7 +86,7 @@ UNCHECKED = replace(PROOF, fresh=None)
 
 def flat(found: Tuning) -> str:
     """The text without its line breaks."""
-    return " ".join(render_text(found).split())
+    return " ".join(render_text(found, details=True).split())
 
 
 def rows_of(page: str) -> list[dict[str, Any]]:
@@ -109,8 +109,8 @@ def test_an_interval_is_said_with_its_own_confidence() -> None:
     for fresh blocks."""
     for confidence, said in ((0.95, "95 % interval"), (0.975, "97.5 % interval")):
         found = replace(WRITTEN, proof=replace(UNCHECKED, verdict=replace(PROOF.verdict, confidence=confidence)))
-        text, page = render_text(found), render_tuning_page(found)
-        assert f"({said} 1.5 to 2.9" in text and f"<br>{said} 1.5 to 2.9" in page
+        text, page = render_text(found, details=True), render_tuning_page(found)
+        assert f"2.1 times, {said} 1.5 to 2.9" in text and f"<br>{said} 1.5 to 2.9" in page
         assert f"the deciding blocks, {said}." in page
         assert tuning_json(found)["verdict"]["confidence"] == confidence
 
@@ -130,7 +130,10 @@ def test_a_gain_is_told_from_fresh_blocks_beside_those_that_decided() -> None:
 def test_where_no_fresh_blocks_followed_it_is_said_that_the_gain_is_likely_too_high() -> None:
     found = replace(WRITTEN, proof=UNCHECKED)
     text, page = flat(found), render_tuning_page(found)
-    assert text.startswith("2.1 times") and "may be overstated). Found in" in text
+    assert (
+        text.startswith("Set the 2 settings below: 2.1x")
+        and "it may be overstated, as the same blocks decided. Found in" in text
+    )
     said = "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
     assert said in text and said in page
     assert "in 3 blocks<br>" in page and "fresh blocks:" not in page.split(said)[1]
@@ -139,7 +142,7 @@ def test_where_no_fresh_blocks_followed_it_is_said_that_the_gain_is_likely_too_h
 
 def test_a_gain_that_fresh_blocks_do_not_prove_again_is_told_so() -> None:
     fresh = Verdict(1.02, 0.97, 1.07, "no-proven-difference", 4, "paired")
-    text = render_text(replace(FOUND, proof=replace(PROOF, fresh=fresh)))
+    text = render_text(replace(FOUND, proof=replace(PROOF, fresh=fresh)), details=True)
     assert text.startswith("A gain was proved; in fresh blocks no proven difference: 1.02 times")
 
 
@@ -169,7 +172,7 @@ def test_a_proof_without_a_ratio_says_why_and_has_none_in_the_picture() -> None:
 
 def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:
     page = render_tuning_page(WRITTEN)
-    assert page.index("1.8 times the throughput on average over 4 and 8 threads") < page.index("<svg")
+    assert page.index("Set the 2 settings below: 1.8x on average over 4 and 8 threads") < page.index("<svg")
     assert "Which settings &lt;serve&gt; more?" in page
     assert f"<del>- {POOL} = 134217728</del>" in page and f"<ins>+ {POOL} = 1073741824</ins>" in page
     assert f"+ {INDEX}" not in page
@@ -226,7 +229,7 @@ def test_a_search_that_was_stopped_before_a_trial_has_a_page() -> None:
     stopped = replace(WRITTEN, end="stopped", proof=None, file_text="", trials=())
     page = render_tuning_page(stopped)
     assert "Stopped after 0 trials" in page and "chart-trials" not in page
-    assert render_text(stopped).startswith("Stopped after 0 trials")
+    assert render_text(stopped, details=True).startswith("Stopped after 0 trials")
 
 
 def test_what_missed_the_objective_is_marked() -> None:
@@ -240,9 +243,7 @@ def test_what_missed_the_objective_is_marked() -> None:
 
 def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> None:
     text = flat(FOUND)
-    assert text.startswith(
-        "1.8 times the throughput on average over 4 and 8 threads (95 % interval 1.6 to 1.9, 4 blocks). Found in"
-    )
+    assert text.startswith("Set the 2 settings below: 1.8x on average over 4 and 8 threads. Found in")
     for words in (
         "4 trials of 3 settings",
         f"{POOL} from 128 MiB to 1 GiB",
@@ -255,7 +256,7 @@ def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> Non
         "One step was disturbed.",
     ):
         assert words in text
-    assert "\n    [mariadbd]\n" in render_text(FOUND) and f"{INDEX} from" not in text
+    assert "\n    [mariadbd]\n" in render_text(FOUND, details=True) and f"{INDEX} from" not in text
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> Non
     ],
 )
 def test_without_a_proof_nothing_is_to_be_copied(found: Tuning, words: str) -> None:
-    text = render_text(found)
+    text = render_text(found, details=True)
     assert text.startswith(words) and "as they are" in text
     assert "To copy" not in text
 
@@ -305,7 +306,7 @@ def test_a_response_time_that_is_not_known_is_no_short_one() -> None:
 def test_what_became_of_the_objective_is_said() -> None:
     kept = replace(FOUND, objective=objective(ObjectiveSide(30.0, 0.0, met=True)))
     text = flat(kept)
-    assert "4 blocks), and the objective is met. Found in" in text
+    assert "1.8x on average over 4 and 8 threads, and the objective is met. Found in" in text
     assert "The objective: p95 latency within 50 ms. At the levels" in text
     assert "- 8 threads: as given 40 ms (met); in fresh blocks with the best settings 30 ms (met)." in text
     assert tuning_json(kept)["objective"]["met"] is True
@@ -330,7 +331,7 @@ def test_what_became_of_the_objective_is_said() -> None:
 def test_without_a_proof_the_objective_is_told_as_it_was_given() -> None:
     unproved = replace(FOUND, end="nothing-better", proof=None, file_text="", objective=objective(None))
     assert tuning_json(unproved)["objective"]["met"] is None
-    text = render_text(unproved)
+    text = render_text(unproved, details=True)
     assert "as given 40 ms (met).\n" in text
 
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from loadframe.analysis import cpu_use
 from loadframe.errors import RunError, StudyError
+from loadframe.experiments import gains
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_answer import with_file
@@ -89,7 +90,12 @@ def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
     )
     if isinstance(found, Ladder):
         titles = {name: "" if name == START else one.title for name, one in run.treatments().items()}
-        return replace(found, finished=run.closed(), cpu_use=cpu_use.of_states(run.steps(), titles))
+        return replace(
+            found,
+            finished=run.closed(),
+            cpu_use=cpu_use.of_states(run.steps(), titles),
+            to_copy=gains.copied(run.declared(), found.net_changes),
+        )
     try:
         study = run.declared()
         found = with_file(found, registry.of_study(study) if study.target.kind in registry.KINDS else None)

@@ -11,7 +11,7 @@ from loadframe.diagnosis.conclusion import net_changes
 from loadframe.errors import StudyError
 from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
 from loadframe.kinds import registry, settings_file
-from loadframe.model import ChangeRecord, Compared, CurvePoint, LevelRatio, Round, Step, Trial, Variant, Verdict
+from loadframe.model import Change, ChangeRecord, Compared, CurvePoint, LevelRatio, Round, Step, Trial, Variant, Verdict
 from loadframe.model.verdict import decide
 from loadframe.study import Study
 
@@ -43,7 +43,7 @@ def variants(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None
                 rounds[0].treatment,
                 trials[-1].treatment_after,
                 "; ".join(dict.fromkeys(given_up)),
-                _to_copy(study, changes),
+                copied(study, changes),
                 verdict=against.verdict,
                 levels=against.levels,
                 fresh=against.fresh,
@@ -89,7 +89,8 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
     return Verdict(ratio, low, high, decision, 0, FROM_CURVES, levels=tuple(row.load for row in rows))
 
 
-def _to_copy(study: Study | None, changes: Sequence[ChangeRecord]) -> tuple[str, ...]:
+def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
+    """Changes as they are typed in, a line each; empty for a kind that is not known here."""
     try:
         return () if study is None else settings_file.to_copy(registry.of_study(study), changes)
     except StudyError:

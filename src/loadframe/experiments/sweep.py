@@ -56,9 +56,8 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Co
     climbing = unsettled(counting)
     if climbing:
         told += (
-            f"not-settled: at {_listed(climbing)} the warm-up had not ended, so the throughput there is higher than "
-            "these numbers, and nothing is proved there; give measure.warmup, measure.window or measure.budget more "
-            "time",
+            f"not-settled: at {_listed(climbing)} the warm-up had not ended: the throughput there is higher than these "
+            "numbers; give measure.warmup, measure.window or measure.budget more time",
         )
     return replace(
         fitted,

@@ -194,7 +194,7 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     mine = {
         one.treatment: [step for step in counting(steps, decided) if step.treatment == one.treatment] for one in rounds
     }
-    whole = [_from_all(one, mine[one.treatment], steps, study) for one in rounds]
+    whole = [_from_all(one, mine[one.treatment], steps, study) if mine[one.treatment] else one for one in rounds]
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
     shown |= {limit.use_metric for one in whole for limit in one.limits} | time_spent.metrics()
     return [replace(one, footprint=footprint(mine[one.treatment], sorted(shown))) for one in whole]

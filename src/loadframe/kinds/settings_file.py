@@ -6,7 +6,7 @@ from loadframe.changes import host
 from loadframe.errors import StudyError
 from loadframe.kinds import registry
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.model import ChangeRecord, SettingValue
+from loadframe.model import Change, ChangeRecord, SettingValue
 
 
 def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
@@ -39,12 +39,13 @@ OTHER_LAYERS = {
 systemd.resource-control(5)."""
 
 
-def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ...]:
+def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
     """Changes as they are typed in, a line each: as the target's own file has them, then those of its process and of
     the machine, then what takes effect at a restart alone. StudyError as `written`."""
-    own = {
+    given = {
         one.setting: one.after for one in changes if one.layer in ("server", "application") and one.after is not None
     }
+    own = {name: value for name, value in given.items() if row.setting(name) is not None}
     form = row.file
     if own and form is not None:
         lines = written(row, own)[1].splitlines()
@@ -56,8 +57,10 @@ def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ..
             lines.append(OTHER_LAYERS.get(one.setting, OTHER_LAYERS["process"]).format(one.setting, one.after))
         elif one.layer == "host" and one.after is not None:
             lines.append(host.command(one.setting, one.after))
-    restarts = [name for name in own if row.catalogue.needs_restart(name)]
     comment = "--" if form is not None and (form.statement or form.file.endswith(".sql")) else "#"
+    options = [f"{name} = {value}" for name, value in given.items() if name not in own]
+    lines += [f"{comment} of the workload: in the study, under [workload.options]", *options] if options else []
+    restarts = [name for name in own if row.catalogue.needs_restart(name)]
     return (*lines, *([f"{comment} takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
 
 

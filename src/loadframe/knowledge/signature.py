@@ -90,10 +90,10 @@ class Signature:
 
 
 CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
-OWN_CPU_BUSY = Condition("system.cpu.own", ">=", 0.9, "the study's own work fills the CPUs and waits for nothing else")
+OWN_CPU_BUSY = Condition("system.cpu.own", ">=", 0.9, "from 90 % on the study's own work fills the CPUs")
 DISK_BUSY = Condition("system.disk.busy", ">=", 0.9, "iostats: a disk busy 90 % of the time has no reserve")
 DISK_IDLE = Condition(
-    "system.disk.working", "<", 0.1, "iostats: nine tenths of the time no disk has anything to do, or to flush"
+    "system.disk.working", "<", 0.1, "iostats: below 10 % no disk has anything to do, or to flush, most of the time"
 )
 OWN_PIPELINE = Condition("workload.stages", ">=", 1, "the load driver is the pipeline that is studied")
 DIRECT_RECLAIM = Condition(

@@ -78,7 +78,7 @@ class Ladder:
     """The changes of a study, one on top of the other. total: all that are kept against the start, in the same blocks
     as their gains; None where nothing was kept or measured. finished: False for a run that was stopped or killed.
     hosts: how alike the hosts of a fleet are, on which its blocks were measured; None without a fleet. cpu_use: of each
-    state that was measured, the start first."""
+    state that was measured, the start first. to_copy: what is kept as it is typed in, a line each."""
 
     run: str
     report: str
@@ -94,6 +94,17 @@ class Ladder:
     warnings: tuple[str, ...] = ()
     hosts: FleetHosts | None = None
     cpu_use: tuple[StateUse, ...] = ()
+    to_copy: tuple[str, ...] = ()
+
+    @property
+    def net_changes(self) -> tuple[Change, ...]:
+        """What is different at the top, one for each setting: as it was at the start, and as it is."""
+        net: dict[tuple[str, str], Change] = {}
+        for rung in self.kept:
+            for change in rung.changes:
+                key = (change.layer, change.setting)
+                net[key] = Change(*key, net[key].before if key in net else change.before, change.after)
+        return tuple(net.values())
 
     @property
     def kept(self) -> tuple[Rung, ...]:

@@ -36,7 +36,7 @@ from loadframe.model import (
 )
 from loadframe.model.fleet_step import FleetDrivers
 from loadframe.model.verdict import NOT_KNOWN
-from loadframe.reporting import answers, ladder_report, limits_report, stages, tuning_report, verdict_words
+from loadframe.reporting import answers, limits_report, stages, tuning_report, verdict_words
 
 Json = dict[str, Any]
 
@@ -125,7 +125,7 @@ def ladder_json(found: Ladder) -> Json:
             "interactions": [
                 {"change": one.change, "partner": one.partner, **_interval(one.verdict)} for one in found.interactions
             ],
-            "settings": [_change(change) for change in ladder_report.final_changes(found)],
+            "settings": [_change(change) for change in found.net_changes],
             **_quality(found.quality),
         }
     )

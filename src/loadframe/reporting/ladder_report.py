@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from loadframe.model import Change, CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
-from loadframe.reporting import change_words, charts, facts, html, rounding, verdict_words, words
+from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
+from loadframe.reporting import change_words, charts, html, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.document import Row
 
@@ -11,7 +11,7 @@ FULL = 0.9
 """Of one CPU, or of those that a component may use: less a tenth, our choice, as in the signatures of hot threads."""
 TOLD = 0.02
 """Of the machine's CPUs: what other programs use below is not told."""
-HEAD = ("State", "Throughput", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
+HEAD = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
 
 
 def states(found: Ladder) -> tuple[StateUse, ...]:
@@ -23,7 +23,6 @@ def row(one: StateUse) -> Row:
     """As HEAD says; CPU time in CPUs."""
     cells = (
         one.state or "at the start",
-        f"{rounding.plain(one.throughput)}/s",
         _shown(one.threads),
         _shown(one.kinds),
         _shown(one.components),
@@ -98,7 +97,7 @@ def of(found: Ladder, *, drawn: bool = False) -> doc.Document:
     about = doc.About(found.run, found.study, found.host)
     return doc.Document(
         kind="Ladder of gains",
-        answer=(answer(found),),
+        answer=lines(found),
         sections=(
             doc.Section("The ladder", "ladder", tuple(_ladder(found)), "The ladder"),
             doc.Section("The busiest threads", "cpu", tuple(_threads(found)), "The busiest threads"),
@@ -115,16 +114,6 @@ def of(found: Ladder, *, drawn: bool = False) -> doc.Document:
     )
 
 
-def final_changes(found: Ladder) -> tuple[Change, ...]:
-    """What is different at the top, one for each setting: as it was at the start, and as it is."""
-    net: dict[tuple[str, str], Change] = {}
-    for rung in found.kept:
-        for change in rung.changes:
-            key = (change.layer, change.setting)
-            net[key] = Change(*key, net[key].before if key in net else change.before, change.after)
-    return tuple(net.values())
-
-
 def _asides(found: Ladder) -> Iterator[doc.Aside]:
     if found.total is not None:
         unit, total = words.study_unit(found.study), found.total.told
@@ -135,11 +124,12 @@ def _asides(found: Ladder) -> Iterator[doc.Aside]:
         if len(found.total.levels) > 1:
             yield doc.Aside("At each load", (verdict_words.by_load(found.total, unit),))
     kept = words.and_list([_named(rung) for rung in found.kept])
-    others = [f"{rung.change}: {fate(rung, keeps_all=found.keeps_all)}" for rung in found.rungs if not rung.kept]
+    others = [_told(rung, fate(rung, keeps_all=found.keeps_all)) for rung in found.rungs if not rung.kept]
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in found.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
         if text:
             yield doc.Aside(title, (f"{text}.",))
+    yield doc.Aside("To copy", found.to_copy, only="screen")
     yield doc.Aside("Next", (next_step(found),), "next")
 
 
@@ -186,33 +176,37 @@ def _threads(found: Ladder) -> Iterator[doc.Block]:
 
 
 def _settings(found: Ladder) -> Iterator[doc.Block]:
-    changes = final_changes(found)
-    if changes:
-        yield doc.Settings(tuple(f"{change.setting} = {facts.shown(change.after)}" for change in changes))
+    if found.to_copy:
+        yield doc.Settings(found.to_copy)
+    if changes := found.net_changes:
         yield doc.Group((doc.Diff(changes),), summary="Before and after", only="page")
 
 
-def answer(found: Ladder) -> str:
-    """The ladder in two sentences."""
+def lines(found: Ladder) -> tuple[str, ...]:
+    """The answer: what to set and what it gives, without intervals; what it costs; which change gives most."""
     if not found.finished:
         tried = f"{len(found.rungs)} change{'' if len(found.rungs) == 1 else 's'}"
         better = words.and_list([rung.change for rung in found.kept])
-        return f"Stopped after {tried}.{f' Better until then: {better}.' if better else ''}"
+        return (f"Stopped after {tried}.{f' Better until then: {better}.' if better else ''}",)
     count, kept = len(found.rungs), len(found.kept)
     if found.total is None:
-        return f"None of the {count} changes is proven to be better than the state before it; all were reverted."
-    unit = words.study_unit(found.study)
-    gain = verdict_words.gain_sentence(found.total.told, unit)
-    gain = f"{gain}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept."
-    largest = max(
-        (rung for rung in found.kept if rung.share is not None), key=lambda rung: rung.share or 0, default=None
-    )
-    if kept == 1:
-        return f"{gain[0].upper()}{gain[1:].removesuffix('.')}: {_named(found.kept[0])}."
-    if largest is None or largest.share is None:
-        return gain[0].upper() + gain[1:]
-    share = f"The largest share, {rounding.percent(largest.share)}, is that of {largest.change}."
-    return f"{gain[0].upper()}{gain[1:]} {share}"
+        return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)
+    unit, names = words.study_unit(found.study), words.and_list([rung.change for rung in found.kept])
+    gain = verdict_words.led_gain(found.total.told, unit)
+    said = f"Set {_named(found.kept[0]) if kept == 1 else names}: {gain}."
+    if not gain:
+        told = words.strip(verdict_words.gain_sentence(found.total.told, unit))
+        said = words.sentence(f"{told}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")
+    shares = [(rung.share, rung.change) for rung in found.kept if rung.share is not None]
+    largest = max(shares, default=None) if kept > 1 else None
+    cost = "; ".join(words.strip(rung.gives_up) for rung in found.kept if rung.gives_up)
+    share = f"The largest share, {rounding.percent(largest[0])}, is that of {largest[1]}." if largest else ""
+    return tuple(line for line in (said, cost and words.sentence(cost), share) if line)
+
+
+def answer(found: Ladder) -> str:
+    """The same in a paragraph."""
+    return " ".join(lines(found))
 
 
 def proof(found: Ladder, total: Verdict) -> str:
@@ -227,12 +221,21 @@ def _named(rung: Rung) -> str:
     return f"{rung.change} ({changes})" if changes else rung.change
 
 
+def _told(rung: Rung, fate: str) -> str:
+    ratio = f" {verdict_words.ratio_words(rung.told)}" if rung.told is not None and rung.told.has_ratio else ""
+    return f"{rung.change}{ratio}: {fate}"
+
+
 def next_step(found: Ladder) -> str:
     """What to do with the result."""
     if not found.finished:
         return f"Run it again to finish it; the finished steps are kept in {found.run}."
     unsure = [one.change for one in found.rungs if not one.kept and one.told and not one.told.decided]
-    more = f" More time (measure.budget) may tell what {words.and_list(unsure)} gives." if unsure else ""
+    more = (
+        f" More time (measure.budget) may tell what {words.and_list(unsure)} give{'s' if len(unsure) == 1 else ''}."
+        if unsure
+        else ""
+    )
     if found.total is None:
         return f"Leave the settings as they are.{more} Next, loadframe investigate names what limits."
     return f"Set what is kept.{more} Next, loadframe investigate with these settings names what limits now."

@@ -68,7 +68,8 @@ def _influence(one: Influence, steps: int) -> str:
     if one.kind == "effect":
         cost = "; I/O costs the hypervisor CPU time" if one.goes_with and one.flag == "steal" else ""
         return f"{seen}. An effect: it follows the state and the load in every block{cost}. These steps count"
-    left = "all of them count" if not one.left_out else f"{one.steps - one.left_out} of them count"
+    counted = one.steps - one.left_out
+    left = f"{'all' if not one.left_out else counted or 'none'} of them count{'' if counted > 1 else 's'}"
     return f"{seen}. A disturbance: it does not follow the state or the load; {left}"
 
 

@@ -21,13 +21,13 @@ def of(found: RunAnswer, about: About | None = None) -> Document:
 
 
 def render_text(found: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """On a screen of this many columns: the answer first, then what it rests on; details: of an investigation, all of
-    it."""
-    document, brief = of(found), isinstance(found, Investigation) and not details
+    """On a screen of this many columns: the answer first, then what it rests on; details: all of it, which a search
+    for a capacity always shows."""
+    document, brief = of(found), not isinstance(found, Capacity) and not details
     more = f"loadframe report {shlex.quote(found.run)} --details; the page: {document.report}" if brief else ""
     return terminal.render(document, width, more)
 
 
 def render_markdown(found: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
     """For a ticket or a pull request: the same, and what was measured and how to do it again. about: see `of`."""
-    return markdown.render(of(found, about), brief=isinstance(found, Investigation) and not details)
+    return markdown.render(of(found, about), brief=not isinstance(found, Capacity) and not details)

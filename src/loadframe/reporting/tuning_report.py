@@ -83,6 +83,7 @@ def _asides(found: Tuning) -> Iterator[doc.Aside]:
         yield doc.Aside("What changes", (f"{words.and_list([change_words.change(one) for one in _changes(found)])}.",))
     if told is not None:
         yield doc.Aside("Proof", (verdict_words.proof_sentence(told, found.axis_unit),))
+    yield doc.Aside("To copy", tuple(found.file_text.splitlines()), only="screen")
     yield doc.Aside("Next", (_next_step(found),), "next")
     if given_up := _prices(found):
         yield doc.Aside("Given up for it", (" ".join(given_up),))
@@ -214,7 +215,7 @@ def _trial(trial: TuningTrial) -> doc.Row:
 
 
 def answer(found: Tuning) -> str:
-    """The answer in a sentence."""
+    """The answer: what to set and what it gives, without an interval where it is proved."""
     count = len(found.trials)
     varied = f"{count} trial{'' if count == 1 else 's'} of {len(found.settings)} settings"
     if found.end == "stopped":
@@ -225,8 +226,14 @@ def answer(found: Tuning) -> str:
     assert proof is not None, "the recommendation was proved"
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
-        gain = verdict_words.gain_sentence(proof.told, found.axis_unit)
-        proved = "" if proof.told.decision == "better" else "A gain was proved; in fresh blocks "
+        gain = verdict_words.led_gain(proof.told, found.axis_unit)
+        names = [f"{one.setting} = {facts.shown(one.after)}" for one in _changes(found)]
+        proved = f"Set {names[0] if len(names) == 1 else f'the {len(names)} settings below'}: "
+        if gain and proof.told.may_overstate:
+            kept += "; it may be overstated, as the same blocks decided"
+        if not gain:
+            gain = verdict_words.gain_sentence(proof.told, found.axis_unit)
+            proved = "A gain was proved; in fresh blocks " if proof.told.decision != "better" else ""
         count = len(found.failed_proofs)
         proofs = f" in {count} proofs" if count > 1 else " in its proof"
         failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
@@ -299,7 +306,7 @@ def _next_step(found: Tuning) -> str:
         case "gained" if found.proof and found.proof.fresh is None:
             return (
                 "Measure the gain again before you rely on it: there was no time for fresh blocks. "
-                "loadframe compare holds two studies against each other."
+                "loadframe tune --resume goes on from its trials, with a larger measure.budget."
             )
         case "gained":
             return "Set them. Next, loadframe investigate with these settings names what limits now."

@@ -204,7 +204,7 @@ def sessions_sentence(sessions: Sessions) -> str:
 def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
     """What it would take to tell."""
     if needed.count is not None:
-        return f"To tell, about {needed.count:,} {needed.what} of each side are needed, if they go on like these."
+        return f"About {needed.count:,} {needed.what} of each side would tell, if they go on like these."
     if sessions is None:
         return f"No number of such {needed.what} would tell."
     return (
@@ -236,6 +236,13 @@ def led_ratio(one: Ratio) -> str:
     value, low, _ = rounding.with_interval(one.ratio, one.low, one.high)
     undecided = isinstance(one, Verdict) and one.decision != "better"
     return value if undecided or one.low <= 1 or not rounding.is_vague(one.low, one.high) else f"at least {low}"
+
+
+def led_gain(verdict: Verdict, unit: str) -> str:
+    """ "2.8x at 8 threads", of what is proved; "" where it is not, or where a warm-up had not ended."""
+    if verdict.decision != "better" or not verdict.has_ratio or verdict.unsettled_at:
+        return ""
+    return f"{led_ratio(verdict)}x {verdict_levels(verdict, unit)}".strip()
 
 
 BEYOND = 1000.0
