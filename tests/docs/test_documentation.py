@@ -106,9 +106,12 @@ def workplace() -> Iterator[Path]:
 
 PROGRAM = "investigate queue.toml"
 """README's first, by the installed program."""
+TUTORIAL = ('init --command "POOL=4 python3 app.py --port 8000" --name shop', "investigate shop.toml")
+"""Its commands, one after the other: the second takes the study that the first writes."""
+SHORT = ("--set", "measure.window=300ms", "--set", "measure.budget=15s", "--set", "measure.profile=off")
 
 
-@pytest.mark.parametrize("command", sorted(set(commands()) - set(TRIED_ELSEWHERE) - {PROGRAM}))
+@pytest.mark.parametrize("command", sorted(set(commands()) - set(TRIED_ELSEWHERE) - {PROGRAM, *TUTORIAL}))
 def test_every_command_of_the_documentation_works(
     command: str, workplace: Path, forking: subprocess.Popen[str], tmp_path: Path
 ) -> None:
@@ -131,6 +134,17 @@ def test_the_first_command_of_readme_works_as_it_is_installed(workplace: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_tutorial_works_from_its_first_command_to_its_last(
+    workplace: Path, forking: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    page = (ROOT / "docs/tutorial.md").read_text()
+    assert tuple(re.findall(r"```sh\n.venv/bin/loadframe (.*?)\n```", page)) == TUTORIAL
+    for command, short in zip(TUTORIAL, ((), SHORT), strict=True):
+        done = forked(forking, [*shlex.split(command), *short], folder=str(workplace), said=str(tmp_path))
+        assert done.code == 0, done.err
+        assert done.out
 
 
 def test_commands_tried_elsewhere_are_documented_still() -> None:

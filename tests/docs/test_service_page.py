@@ -31,8 +31,8 @@ def place() -> Iterator[Path]:
     """A folder with the service, which another user may read: pytest's own is closed to others."""
     folder = Path(tempfile.mkdtemp(prefix="lf-", dir="/var/tmp"))
     folder.chmod(0o755)
-    (folder / "app.py").write_text(SERVICE, encoding="utf-8")
-    (folder / "app.py").chmod(0o644)
+    (folder / "pool.py").write_text(SERVICE, encoding="utf-8")
+    (folder / "pool.py").chmod(0o644)
     yield folder
     shutil.rmtree(folder)
 
@@ -50,16 +50,16 @@ def port(place: Path) -> Iterator[int]:
 
 
 def run(forking: subprocess.Popen[str], place: Path, command: str, study: str) -> Result:
-    (place / "app.toml").write_text(study, encoding="utf-8")
+    (place / "pool.toml").write_text(study, encoding="utf-8")
     return forked(forking, [*shlex.split(command), "--json"], folder=str(place), said=str(place))
 
 
 @pytest.mark.measures
 def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Popen[str], place: Path) -> None:
-    (command,) = re.findall(r"```sh\n\.venv/bin/loadframe (investigate app\.toml)\n```", TEXT)
+    (command,) = re.findall(r"```sh\n\.venv/bin/loadframe (investigate pool\.toml)\n```", TEXT)
 
     def investigated() -> dict[str, Any]:
-        done = run(forking, place, command, STUDIES["app"])
+        done = run(forking, place, command, STUDIES["pool"])
         assert done.code == 0, done.err
         answer: dict[str, Any] = json.loads(done.out)
         return answer
@@ -71,7 +71,7 @@ def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Pope
 
 
 def test_what_tune_finds_is_written_as_a_study_takes_it(forking: subprocess.Popen[str], place: Path) -> None:
-    done = run(forking, place, "tune app.toml --trials 3 --set measure.budget=15s", STUDIES["app-tuned"])
+    done = run(forking, place, "tune pool.toml --trials 3 --set measure.budget=15s", STUDIES["pool-tuned"])
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert [each["name"] for each in found["settings"]] == ["pool"], "sync gives something up"
@@ -80,14 +80,14 @@ def test_what_tune_finds_is_written_as_a_study_takes_it(forking: subprocess.Pope
 
 
 def test_a_helper_is_recorded_as_a_component(forking: subprocess.Popen[str], place: Path) -> None:
-    done = run(forking, place, "measure app.toml", STUDIES["app-with-cache"])
+    done = run(forking, place, "measure pool.toml", STUDIES["pool-with-cache"])
     assert done.code == 0, done.err
     steps = [json.loads(line) for path in place.glob("runs/*/steps.jsonl") for line in path.read_text().splitlines()]
     assert steps and all("cache.cpu.cores" in step["metrics"] or "recorder-late" in step["flags"] for step in steps)
 
 
 def test_one_that_runs_is_measured(forking: subprocess.Popen[str], place: Path, port: int) -> None:
-    done = run(forking, place, "measure app.toml", STUDIES["app-running"].replace("8080", str(port)))
+    done = run(forking, place, "measure pool.toml", STUDIES["pool-running"].replace("8080", str(port)))
     assert done.code == 0, done.err
     steps = [json.loads(line) for path in place.glob("runs/*/steps.jsonl") for line in path.read_text().splitlines()]
     seen = [(step["metrics"].get("target.cpu.cores"), step["flags"]) for step in steps]
