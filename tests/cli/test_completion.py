@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -89,3 +90,12 @@ def test_the_manual_has_every_verb_and_no_error() -> None:
         ["mandoc", "-T", "lint", "-W", "warning"], input=page, capture_output=True, text=True, check=False
     )
     assert checked.stdout + checked.stderr == ""
+
+
+def test_the_manual_is_printed_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`KEY=VALUE` of --set looks like a secret, and is none; what hides secrets would take the end of the bold type."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    page = manual(program())
+    assert "\\fB\\-\\-set KEY=VALUE\\fR" in page
+    assert CliRunner().invoke(app, ["man"]).stdout == f"{page}\n"
+    assert json.loads(CliRunner().invoke(app, ["man", "--json"]).stdout)["page"] == page

@@ -14,7 +14,7 @@ from typer._completion_shared import get_completion_script, install
 from typer.completion import get_completion_inspect_parameters, shell_complete
 
 from loadframe.cli.common import Json, command
-from loadframe.cli.terminal import answer, emit
+from loadframe.cli.terminal import answer, deliver, emit
 from loadframe.errors import OutputError
 from loadframe.formats.plain_numbers import whole
 from loadframe.version import __version__
@@ -61,9 +61,9 @@ def man(as_json: Json = False) -> None:
     with command(as_json):
         page = manual(program())
         if as_json:
-            emit({"schema": "loadframe.man/1", "page": page})
+            emit({"schema": "loadframe.man/1", "page": page}, with_secrets=True)
         else:
-            answer(page)
+            deliver(f"{page}\n".encode())
 
 
 def manual(program: Any) -> str:
