@@ -63,7 +63,7 @@ def show(name: Name, as_json: Json = False) -> None:
 @app.command()
 def run(
     name: Name,
-    quick: Annotated[bool, typer.Option("--quick", help="Run in at most two minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run in about two minutes.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Run at the scale of the story.")] = False,
     which: Annotated[str | None, typer.Option("--study", help="Another study of the case, for example burst.")] = None,
     overrides: Sets = None,
