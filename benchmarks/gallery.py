@@ -30,7 +30,8 @@ HEAD = """# Gallery
 
 What stands first in the report of each case: the question, the answer, and the next step. Written by
 `python benchmarks/gallery.py` from runs of the quick profiles (`loadframe case run NAME --quick`), each on a small
-machine; intervals are 95 % intervals. A run of your own writes the whole page, `report.html` in its run folder.
+machine; intervals are 95 % intervals. README's table is of other runs, so its numbers differ. A run of your own writes
+the whole page, `report.html` in its run folder.
 """
 
 
