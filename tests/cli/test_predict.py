@@ -124,6 +124,40 @@ def test_what_makes_no_sense_is_refused(here: Command, points: str, arguments: l
     assert (done.exit_code, word in done.stderr) == (code, True), done.stderr
 
 
+def recorded(here: Command, tmp_path: Path, run: str, *arguments: str) -> str:
+    shutil.copytree(Path(__file__).parents[1] / "data/runs" / run, tmp_path / run, dirs_exist_ok=True)
+    return " ".join(here(run, *arguments).stdout.split())
+
+
+@pytest.mark.parametrize(("arguments", "top", "short"), [([], 256, 27), (["--up-to", "64"], 64, 23)])
+def test_what_limits_a_run_within_its_loads_is_named_before_what_comes_later(
+    here: Command, tmp_path: Path, arguments: list[str], top: int, short: int
+) -> None:
+    """Seen: "mariadb.table_definition_cache runs out first, at 79.16 active jobs (79.07 to 79.24); that allows 10,200
+    requests/s (10,200 to 10,200)" above a table cache that is full at 10; and "at load 256 ... full at 64"."""
+    said = recorded(here, tmp_path, "render-farm", *arguments)
+    assert said.startswith(
+        f"At most 10,200 requests/s were measured. At {top} active jobs throughput is {short} % below what the "
+        "measured resources would allow; the most used, target.cpu, is at 7"
+    )
+    answer = said.partition(" Forecast: ")[0]
+    assert "Likely cause: the table cache is full at 64 (mariadb.table_open_cache), from 10 active jobs (" in answer
+    assert "definition" not in answer
+    rows = said.partition(" Mind: ")[0]
+    assert rows.endswith(
+        "the table definition cache (mariadb.table_definition_cache): in use: "
+        f"{401 if top == 256 else 325} of 400; saturates at: 79 active jobs"
+    )
+
+
+def test_a_cause_and_a_limit_of_a_run_are_told_by_their_titles(here: Command, tmp_path: Path) -> None:
+    said = recorded(here, tmp_path, "job-queue", "--at", "8,16")
+    assert said.startswith(
+        "What limits: every commit waits for the disk (disk.fsync), from 1 worker on; that allows 1,4"
+    )
+    assert "the lock that only one writer can hold (lock.writer) 97 % at 4 0.736 ms 1 worker " in said
+
+
 def test_from_a_run_it_is_kept_and_verified(study: Path, tmp_path: Path, here: Command) -> None:
     run = "recorded"
     shutil.copytree(Path(__file__).parents[1] / "data/runs/job-queue", tmp_path / run)

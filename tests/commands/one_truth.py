@@ -32,7 +32,7 @@ from loadframe.model import (
     Tuning,
     Verdict,
 )
-from loadframe.reporting import answers, facts, ladder_report, tuning_report, verdict_words, words
+from loadframe.reporting import answers, document, facts, forecasts, ladder_report, tuning_report, verdict_words, words
 from loadframe.reporting import case_study as report
 from loadframe.reporting.next_step import next_limit_words
 from loadframe.runs.folder import RunFolder
@@ -191,7 +191,8 @@ def what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause(run: Ru
     if found.refused is not None:
         return
     if found.capacity is None:
-        assert found.unexplained is not None and cause.title in found.unexplained
+        assert found.first is not None and found.first.title == cause.title
+        assert cause.title in forecasts.outcome(found, run.axis_unit())[0]
         return
     assert cause.reached_at is not None
     assert (found.capacity.limited_by, found.capacity.load.value) == (cause.id, cause.reached_at.load)
@@ -202,11 +203,52 @@ def what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_st
 ) -> None:
     for name, state in case.states.items():
         found = loadframe.predict_run(run, treatment=name)
-        if found.capacity is None or state.first is None or state.first.load is None:
+        if found.refused is not None or state.first is None or state.first.load is None:
+            continue
+        if state.first.load <= found.measured[-1]:
+            assert f"{state.first.title} ({state.first.id}), from " in forecasts.outcome(found, run.axis_unit())[0]
+        if found.capacity is None:
             continue
         assert (found.capacity.limited_by, found.capacity.load.value) == (state.first.id, state.first.load), name
         if state.first_from is not None:
             assert (found.capacity.load.low, found.capacity.load.high) == (state.first_from.low, state.first_from.high)
+
+
+ENDS = {"cpu": "cpu.saturated", "disk": "disk.busy", "target.cpu": "process.cpus"}
+"""The limit that a resource of a forecast comes to, where it has another name."""
+
+
+def a_forecast_has_one_load_at_which_a_resource_is_full(run: RunFolder, case: CaseStudy) -> None:
+    """What was measured. Seen: "lock.writer saturates at 2.8 workers (2.2 to 3.5)", below it "lock.writer runs out at 1
+    worker", under a headline whose limit was in neither."""
+    for name, state in case.states.items():
+        found = loadframe.predict_run(run, treatment=name)
+        told: dict[str, set[float]] = {
+            limit.id: {limit.exhausted_at.load} for limit in state.limits if limit.exhausted_at
+        }
+        top = state.curve.points[-1].load
+        if state.first is not None and state.first.load is not None:
+            told[state.first.id] = {state.first.load}
+        told = {limit: loads for limit, loads in told.items() if max(loads) <= top}
+        saturates = {ENDS.get(one.resource, one.resource): one.at_load for one in found.saturation}
+        for each, at in saturates.items():
+            if at is not None:
+                told.setdefault(each, set()).add(at.value)
+        for limit in found.exhaustion:
+            if limit.exhausted_at is not None and (limit.id in told or limit.id in saturates):
+                told[limit.id].add(limit.exhausted_at.load)
+        if found.capacity is not None:
+            told.setdefault(ENDS.get(found.capacity.limited_by, found.capacity.limited_by), set()).add(
+                found.capacity.load.value
+            )
+        assert {each: loads for each, loads in told.items() if len(loads) > 1} == {}, name
+        rows = [row.cells for table in forecasts.tables(found, run.axis_unit(), "") for row in table.lines]
+        shown = [words.strip(document.plain(cells[0])) for cells in rows]
+        for each in told if found.refused is None else ():
+            named = [
+                one for one in shown if one in (each, *(k for k, v in ENDS.items() if v == each)) or f"({each})" in one
+            ]
+            assert len(named) == 1, f"{each} in {shown}"
 
 
 # --- limits, gain, what comes next ------------------------------------------------------------------------------------
@@ -417,6 +459,7 @@ CHECKS: tuple[Callable[[RunFolder, CaseStudy], None], ...] = (
     what_a_forecast_says_saturates_first_is_what_limits_next,
     what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause,
     what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_state,
+    a_forecast_has_one_load_at_which_a_resource_is_full,
     where_limits_run_out_is_the_same_in_exports_and_rounds,
     gain_and_answer_are_the_same_everywhere,
     a_pair_of_states_has_one_gain,

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.errors import SampleError, UsageError
-from loadframe.experiments.reading import conclude, limits_up_to
+from loadframe.experiments.reading import conclude, state_up_to
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
-from loadframe.model import Calibration, Estimate, Forecast, Limit, Observations
-from loadframe.prediction import forecasting, refusal, resources, saturating, scoring
+from loadframe.model import Calibration, Forecast, Limit, LoadInterval, NextLimit, Observations
+from loadframe.prediction import forecasting, resources, saturating, scoring
 from loadframe.prediction.system import Kind
 from loadframe.reporting.json_shapes import forecast_json
+from loadframe.reporting.words import study_unit
 from loadframe.runs import scores
 from loadframe.runs.folder import RunFolder
 
@@ -23,6 +24,8 @@ def predict(
     up_to: float | None = None,
     kind: Kind | None = None,
     limits: Sequence[Limit] = (),
+    first: NextLimit | None = None,
+    first_from: LoadInterval | None = None,
     flattening: bool = True,
 ) -> Forecast:
     """A forecast, from the loads up to `up_to` only where that is given; what was measured at the loads forecast
@@ -44,7 +47,7 @@ def predict(
             )
     if flattening:
         used = replace(used, flattening=used.flattening | saturating.flattening(used))
-    found = forecasting.forecast(used, at, kind=kind, limits=limits)
+    found = forecasting.forecast(used, at, kind=kind, limits=limits, first=first, first_from=first_from)
     highest = used.loads[-1]
     beyond = [row for row in observations.rows if row.load > highest]
     return remember(scoring.score(found, beyond))
@@ -84,17 +87,21 @@ def predict_run(
     saturates first in a state is what the case study names there; not so ahead: of a run that goes on to measure what
     is forecast. The rest as `predict`. RunError where no step of that state counts."""
     case = conclude(run)
-    state = case.state(treatment)
-    observed = resources.observe(state.steps, name=str(run.path.resolve()), axis=case.study.axis)
-    limits = state.limits if up_to is None else limits_up_to(run, state, up_to)
-    found = predict(observed, at, up_to=up_to, kind=kind, limits=limits, flattening=False)
-    limit = None if up_to is not None or ahead else state.first  # it was measured: it outranks what the demands say
-    if limit is not None and limit.load is not None and found.capacity is not None:
-        ends = (limit.load, limit.load) if state.first_from is None else (state.first_from.low, state.first_from.high)
-        capacity = replace(found.capacity, load=Estimate(limit.load, *ends), limited_by=limit.id)
-        found = replace(found, capacity=capacity, saturation=saturating.one_figure(found.saturation, capacity))
-    if limit is not None and limit.load is not None and limit.load <= found.measured[-1] and found.unexplained:
-        found = replace(found, unexplained=found.unexplained.replace(refusal.UNMEASURED, limit.title))
+    whole = case.state(treatment)
+    observed = resources.observe(
+        whole.steps, name=str(run.path.resolve()), axis=case.study.axis, unit=study_unit(case.study)
+    )
+    state = whole if up_to is None else state_up_to(run, case, treatment, up_to)
+    found = predict(
+        observed,
+        at,
+        up_to=up_to,
+        kind=kind,
+        limits=state.limits,
+        first=None if ahead else state.first,
+        first_from=None if ahead else state.first_from,
+        flattening=False,
+    )
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []
     run.write_document(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(found)][-MOST_KEPT:]})
     return found

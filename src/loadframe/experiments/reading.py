@@ -8,11 +8,9 @@ from pathlib import Path
 from loadframe.analysis.selection import counting, deciding, select
 from loadframe.bench import declared
 from loadframe.diagnosis import conclusion
-from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import answer_writing
-from loadframe.experiments.examination import ledger_of, with_saturation
 from loadframe.experiments.sweep import check_enough, curve_of
 from loadframe.experiments.writing import concluded, ended, examined, partial, quality_of, renewed, write_down
 from loadframe.model import (
@@ -21,7 +19,7 @@ from loadframe.model import (
     Curve,
     Investigation,
     Ladder,
-    Limit,
+    NextLimit,
     Round,
     RunAnswer,
     State,
@@ -148,32 +146,40 @@ def _states(
         one = examinations.get(name)
         if one is None and study is not None:
             one = examined(run, study, counting(mine, decided), curve, steps)
-        first = None if one is None else conclusion.next_limit([replace(one, tried=())])
+        state = State(name, run.treatment(name).title, curve, tuple(selection.steps), selection.left_out)
+        first = None if one is None else _first(one)
         if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
             first = answer.next_limit
-        found[name] = State(
-            name,
-            run.treatment(name).title,
-            curve if one is None else explained(one),
-            tuple(selection.steps),
-            selection.left_out,
-            () if one is None else one.limits,
-            first,
-            None if one is None or first is None else one.interval_of(first),
-        )
+        found[name] = state if one is None else _judged(state, one, first)
     return found
 
 
-def limits_up_to(run: RunFolder, state: State, up_to: float) -> tuple[Limit, ...]:
-    """The limits of a state as a run would have them that had ended at this load."""
+def _first(one: Round) -> NextLimit | None:
+    return conclusion.next_limit([replace(one, tried=())])
+
+
+def _judged(state: State, one: Round, first: NextLimit | None) -> State:
+    """The state with what its round says. What limits it has one load, as a cause and as a limit."""
+    at, limits = None if first is None else one.interval_of(first), one.limits
+    if first is not None and at is not None:
+        limits = tuple(
+            replace(each, exhausted_at=replace(each.exhausted_at, load=at.load, low=at.low, high=at.high))
+            if each.id == first.id and each.exhausted_at is not None
+            else each
+            for each in limits
+        )
+    return replace(state, curve=explained(one), limits=limits, first=first, first_from=at)
+
+
+def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -> State:
+    """A state as a run would have it that had ended at this load."""
+    state = case.state(treatment)
     steps = [step for step in state.steps if step.level <= up_to]
     if not steps:
-        return ()
-    study, highest = run.declared(), max(step.level for step in steps)
-    effective = run.effective().get(state.treatment, {})
-    _, series = ledger_of(steps, run.treatment(state.treatment).state, effective, study.target.limit)
-    flat = flat_levels(curve_of(steps, study, state.treatment))
-    return tuple(with_saturation(one, highest, flat) for one in series)
+        return replace(state, steps=(), limits=(), first=None, first_from=None)
+    study = run.declared()
+    one = examined(run, study, steps, curve_of(steps, study, treatment), case.steps, up_to)
+    return _judged(replace(state, steps=tuple(steps)), one, _first(one))
 
 
 def _checked(run: RunFolder) -> list[Step]:

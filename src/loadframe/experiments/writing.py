@@ -1,5 +1,6 @@
 """From rounds to a conclusion on disk: investigation.json, the derived tables, the report."""
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -246,8 +247,11 @@ def partial(run: RunFolder) -> list[Round]:
     return [examined(run, study, mine, curve_of(mine, study, first.name), steps)]
 
 
-def examined(run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step]) -> Round:
-    """What these steps of one state say of it by themselves. steps: all of the run."""
+def examined(
+    run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
+) -> Round:
+    """What these steps of one state say of it by themselves. steps: all of the run. up_to: their highest level, where
+    higher ones are left out."""
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
@@ -257,7 +261,7 @@ def examined(run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, s
         effective=run.effective().get(treatment.name) or {},
         curve=curve,
         target_kind=treatment.kind or study.target.kind,
-        highest_level=study.levels[-1],
+        highest_level=min(study.levels[-1], up_to),
         declared=study.target.limit,
         run=steps,
     ).round

@@ -7,9 +7,9 @@ from loadframe.errors import RunError
 from loadframe.model.capacity import Capacity
 from loadframe.model.curve import Curve, LoadInterval
 from loadframe.model.finding import Trial, Variant
-from loadframe.model.investigation import Investigation, NextLimit, Round, RunQuality, StudySummary
+from loadframe.model.investigation import Investigation, Round, RunQuality, StudySummary
 from loadframe.model.ladder import Ladder
-from loadframe.model.limit import Limit
+from loadframe.model.limit import Limit, NextLimit
 from loadframe.model.step import Step
 from loadframe.model.tuning import Tuning
 from loadframe.model.verdict import Compared, LevelRatio, Verdict

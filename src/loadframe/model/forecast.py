@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from loadframe.model.limit import Limit
+from loadframe.model.curve import LoadInterval
+from loadframe.model.limit import Limit, NextLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Forecast:
     exhaustion. notes: what a reader must know, in sentences. scored, reached: what was measured later. at_least: the
     highest throughput that a load gave; without capacity it is all that is known of it. unexplained: why there is no
     capacity: the throughputs are forecast from the curve alone. curves: of real servers, by which the intervals were
-    made.
+    made. first: of a run, what its case study names as what limits this state; first_from: its load.
     """
 
     source: str
@@ -116,3 +117,10 @@ class Forecast:
     at_least: float = 0.0
     unexplained: str | None = None
     curves: int = 0
+    first: NextLimit | None = None
+    first_from: LoadInterval | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether what limits it lies within the loads measured."""
+        return self.first_from is not None and self.first_from.load <= self.measured[-1]

@@ -11,7 +11,7 @@ from loadframe.model.curve import Curve, LoadInterval, Peak
 from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy, Variant
 from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.model.forecast import Forecast
-from loadframe.model.limit import Limit
+from loadframe.model.limit import Limit, NextLimit
 from loadframe.model.profile import Profile
 from loadframe.model.step import Beside, Influence, LatencyDistribution
 from loadframe.model.target import Requirement, SettingValue, TargetState
@@ -86,16 +86,6 @@ class WarmRestart:
     asked: int
     kept: int | None
     error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NextLimit:
-    """What gives next: the finding or limit, and the load at which it runs out (None: not within what was tested)."""
-
-    id: str
-    load: float | None
-    title: str
-    because: str
 
 
 OutcomeKind = Literal[

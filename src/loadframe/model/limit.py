@@ -55,6 +55,16 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class NextLimit:
+    """What gives next: the finding or limit, and the load at which it runs out (None: not within what was tested)."""
+
+    id: str
+    load: float | None
+    title: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnreadLimit:
     """A limit that exists here and could not be read, and why."""
 

@@ -227,16 +227,17 @@ class Observation:
 class Observations:
     """Windows at several loads; several at one load are blocks.
 
-    name: where they come from. axis: what grows. servers: how many equal servers a resource consists of (1 where it is
-    not there). ceilings: resources that are part of another one or hold it, so that their time must not be added to
-    it: they bound the throughput, and no more. flattening: resources of which each request is proven to need less and
-    less, with no end in sight: where they would be used up is not to be forecast. by_the_hour: those that the hour of
-    the day drives rather than the load.
+    name: where they come from. axis: what grows. unit: what its loads count, in words; "" where nothing says it.
+    servers: how many equal servers a resource consists of (1 where it is not there). ceilings: resources that are part
+    of another one or hold it, so that their time must not be added to it: they bound the throughput, and no more.
+    flattening: resources of which each request is proven to need less and less, with no end in sight: where they would
+    be used up is not to be forecast. by_the_hour: those that the hour of the day drives rather than the load.
     """
 
     name: str
     rows: tuple[Observation, ...]
     axis: str = "load"
+    unit: str = ""
     servers: Mapping[str, float] = field(default_factory=dict)
     ceilings: frozenset[str] = frozenset()
     flattening: frozenset[str] = frozenset()

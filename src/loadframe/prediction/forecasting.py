@@ -21,6 +21,7 @@ from loadframe.model import (
     ForecastPoint,
     Limit,
     LoadInterval,
+    NextLimit,
     Observations,
     ResourceForecast,
 )
@@ -72,11 +73,14 @@ def forecast(
     *,
     kind: Kind | None = None,
     limits: Sequence[Limit] = (),
+    first: NextLimit | None = None,
+    first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
     """The forecast for the loads `at`, or the reason why there is none.
 
     kind: what the load is; found out where it is not said. limits: of the ledger, with the load at which they run out.
+    What was seen to be full outranks what the demands say. first, first_from: what is known to limit, from where on.
     library: what intervals and weights are taken from; without it, the one in this package. Seeded: the same data give
     the same forecast. ValueError for loads that are not finite and above zero.
     """
@@ -88,7 +92,10 @@ def forecast(
         (limit for limit in limits if limit.exhausted_at is not None),
         key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf,
     )
+    if first is not None and first.load is not None:
+        first_from = first_from or LoadInterval(first.load, first.load, first.load)
     found = Forecast(observations.name, observations.axis, kind, observations.loads, exhaustion=tuple(running_out))
+    found = replace(found, first=first, first_from=first_from)
     if (reason := refusal.too_little(observations)) is not None:
         return replace(found, refused=reason)
     system, unexplained = _explained(observations, kind)
@@ -106,15 +113,22 @@ def forecast(
     asked = np.array(sorted(set(at)) or [times * observations.loads[-1] for times in FURTHER], dtype=np.float64)
     loads = asked[np.log2(asked / data.loads[-1]) <= calibrated.doublings]
     least = float(data.throughputs.max())
-    saturation = () if system is None else saturating.saturations(system, observations, data, calibrated)
-    capacity = _capacity(data, saturation, weighed, calibrated, limit, least)
+    full = saturating.seen_full(running_out, data)
+    saturation = () if system is None else saturating.saturations(system, observations, data, calibrated, full)
+    capacity = _capacity(data, saturation, weighed, calibrated, None if found.limited else limit, least)
+    if capacity is not None and first is not None and first_from is not None:
+        capacity = replace(capacity, load=saturating.measured(first_from), limited_by=first.id)
+    elif capacity is not None and capacity.limited_by in full:
+        capacity = replace(capacity, load=saturating.measured(full[capacity.limited_by]))
     if capacity is not None:
-        saturation = saturating.one_figure(saturation, capacity)
+        saturation = saturating.one_figure(saturation, capacity, full)
     if system is not None and capacity is None:
+        used = max(float(used[-1]) for used in data.used.values())
         unexplained = (
-            f"The resource used most is at {100 * max(float(used[-1]) for used in data.used.values()):.2g} % at load "
-            f"{data.loads[-1]:g}: the load at which it saturates is not visible. Measure higher loads."
+            f"At {refusal.load(observations)} the most used resource is at {100 * used:.0f} %.{refusal.OUT_OF_SIGHT}"
         )
+    if unexplained is not None and found.limited:
+        unexplained = unexplained.removesuffix(refusal.UNMEASURED).removesuffix(refusal.OUT_OF_SIGHT)
     points = _points(data, system, observations, loads, weighed, calibrated)
     if capacity is not None:
         points = tuple(replace(point, throughput=held_back(point.throughput, capacity.throughput)) for point in points)
@@ -254,7 +268,7 @@ def _notes(
 def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> list[str]:
     notes = []
     close = [one.resource for one in saturation if one.at_load and one.at_load.low <= capacity.load.high]
-    if len(close) > 1:
+    if len(close) > 1 and capacity.limited_by in close:
         notes.append(f"Which of {', '.join(close)} saturates first is not distinguishable.")
     soon = [one for one in saturation if one.at_load and one.at_load.value <= SOON * capacity.load.value]
     return notes + [

@@ -36,8 +36,15 @@ GREW_FAR = 3.0
 UNEXPLAINED, ERRORS = 0.15, 3.0
 """A throughput lower than the resources explain by this share, and by this many standard errors, is held up by
 something that was not measured."""
-UNMEASURED = "something not measured (a lock, a queue, a network) holds requests up"
-"""Where the resources do not explain a throughput; whoever knows the cause says that in its place."""
+UNMEASURED = " Something not measured holds requests up: a lock, a queue, the network."
+OUT_OF_SIGHT = " The first limit is not visible; measure higher loads, or more resources."
+"""What is not known where the resources do not explain a throughput; of a run its case study may know it."""
+
+
+def load(observations: Observations) -> str:
+    """The highest: "256 active jobs", "load 8"."""
+    top, unit = f"{observations.loads[-1]:,g}", observations.unit
+    return f"{top} {unit}" if unit else f"load {top}"
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
@@ -78,8 +85,8 @@ def too_little(observations: Observations) -> str | None:
     top = observations.loads[-1]
     if loads[-1] < top:
         return (
-            f"At load {top:g}, the highest, nothing was served: what lower loads say does not hold there, nor beyond. "
-            "Leave that load out, or measure between."
+            f"At {load(observations)}, the highest, nothing was served: what lower loads say does not hold there, nor "
+            "beyond. Leave that load out, or measure between."
         )
     if len(loads) < FEWEST_LOADS:
         return (
@@ -100,22 +107,20 @@ def nothing_rises(observations: Observations) -> str | None:
     if rising(observations):
         return None
     if flat := [name for name in observations.resources if name in observations.flattening]:
-        used = [f"{name} ({100 * max(row.utilizations[name] for row in observations.rows):.2g} %)" for name in flat]
+        used = [f"{name} ({100 * max(row.utilizations[name] for row in observations.rows):.0f} %)" for name in flat]
         return (
             f"The use of {', '.join(used)} flattens as the throughput rises: where it would be used up is not in sight "
-            "from here, and no other resource rises. The first limit is not visible; measure higher loads, or more "
-            "resources."
+            f"from here, and no other resource rises.{OUT_OF_SIGHT}"
         )
     if hourly := [name for name in observations.resources if name in observations.by_the_hour]:
         return (
             f"The use of {', '.join(hourly)} follows the hour of the day rather than the load, and no other resource "
-            "rises. The first limit is not visible; measure higher loads, or more resources."
+            f"rises.{OUT_OF_SIGHT}"
         )
     most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
     return (
-        f"No resource rises up to load {observations.loads[-1]:g}: the most used stays at "
-        f"{100 * most:.2g} %, or does not follow the throughput. The first limit is not visible; measure higher "
-        "loads, or more resources."
+        f"No resource rises up to {load(observations)}: the most used stays at {100 * most:.0f} %, or does not follow "
+        f"the throughput.{OUT_OF_SIGHT}"
     )
 
 
@@ -136,7 +141,9 @@ def after(system: System, observations: Observations) -> str | None:
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]
-    used = max(float(np.median([row.utilizations[name] for row in rows if row.load == top])) for name in system.demands)
+    used, most = max(
+        (float(np.median([row.utilizations[name] for row in rows if row.load == top])), name) for name in system.demands
+    )
     low = [row for row in rows if row.load <= loads[(len(loads) - 1) // 2]]
     if used >= NEAR:
         return None
@@ -153,6 +160,6 @@ def after(system: System, observations: Observations) -> str | None:
     if short <= max(UNEXPLAINED, ERRORS * error):
         return None
     return (
-        f"At load {top:g} the throughput is {100 * short:.0f} % lower than the resources explain, the most used of "
-        f"which is at {100 * used:.2g} %: {UNMEASURED}."
+        f"At {load(observations)} throughput is {100 * short:.0f} % below what the measured resources would allow; "
+        f"the most used, {most}, is at {100 * used:.0f} %.{UNMEASURED}"
     )

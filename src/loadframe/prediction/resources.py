@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.selection import select
-from loadframe.model import Observation, Observations, Step
+from loadframe.model import Limit, Observation, Observations, Step
 
 MACHINE_CPU = "cpu"
 
@@ -31,7 +31,7 @@ COUNTS: Mapping[str, str] = {
 """The metric that tells how many servers there are, by the end of the metric that tells how much they are used."""
 
 
-def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
+def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
     """The steps of one treatment as a forecast needs them. Only what every step tells is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
@@ -55,7 +55,9 @@ def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
     }
     caged = {resource for metric, resource in named.items() if metric.endswith(".cage.cpu.utilization")}
     stations = {*STATIONS.values(), *caged} - ({MACHINE_CPU} if caged else set())
-    return Observations(name, rows, axis=axis, servers=servers, ceilings=frozenset(named.values()) - stations)
+    return Observations(
+        name, rows, axis=axis, unit=unit, servers=servers, ceilings=frozenset(named.values()) - stations
+    )
 
 
 def _resource(metric: str, metrics: Sequence[str]) -> str | None:
@@ -71,6 +73,12 @@ def _resource(metric: str, metrics: Sequence[str]) -> str | None:
     if hottest := HOTTEST.fullmatch(metric):
         return f"{hottest['component']}.hottest_thread"
     return None
+
+
+def of_limit(limit: Limit) -> str | None:
+    """The resource that is used up where this limit is reached; None where a forecast knows none such."""
+    of_share = f"{limit.use_metric.removesuffix('.busy_cores').removesuffix('.cores')}.utilization"
+    return _resource(limit.use_metric, ()) or _resource(of_share, ())
 
 
 def _count(metric: str) -> str | None:

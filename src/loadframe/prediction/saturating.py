@@ -1,15 +1,15 @@
 """What is used up first, and the most that can be had: resources as far as they explain the load, and the ledger."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from loadframe.analysis.in_service import most
 from loadframe.analysis.queueing import Floats
-from loadframe.model import Estimate, ForecastCapacity, Limit, Observations, ResourceForecast
-from loadframe.prediction import candidates, pool
+from loadframe.model import Estimate, ForecastCapacity, Limit, LoadInterval, Observations, ResourceForecast
+from loadframe.prediction import candidates, pool, resources
 from loadframe.prediction import system as systems
 from loadframe.prediction.candidates import Seen
 from loadframe.prediction.demands import Demand
@@ -47,9 +47,10 @@ def of_draws(draws: Floats) -> Estimate:
 
 
 def saturations(
-    system: System, observations: Observations, data: Seen, library: Calibrated
+    system: System, observations: Observations, data: Seen, library: Calibrated, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """Every resource, the first to be used up first; at_load None beyond what the library's curves reach."""
+    """Every resource, the first to be used up first; at_load None beyond what the library's curves reach. full: those
+    that were seen to be used up, at these loads: then nothing is worked out."""
     top = float(data.loads[-1])
     slope = math.log(candidates.slope(data))
     laws = {law: library.most_errors[law] for law in ("line", "economy")}
@@ -65,7 +66,8 @@ def saturations(
         in_sight = doublings <= library.doublings
         log_x, scale = float(guess.log_x[0]), float(guess.scale[0])
         least = least_load(data, float(data.used[name][-1]))
-        at_load = estimated(library.most_load, log_x, scale, least) if in_sight else None
+        ahead = estimated(library.most_load, log_x, scale, least) if in_sight else None
+        at_load = measured(full[name]) if name in full else ahead
         found.append(
             ResourceForecast(
                 resource=name,
@@ -92,13 +94,19 @@ def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> 
     return Estimate(each[0].value, min(one.low for one in each), max(one.high for one in each))
 
 
-def one_figure(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> tuple[ResourceForecast, ...]:
+def measured(at: LoadInterval) -> Estimate:
+    return Estimate(at.load, at.low, at.high)
+
+
+def one_figure(
+    saturation: Sequence[ResourceForecast], capacity: ForecastCapacity, full: Mapping[str, LoadInterval]
+) -> tuple[ResourceForecast, ...]:
     """The same with the first resource where the capacity says: the interval is that of the first of all to be used up,
-    and the library tells how such are off. No other one is before it."""
+    and the library tells how such are off. No other one is before it, but those that were seen to be full."""
     first, found = capacity.load, []
     for one in saturation:
         at = first if one.resource == capacity.limited_by else one.at_load
-        if at is not None and at.value < first.value:
+        if at is not None and at.value < first.value and one.resource not in full:
             at = Estimate(first.value, at.low, at.high if at.high > first.value else math.inf)
         found.append(replace(one, at_load=at))
     return tuple(found)
@@ -124,7 +132,7 @@ def by_limit(limit: Limit, throughput: Estimate) -> ForecastCapacity:
     at = limit.exhausted_at
     if at is None:
         raise ValueError(f"{limit.id} does not run out")
-    return ForecastCapacity(throughput, Estimate(at.load, at.low, at.high), limit.id)
+    return ForecastCapacity(throughput, measured(at), limit.id)
 
 
 def first_limit(limits: Sequence[Limit], data: Seen) -> Limit | None:
@@ -133,6 +141,12 @@ def first_limit(limits: Sequence[Limit], data: Seen) -> Limit | None:
     top = float(data.loads[-1])
     found = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.load > top]
     return min(found, key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf, default=None)
+
+
+def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
+    """The resources that a limit says are used up within the loads measured, and where. limits: the first one first."""
+    found = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
+    return {name: at for name, at in found.items() if name and at is not None and at.load <= data.loads[-1]}
 
 
 ENDS_BELOW, SEEN = 1.0, 0.95

@@ -12,15 +12,17 @@ from loadframe.model import (
     GrowthForecast,
     GrowthPoint,
     GrowthScored,
+    Limit,
+    LoadInterval,
     MemoryEnd,
+    NextLimit,
     Reached,
     Scored,
 )
+from loadframe.prediction.resources import of_limit
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, words
-
-MOST_LIMITS = 5
 
 
 def render_forecast(
@@ -33,15 +35,8 @@ def render_forecast(
 ) -> str:
     """What saturates first and what each load will give, or why that cannot be told. unit, work: what is counted."""
     unit = unit or forecast.axis.replace("_", " ")
-    reached = [
-        f"{limit.id} runs out at {words.load_interval(limit.exhausted_at, unit)}"
-        for limit in forecast.exhaustion
-        if limit.exhausted_at is not None
-    ]
-    more = len(reached) - MOST_LIMITS
     sections = (
         doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
-        doc.listed("Limits", (*reached[:MOST_LIMITS], *([f"{more} more, with --json"] if more > 0 else []))),
         doc.listed("Mind", forecast.notes),
         doc.listed("Earlier forecasts", () if calibration is None else (_calibration(calibration),)),
     )
@@ -72,7 +67,7 @@ def _reached(forecast: Forecast, found: Reached, unit: str, work: str) -> str:
 
 
 def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
-    """What each load will give, beside what came of it; and where each resource saturates."""
+    """What each load will give, beside what came of it; and where each resource and limit is used up."""
     slow, came = any(point.latency_p95_ms for point in forecast.at), {one.load: one for one in forecast.scored}
     load, value, measured = doc.numbers(words.capital(unit), f"Forecast, {work}/s", "Measured")
     outcomes: doc.Heads = (measured, doc.Column("", "Outcome"), "Off by") if came else ()
@@ -84,18 +79,31 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
         rows.append((*cells, *(_scored(came.get(point.load)) if came else ())))
     if rows:
         yield doc.Table(heads, tuple(rows))
+    if full := sorted(_full(forecast, unit), key=lambda row: row[0]):
+        yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), tuple(row for _, row in full))
+
+
+def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
+    """A row for each resource and limit, and for what limits, with the load."""
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
-    saturates: list[doc.Cells] = []
+    known = {one.resource for one in forecast.saturation} | {one.id for one in forecast.exhaustion}
+    by_resource = {of_limit(limit) or limit.id: limit for limit in reversed(forecast.exhaustion)}
     for one in forecast.saturation:
         used = f"{rounding.percent(one.utilization)}{f' of {one.servers:g}' if one.servers != 1 else ''} at {top}"
-        where = "not visible"
-        if one.at_load is not None:
-            at, between = _interval(one.at_load, _top(forecast))
-            where = f"{at} {unit} ({between})"
-        demand = f"{rounding.plain(1000 * one.demand_s)} ms"
-        saturates.append((doc.Span(one.resource, "code"), used, demand, where))
-    if saturates:
-        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), tuple(saturates))
+        demand, limit = f"{rounding.plain(1000 * one.demand_s)} ms", by_resource.pop(one.resource, None)
+        name = doc.Span(one.resource, "code") if limit is None else _named(limit)
+        where = "not visible" if one.at_load is None else _load(one.at_load, unit, _top(forecast))
+        yield math.inf if one.at_load is None else one.at_load.value, (name, used, demand, where)
+    for limit in by_resource.values():
+        if (at := limit.exhausted_at) is not None:
+            used = " of ".join(words.limit_number(value, limit) for value in (limit.use, limit.ceiling))
+            yield at.load, (_named(limit), used, "", _load(at, unit))
+    if forecast.first is not None and forecast.first_from is not None and forecast.first.id not in known:
+        yield forecast.first_from.load, (_named(forecast.first), "", "", _load(forecast.first_from, unit))
+
+
+def _named(one: Limit | NextLimit) -> tuple[str | doc.Span, ...]:
+    return (f"{one.title} (", doc.Span(one.id, "code"), ")") if one.title else (doc.Span(one.id, "code"),)
 
 
 def _scored(one: Scored | None) -> tuple[str, str, str]:
@@ -106,19 +114,34 @@ def _scored(one: Scored | None) -> tuple[str, str, str]:
 
 
 def _answer(forecast: Forecast, unit: str, work: str) -> str:
-    capacity = forecast.capacity
+    capacity, first, top = forecast.capacity, forecast.first, _top(forecast)
+    cause = ""
+    if first is not None and forecast.first_from is not None and forecast.limited:
+        cause = f"{doc.plain(_named(first))}, from {_load(forecast.first_from, unit)} on"
     if capacity is None:
-        most = f"The maximum is unknown; {rounding.plain(forecast.at_least)} {work}/s were measured."
-        return f"{most} {forecast.unexplained or ''}".rstrip()
-    value, between = _interval(capacity.load, _top(forecast))
-    narrow = capacity.load.low == capacity.load.high
-    load = words.load(capacity.load.value, unit) if narrow else f"{value} {unit} ({between})"
-    is_limit = capacity.limited_by in {one.id for one in forecast.exhaustion}
-    throughput, ends = _interval(capacity.throughput, forecast.at_least)
+        seen = f"{rounding.plain(forecast.at_least)} {work}/s were measured"
+        most = f"At most {seen}." if cause else f"The maximum is unknown; {seen}."
+        return " ".join(filter(None, (most, forecast.unexplained, cause and f"Likely cause: {cause}.")))
+    named = {one.id: doc.plain(_named(one)) for one in (*forecast.exhaustion, *([first] if first else ()))}
+    before = any(one.exhausted_at and one.exhausted_at.load < capacity.load.value for one in forecast.exhaustion)
+    limit, first_of_all = capacity.limited_by, "" if before else " first"
+    said = f"What limits{first_of_all}: {named[limit]}" if limit in named else f"{limit} saturates{first_of_all}"
+    said = f"What limits: {cause}" if cause else f"{said}, at {_load(capacity.load, unit, top)}"
+    throughput, ends = _interval(capacity.throughput, forecast.at_least, brief=True)
+    between = f" ({ends})" if ends else ""
     return (
-        f"{capacity.limited_by} {'runs out' if is_limit else 'saturates'} first, at {load}; that allows "
-        f"{throughput} {work}/s ({ends}). Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
+        f"{said}; that allows {throughput} {work}/s{between}. Measured at {_measured(forecast.measured, unit)}; "
+        "intervals of 90 %."
     )
+
+
+def _load(at: Estimate | LoadInterval, unit: str, seen: float = 0.0) -> str:
+    """ "79 active jobs", "310 requests/s (204 to 950)"; a load without an interval as it is."""
+    load = at.value if isinstance(at, Estimate) else at.load
+    if at.low == at.high:
+        return words.load(load, unit)
+    value, between = _interval(Estimate(load, at.low, at.high), seen, brief=True)
+    return words.load(float(value.replace(",", "")), unit) + (f" ({between})" if between else "")
 
 
 def _top(forecast: Forecast) -> float:
@@ -138,9 +161,9 @@ def _latency(estimate: Estimate) -> str:
     return f"{value} ms ({between})"
 
 
-def _interval(estimate: Estimate, seen: float = 0.0) -> tuple[str, str]:
+def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> tuple[str, str]:
     """ "146", "135 to 157"; "135 or more" and "at most 157" where one end cannot be told. seen: what is not below this
-    is not rounded to below it."""
+    is not rounded to below it. brief: two digits for a sentence, and no interval whose ends look alike."""
     if estimate.low <= 0 or not math.isfinite(estimate.high):
         value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
         low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""
@@ -148,16 +171,18 @@ def _interval(estimate: Estimate, seen: float = 0.0) -> tuple[str, str]:
         return value, low or high or "not known more precisely"
     ends = (estimate.value, estimate.low, estimate.high)
     value, low, high = (
-        _no_less(text, end, seen) for text, end in zip(rounding.with_interval(*ends), ends, strict=True)
+        _no_less(text, end, seen)
+        for text, end in zip(map(rounding.brief, ends) if brief else rounding.with_interval(*ends), ends, strict=True)
     )
-    return value, f"{low} to {high}"
+    return value, "" if brief and low == high else f"{low} to {high}"
 
 
 def _no_less(text: str, value: float, seen: float) -> str:
     """The number as what was seen is written, where fewer digits would put it below that."""
     if value < seen or float(text.replace(",", "")) >= seen:
         return text
-    return rounding.exact(value) if value.is_integer() else rounding.plain(value)
+    plain = rounding.plain(value)
+    return rounding.exact(value) if value.is_integer() and float(plain.replace(",", "")) < seen else plain
 
 
 def _calibration(found: Calibration) -> str:

@@ -66,6 +66,11 @@ def _two_digits(value: float) -> str:
     return fixed(value, decimals)
 
 
+def brief(value: float) -> str:
+    """Two significant digits, as a sentence needs them: "79", "10,000", "2.2", "2"."""
+    return plain(float(_two_digits(value).replace(",", "")))
+
+
 def is_vague(low: float, high: float) -> bool:
     """Whether the ends of a ratio's interval are so far apart (more than WIDE times) that only the nearer is worth a
     word."""
