@@ -111,7 +111,7 @@ def test_its_settings_are_tuned_and_read_where_it_is_not_installed(call: Call, t
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert [each["name"] for each in answer["settings"]] == ["slots"]
-    elsewhere = run(["report", answer["run"]], tmp_path)
+    elsewhere = run(["report", answer["run"], "--details"], tmp_path)
     assert elsewhere.returncode == 0, elsewhere.stderr
     assert re.search(r"slots; needs a restart +1 +(\d|stays)", elsewhere.stdout) and "toy.conf" not in elsewhere.stdout
 

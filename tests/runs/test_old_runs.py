@@ -126,6 +126,17 @@ def test_a_finished_run_is_shown_though_its_study_has_a_key_that_is_gone(tmp_pat
     assert not any(variant.to_copy for variant in found.variants), "what is typed in depends on the study"
 
 
+def test_a_record_of_which_later_steps_are_lost_is_told_as_it_was_kept(tmp_path: Path) -> None:
+    """Seen: "a curve needs at least one level", a fault of ours, where a disk had lost the end of steps.jsonl."""
+    run = Path(shutil.copytree(RECORDED / "job-queue", tmp_path / "run"))
+    (run / "steps.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines(run) if line["treatment"] == "A")
+    )
+    found = loadframe.conclude(loadframe.open_run(run)).answer
+    assert isinstance(found, Investigation)
+    assert "WAL" in loadframe.render_text(found, details=True)
+
+
 def test_a_search_of_before_fresh_blocks_has_its_proof_and_says_what_it_may_overstate(tmp_path: Path) -> None:
     run = Path(shutil.copytree(RECORDED / "tuning", tmp_path / "run"))
     found = loadframe.conclude(loadframe.open_run(run)).answer

@@ -55,8 +55,9 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def _state_title(inv: Investigation, one: Round) -> str:
-    """ "Before (state A)": what the steps of a round are of, and the letter that they have in the files."""
-    return f"{words.capital(facts.label_of(inv, one) or f'round {one.number}')} (state {one.treatment})"
+    """ "Before", "journal_mode = WAL": what the steps of a round are of."""
+    label = facts.label_of(inv, one) or f"round {one.number}"
+    return label if " = " in label else words.capital(label)
 
 
 def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:

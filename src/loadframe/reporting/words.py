@@ -153,13 +153,13 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return f"falls to {kept} between {ends}"
         case "decline" | "cliff":
             return f"falls after {bend}"
-        case "plateau" if curve.knee is None:
-            return "is flat over these levels"
-        case "plateau":
+        case "plateau" if curve.knee:
             return f"levels off at {bend}"
-        case "linear" if curve.peak.load < last:
+        case "plateau" if is_flat(curve):
+            return "is flat over these levels"
+        case _ if curve.peak.load < last:
             return f"peaks at {load(curve.peak.load, unit)}, with no bend that is proved"
-        case "linear":
+        case _:
             return f"still grows at {load(last, unit)}"
 
 
