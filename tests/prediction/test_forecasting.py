@@ -67,6 +67,13 @@ def test_no_fall_is_forecast_that_no_data_show(measured: dict[float, float]) -> 
         assert point.throughput.value >= max(measured.values()) * (1 - 1e-9), point
 
 
+def test_after_a_cliff_that_is_over_no_second_one_is_forecast() -> None:
+    """Seen: 400/s at 128, 200/s at 129: half of the forecast was a law that missed the cliff twofold."""
+    measured = {1.0: 1000.0, 2.0: 2000.0, 4.0: 4000.0, **dict.fromkeys((8.0, 16.0, 32.0, 64.0, 128.0), 400.0)}
+    near, far = (point.throughput.value for point in forecast(rows(measured), [129.0, 256.0]).points)
+    assert near == pytest.approx(400, rel=0.05) and far > 300
+
+
 def test_a_fall_that_was_measured_goes_on() -> None:
     found = forecast(rows({1: 400, 2: 700, 4: 1000, 8: 900, 16: 700, 32: 450}), [64])
     assert found.at[0].throughput.value < 450
