@@ -70,7 +70,7 @@ def test_no_fall_is_forecast_that_no_data_show(measured: dict[float, float]) -> 
 def test_after_a_cliff_that_is_over_no_second_one_is_forecast() -> None:
     """Seen: 400/s at 128, 200/s at 129: half of the forecast was a law that missed the cliff twofold."""
     measured = {1.0: 1000.0, 2.0: 2000.0, 4.0: 4000.0, **dict.fromkeys((8.0, 16.0, 32.0, 64.0, 128.0), 400.0)}
-    near, far = (point.throughput.value for point in forecast(rows(measured), [129.0, 256.0]).points)
+    near, far = (point.throughput.value for point in forecast(rows(measured), [129, 256]).at)
     assert near == pytest.approx(400, rel=0.05) and far > 300
 
 
