@@ -27,7 +27,7 @@ import tomli_w
 import forecast_library
 import loadframe
 from loadframe.errors import UserError
-from loadframe.experiments.reading import limits_up_to
+from loadframe.experiments.reading import state_up_to
 from loadframe.prediction import library, resources
 
 STUDIES = Path(__file__).with_name("server_curves.toml")
@@ -61,14 +61,14 @@ def measured(declaration: Mapping[str, Any], runs: Path) -> dict[str, Any]:
         path = Path(folder) / "study.toml"
         path.write_text(tomli_w.dumps(dict(declaration)))
         run = loadframe.open_run(loadframe.measure(loadframe.load_study(path), runs).run)
-    state = loadframe.conclude(run).state("A")
+    case = loadframe.conclude(run)
     axis = declaration["load"]["axis"]
-    seen = resources.observe(state.steps, name=declaration["study"]["name"], axis=axis)
+    seen = resources.observe(case.state("A").steps, name=declaration["study"]["name"], axis=axis)
     limits = {}
     for level in seen.loads:
         limits[f"{level:g}"] = [
             {"id": one.id, "load": _short(one.exhausted_at.load), "binds": library.binds(one)}
-            for one in limits_up_to(run, state, level)
+            for one in state_up_to(run, case, "A", level).limits
             if one.exhausted_at is not None
         ]
     return {

@@ -138,7 +138,7 @@ def test_what_limits_a_run_within_its_loads_is_named_before_what_comes_later(
     said = recorded(here, tmp_path, "render-farm", *arguments)
     assert said.startswith(
         f"At most 10,200 requests/s were measured. At {top} active jobs throughput is {short} % below what the "
-        "measured resources would allow; the most used, target.cpu, is at 7"
+        "resources that rise with it would allow; the most used of them, target.cpu, is at 7"
     )
     answer = said.partition(" Forecast: ")[0]
     assert "Likely cause: the table cache is full at 64 (mariadb.table_open_cache), from 10 active jobs (" in answer

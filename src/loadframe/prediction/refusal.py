@@ -160,6 +160,6 @@ def after(system: System, observations: Observations) -> str | None:
     if short <= max(UNEXPLAINED, ERRORS * error):
         return None
     return (
-        f"At {load(observations)} throughput is {100 * short:.0f} % below what the measured resources would allow; "
-        f"the most used, {most}, is at {100 * used:.0f} %.{UNMEASURED}"
+        f"At {load(observations)} throughput is {100 * short:.0f} % below what the resources that rise with it would "
+        f"allow; the most used of them, {most}, is at {100 * used:.0f} %.{UNMEASURED}"
     )
