@@ -36,6 +36,7 @@ TRIED_ELSEWHERE = {
         "tests/watching/test_import.py"
     ),
     "watch shop.toml --import month.csv --as load=jobs --folder watches/shop": "tests/watching/test_import.py",
+    "investigate pool.toml": "tests/docs/test_service_page.py",
     "measure shop.toml": "tests/docs/test_http_load.py",
     "case run render-farm --quick": "tests/servers",
     "case run render-farm --quick --set target.settings.table_open_cache=400": "benchmarks/gains.py",

@@ -12,7 +12,7 @@ from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.pipelines import is_queue
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.diagnosis.windows import acts_from, bend_of, bends, explained, explains_bend
+from loadframe.diagnosis.windows import acts_from, bend_of, bends, explains_bend
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
@@ -71,7 +71,7 @@ def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
 
 def summary(one: Round) -> StateSummary:
     """A round's curve in two numbers, and the limit that explains its bend."""
-    return StateSummary(one.curve.peak, explained(one).knee, bend_of(one))
+    return StateSummary(one.curve.peak, one.curve.knee, bend_of(one))
 
 
 FURTHEST = 2.0

@@ -49,12 +49,12 @@ def proof_title(inv: Investigation) -> str:
         return f"Throughput {before}"
     if after is None:
         return f"Throughput {before}; higher after the change"
-    if (then := words.curve_phrase(after, unit)) != before:
-        return f"Throughput {before}; after the change it {then}"
     peaks = [f"{rounding.plain(curve.peak.throughput)}/s" for curve in (first, after)]
-    if first.knee is None and first.shape == "plateau":
+    if all(curve.knee is None and curve.shape == "plateau" for curve in (first, after)):
         flat = ["flat at" if is_flat(curve) else "at most" for curve in (first, after)]
         return f"{flat[0].capitalize()} {peaks[0]}; after the change {flat[1]} {peaks[1]}"
+    if (then := words.curve_phrase(after, unit)) != before:
+        return f"Throughput {before}; after the change it {then}"
     return f"Throughput {before}: at most {peaks[0]} before, {peaks[1]} after the change"
 
 
