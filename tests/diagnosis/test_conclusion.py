@@ -201,6 +201,14 @@ def test_with_nothing_growing_next_is_what_caps_the_throughput() -> None:
     assert conclusion.next_limit([one_round()]) is None
 
 
+def test_other_programs_are_what_limits_next_only_where_nothing_else_is_seen() -> None:
+    """Seen, of a demo beside other work: "Next: others take the CPU", though the lock was seen as well."""
+    both = conclusion.next_limit([one_round(findings=(finding("cpu.others"), finding("lock.writer")))])
+    alone = conclusion.next_limit([one_round(findings=(finding("cpu.others"),))])
+    assert both is not None and both.id == "lock.writer"
+    assert alone is not None and alone.id == "cpu.others"
+
+
 @pytest.mark.parametrize(
     ("one", "words"),
     [

@@ -88,6 +88,7 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     open_ = [
         finding for finding in last.findings if finding.status != "refuted" and finding.id not in settled.union(GROWTH)
     ]
+    open_ = [finding for finding in open_ if finding.id != OTHERS] or open_  # a disturbance limits nothing next
     if open_:
         at_bend = [finding for finding in open_ if bends(last.curve) and explains_bend(finding)]
         first = (at_bend or open_)[0]
