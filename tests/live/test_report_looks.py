@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from loadframe.experiments.reading import conclude
 from loadframe.live.places import FILES
-from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, Investigation
+from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, Investigation, Ladder
 from loadframe.reporting.capacity_report import render_capacity_page
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.document import About
@@ -31,8 +31,8 @@ def _investigation(name: str) -> str:
 
 
 def _ladder() -> str:
-    found = RunFolder.open(DATA / "ladder").ladder()
-    assert found is not None
+    found = conclude(RunFolder.open(DATA / "ladder")).answer
+    assert isinstance(found, Ladder)
     return render_ladder_page(found)
 
 
