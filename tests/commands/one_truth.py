@@ -440,7 +440,7 @@ def a_reader_sees_the_same_numbers_wherever(run: RunFolder, case: CaseStudy) -> 
     if case.gain is None:  # a search that found nothing better
         return
     assert isinstance(case.gain, Verdict)
-    said = f"{verdict_words.led_ratio(case.gain)}x "
+    said = f"{verdict_words.led_ratio(case.gain)}{'x ' if verdict_words.led_gain(case.gain, '') else ' times the'}"
     shown = texts(case.answer, run)
     assert all(said in shown[name] for name in ("page", "text", "md"))
     assert said in live(run)["answer"]

@@ -155,7 +155,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
             yield doc.Aside(label, (doc.Span(text, to=curve_report.address(shown[0], state.peak.load)),), label.lower())
     foretold = forecasts.outcome(inv.forecast, unit, work)[:1] if inv.forecast else ()
     yield doc.Aside("Forecast", tuple(foretold), only="screen")
-    yield doc.Aside("Quality", tuple(map(words.sentence, quality_words.sentences(inv.quality)[:3])), only="screen")
+    yield doc.brief_quality(inv.quality)
 
 
 # --- curves -----------------------------------------------------------------------------------------------------------

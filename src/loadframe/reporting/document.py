@@ -267,6 +267,12 @@ def quality(found: RunQuality | None, warnings: Sequence[str]) -> Section:
     return Section("Run quality", "quality", (Items(items),) if items else (), "Run quality")
 
 
+def brief_quality(found: RunQuality | None) -> Aside:
+    """The first of it, for a screen."""
+    told = () if found is None else quality_words.sentences(found)[:3]
+    return Aside("Quality", tuple(map(words.sentence, told)), only="screen")
+
+
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:
     """The commands that do it again; {run} and {study} stand for the run folder and its study."""
     places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}

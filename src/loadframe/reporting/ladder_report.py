@@ -131,6 +131,7 @@ def _asides(found: Ladder) -> Iterator[doc.Aside]:
             yield doc.Aside(title, (f"{text}.",))
     yield doc.Aside("To copy", found.to_copy, only="screen")
     yield doc.Aside("Next", (next_step(found),), "next")
+    yield doc.brief_quality(found.quality)
 
 
 def _ladder(found: Ladder) -> Iterator[doc.Block]:

@@ -97,6 +97,7 @@ def _asides(found: Tuning) -> Iterator[doc.Aside]:
     restart = [setting.name for setting in changing if setting.restart]
     if restart and found.end == "gained":
         yield doc.Aside("Needs a restart", (words.and_list(restart),))
+    yield doc.brief_quality(found.quality)
 
 
 def _settings(found: Tuning) -> Iterator[doc.Block]:
