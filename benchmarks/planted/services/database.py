@@ -21,10 +21,20 @@ def main() -> None:
         os.setgid(nobody.pw_gid)
         os.setuid(nobody.pw_uid)
     make = [str(programs / "initdb"), f"--pgdata={data}", "--username=postgres", "--auth=trust", "--no-sync"]
-    subprocess.run(make, check=True, stdout=subprocess.DEVNULL, cwd=data)
+    # A helper's user is a number without a name, and initdb asks for one: in a name space of its own it is nobody.
+    named = ["unshare", "--user", f"--map-user={pwd.getpwnam('nobody').pw_uid}"] if _is_nameless() else []
+    subprocess.run([*named, *make], check=True, stdout=subprocess.DEVNULL, cwd=data)
     options = ["-c", f"port={port}", "-c", "unix_socket_directories=", "-c", "fsync=off"]
     server = str(programs / "postgres")  # with its path: it looks for its own files beside itself
     os.execv(server, [server, "-D", str(data), *options])
+
+
+def _is_nameless() -> bool:
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return True
+    return False
 
 
 if __name__ == "__main__":
