@@ -56,7 +56,7 @@ def test_an_unknown_question_and_a_wrong_one_are_answered_in_words(here: HostTab
         with pytest.raises(FleetError, match="KeyError"):
             agent.ask("cpus", 10)
         with pytest.raises(FleetError, match="cannot answer 'listen'"):
-            agent.ask("listen", 10, address="192.0.2.1", certificate="x", key="x", authority="x")
+            agent.ask("listen", 10, address="192.0.2.1", certificate="x", key="x")
         assert agent.ask("listen_no_more", 10) == {}
 
 

@@ -17,7 +17,7 @@ from network import Network
 from stations import LOADFRAME
 from workers import CLOSED, TOKEN, engine, laboratory, place
 
-from loadframe.fleet.check import Authority
+from loadframe.fleet.check import made_identity
 from loadframe.fleet.dask_workers import strangers_reach
 from waiting import await_that
 
@@ -103,8 +103,12 @@ for port in map(int, sys.argv[2:]):
 def test_with_the_commands_of_the_docs_a_stranger_gets_nothing(lan: Network, open_folder: Path) -> None:
     """They are run as they stand there, on the host's own address."""
     place(open_folder, 0.02)
-    identity = Authority().identity("host")
-    for name, text in (("ca.pem", identity.authority), ("host.pem", identity.certificate), ("host.key", identity.key)):
+    identity = made_identity()
+    for name, text in (
+        ("ca.pem", identity.certificate),
+        ("host.pem", identity.certificate),
+        ("host.key", identity.key),
+    ):
         (open_folder / name).write_text(text)
     blocks = re.findall(r"```sh\n(.*?)```", DOCS.read_text("utf-8"), re.S)
     (text,) = [each for each in blocks if "dask worker" in each]

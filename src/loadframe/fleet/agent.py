@@ -14,14 +14,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from loadframe.changes import lists
 from loadframe.changes.lists import Record
 from loadframe.errors import UserError
-from loadframe.fleet.links import Identity, Listener, carried_json, measure
+from loadframe.fleet.links import Identity, Listener, measure
 from loadframe.fleet.looking import check_is_reached, facts, route, use_of_cpus
 from loadframe.fleet.wire import AGENT, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host.environment import NO_FOLDER, own_environment, python
@@ -330,11 +330,11 @@ def _cpus(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _link(message: Mapping[str, Any]) -> dict[str, Any]:
-    return carried_json(measure(str(message["address"]), int(message["port"]), _identity(message)))
+    return asdict(measure(str(message["address"]), int(message["port"]), _identity(message)))
 
 
 def _identity(message: Mapping[str, Any]) -> Identity:
-    return Identity(str(message["certificate"]), str(message["key"]), str(message["authority"]))
+    return Identity(str(message["certificate"]), str(message["key"]))
 
 
 def main() -> None:

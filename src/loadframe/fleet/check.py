@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import NameOID
 
 from loadframe.errors import FleetError
 from loadframe.fleet.clocks import Offset, drift, offset
@@ -200,7 +200,13 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
         seen = _each(list(agents.values()), _seen)
         told("What each host has")
         hosts = dict(zip(agents, _each(seen, _equipped), strict=True))
-        links = _links(fleet, agents, told)
+        pairs = [
+            (agents[driver.name], agents[target.name])
+            for driver in fleet.with_role("driver")
+            for target in fleet.with_role("target")
+            if driver.name != target.name and driver.name in agents and target.name in agents
+        ]
+        links = links_between(pairs, told)
     checked = [
         hosts.get(host.name) or HostCheck(host.name, tuple(host.roles), why_not=str(why))
         for host, why in zip(agents_on, reached, strict=True)
@@ -265,40 +271,25 @@ def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
     return HostCheck(found.name, found.roles, "", found.facts, found.clock, found.use, missing)
 
 
-def _links(fleet: Fleet, agents: dict[str, Agent], told: Told) -> tuple[FleetLink, ...]:
-    """One after another: two at a time would share what they have in common."""
-    pairs = [
-        (driver, target)
-        for driver in fleet.with_role("driver")
-        for target in fleet.with_role("target")
-        if driver.name != target.name and driver.name in agents and target.name in agents
-    ]
-    if not pairs:
-        return ()
-    return links_between([(agents[driver.name], agents[target.name]) for driver, target in pairs], told)
-
-
-def links_between(pairs: Sequence[tuple[Agent, Agent]], told: Told = lambda _: None) -> tuple[FleetLink, ...]:
-    """The link of each pair of a driver and a target, one after another. One that cannot be measured says why."""
-    authority = Authority()
-    identities = {agent.host.name: authority.identity(agent.host.name) for pair in pairs for agent in pair}
+def links_between(pairs: Sequence[tuple[Agent, Agent]], told: Told) -> tuple[FleetLink, ...]:
+    """The link of each pair of a driver and a target, one after another: two at a time would share what they have in
+    common. One that cannot be measured says why."""
     found = []
     for driver, target in pairs:
         told(f"The link from {driver.host.name} to {target.host.name}")
-        found.append(_link(driver, target, identities))
+        found.append(_link(driver, target))
     return tuple(found)
 
 
-def _link(driver: Agent, target: Agent, identities: dict[str, Identity]) -> FleetLink:
+def _link(driver: Agent, target: Agent) -> FleetLink:
     names = driver.host.name, target.host.name
     if not target.host.address:
         return FleetLink(*names, why_not=f"host {target.host.name!r} has no address in the fleet file")
+    own: dict[str, Any] = {"address": target.host.address, **asdict(made_identity())}
     try:
-        port = target.ask("listen", 10, address=target.host.address, **_shown(identities[target.host.name]))["port"]
+        port = target.ask("listen", 10, **own)["port"]
         try:
-            carried = driver.ask(
-                "link", LINK_WITHIN_S, address=target.host.address, port=port, **_shown(identities[driver.host.name])
-            )
+            carried = driver.ask("link", LINK_WITHIN_S, port=port, **own)
         finally:
             target.ask("listen_no_more", 10)
         return FleetLink(*names, **carried)
@@ -308,50 +299,25 @@ def _link(driver: Agent, target: Agent, identities: dict[str, Identity]) -> Flee
         return FleetLink(*names, why_not=f"an agent answers with something else: {error}")
 
 
-def _shown(identity: Identity) -> dict[str, Any]:
-    return {"certificate": identity.certificate, "key": identity.key, "authority": identity.authority}
-
-
 GOOD_FOR = datetime.timedelta(hours=1)
 CLOCKS_OFF = datetime.timedelta(days=2)
 """Hosts whose clocks are off are what a check is to find: they can be measured all the same."""
 
 
-class Authority:
-    """Signs identities for as long as it exists."""
-
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Loadframe, one check")])
-        self._certificate = self._signed(self._name, self._key.public_key(), authority=True)
-
-    def identity(self, host: str) -> Identity:
-        """A new one. host: its name in the fleet file."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-        certificate = self._signed(name, key.public_key(), authority=False)
-        told = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        return Identity(_pem(certificate), told.decode(), _pem(self._certificate))
-
-    def _signed(self, name: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - CLOCKS_OFF)
-            .not_valid_after(now + CLOCKS_OFF + GOOD_FOR)
-            .add_extension(x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True)
-        )
-        if not authority:
-            both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-            builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
-        return builder.sign(self._key, hashes.SHA256())
-
-
-def _pem(certificate: x509.Certificate) -> str:
-    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+def made_identity() -> Identity:
+    """A new one, for both ends of one link: its certificate signs itself."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Loadframe, one link")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCKS_OFF)
+        .not_valid_after(now + CLOCKS_OFF + GOOD_FOR)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    told = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Identity(certificate.public_bytes(pem).decode(), told.decode())

@@ -1,7 +1,7 @@
 """What a link between two hosts carries: round trips, and throughput in each direction, through one TLS connection.
 
 The one host listens on an address of its own for as long as that takes, the other connects; whoever has no certificate
-of this check is cut off before anything is read from it (mutual TLS). The keys are in memory and in the agents' own
+of this link is cut off before anything is read from it (mutual TLS). The keys are in memory and in the agents' own
 connections: never an argument of a command, never on a disk. The receiver counts. Encryption takes a CPU: the use of
 the busier end's is told, and where it is nearly a whole one, it and not the link has set the figure.
 """
@@ -14,26 +14,24 @@ import statistics
 import struct
 import threading
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """PEM texts: one host's certificate and key, and the authority that both ends trust."""
+    """PEM texts: the certificate and the key that both ends of a link have."""
 
     certificate: str
     key: str
-    authority: str
 
     def context(self, *, server: bool) -> ssl.SSLContext:
-        """TLS 1.3 with this identity, that accepts the same authority's alone. ValueError for texts that are none."""
+        """TLS 1.3 with this identity, that accepts the same one alone. ValueError for texts that are none."""
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         made.minimum_version = ssl.TLSVersion.TLSv1_3
-        made.check_hostname = False  # the authority signs nothing else
+        made.check_hostname = False  # no one else has the key
         made.verify_mode = ssl.CERT_REQUIRED
         try:
-            made.load_verify_locations(cadata=self.authority)
+            made.load_verify_locations(cadata=self.certificate)
             file = os.memfd_create("identity")
             try:
                 os.write(file, f"{self.key}\n{self.certificate}".encode())
@@ -147,11 +145,6 @@ def measure(address: str, port: int, identity: Identity) -> Carried:
         there_cpu,
         back_cpu,
     )
-
-
-def carried_json(carried: Carried) -> dict[str, Any]:
-    """For the wire."""
-    return asdict(carried)
 
 
 def _pinged(link: ssl.SSLSocket) -> list[float]:
