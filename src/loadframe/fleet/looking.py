@@ -14,10 +14,12 @@ from typing import Any
 from loadframe.cages.groups import text
 from loadframe.connections.address import look_up
 from loadframe.errors import StudyError
+from loadframe.host import busy
 from loadframe.version import __version__
 
 FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """Of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
+WORKING = ("user", "nice", "system", "irq", "softirq")
 
 
 def facts(root: Path = Path("/")) -> dict[str, Any]:
@@ -39,50 +41,26 @@ def facts(root: Path = Path("/")) -> dict[str, Any]:
     }
 
 
-def use_of_cpus(seconds: float, root: Path = Path("/")) -> dict[str, Any]:
+def use_of_cpus(seconds: float) -> dict[str, Any]:
     """Who uses the CPUs for so long. busy_cpus: all but this process; steal_cpus: taken by other guests of the same
-    hardware; loudest: of the processes that are there at both ends, the one that used most."""
-    before, mine, begin = _looked(root), time.process_time(), time.monotonic()
+    hardware; loudest: the program that used most, without this process and what comes from it."""
+    before, first, mine, begin = _states(), busy.spent(), time.process_time(), time.monotonic()
     time.sleep(seconds)
-    after, mine, lasted = _looked(root), time.process_time() - mine, time.monotonic() - begin
-    ticks = os.sysconf("SC_CLK_TCK")
-    spent = {name: (after[0].get(name, 0) - before[0].get(name, 0)) / ticks / lasted for name in FIELDS}
-    busy = sum(spent[name] for name in ("user", "nice", "system", "irq", "softirq"))
-    used = {key: (count - before[1][key]) / ticks / lasted for key, count in after[1].items() if key in before[1]}
-    used.pop((os.getpid(), _started(root, os.getpid())), None)
-    loudest = max(used, key=lambda key: used[key], default=None)
+    after, last, mine, lasted = _states(), busy.spent(), time.process_time() - mine, time.monotonic() - begin
+    used = {name: (after.get(name, 0) - before.get(name, 0)) / busy.PER_SECOND / lasted for name in FIELDS}
+    loudest, cpus = next(iter(busy.between(first, last, lasted, {os.getpid()}).items()), ("", 0.0))
     return {
-        "busy_cpus": max(0.0, busy - mine / lasted),
-        "steal_cpus": spent["steal"],
-        "loudest": "" if loudest is None or not used[loudest] else _name(root, loudest[0]),
-        "loudest_cpus": 0.0 if loudest is None else used[loudest],
+        "busy_cpus": max(0.0, sum(used[name] for name in WORKING) - mine / lasted),
+        "steal_cpus": used["steal"],
+        "loudest": loudest,
+        "loudest_cpus": cpus,
     }
 
 
-def _looked(root: Path) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
-    """Clock ticks of the machine by state, and of each process (number, start)."""
-    line = next(iter(text(root / "proc/stat").splitlines()), "").split()[1:]
-    machine = {name: int(each) for name, each in zip(FIELDS, line, strict=False)}
-    processes = {}
-    for folder in (root / "proc").glob("[0-9]*"):
-        fields = _fields(folder)
-        if fields:
-            processes[int(folder.name), int(fields[19])] = int(fields[11]) + int(fields[12])
-    return machine, processes
-
-
-def _fields(folder: Path) -> list[str]:
-    """Of /proc/PID/stat after the name, which may have blanks and brackets: state is the first."""
-    return text(folder / "stat").rpartition(")")[2].split()
-
-
-def _started(root: Path, number: int) -> int:
-    fields = _fields(root / f"proc/{number}")
-    return int(fields[19]) if fields else 0
-
-
-def _name(root: Path, number: int) -> str:
-    return text(root / f"proc/{number}/comm").strip()[:40]
+def _states() -> dict[str, int]:
+    """Clock ticks of the machine by state."""
+    line = next(iter(text(Path("/proc/stat")).splitlines()), "").split()[1:]
+    return {name: int(each) for name, each in zip(FIELDS, line, strict=False)}
 
 
 SUFFIXES = (".py", ".lua", ".toml", ".txt")

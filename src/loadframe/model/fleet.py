@@ -36,7 +36,7 @@ class HostClock:
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
-    """Who uses its CPUs while nothing is asked of it, in CPUs. loudest: the name of the process that used most."""
+    """Who uses its CPUs while nothing is asked of it, in CPUs. loudest: the name of the program that used most."""
 
     busy_cpus: float
     steal_cpus: float
