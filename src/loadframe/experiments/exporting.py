@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 import polars
@@ -14,13 +16,13 @@ from loadframe.formats.json_text import write_json
 from loadframe.formats.said import words
 from loadframe.model import CaseStudy, Step
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.reporting import exports as bencher
 from loadframe.reporting import exports as tables
 from loadframe.reporting import openmetrics
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.histograms import Interval, bin_latencies_ms, combined_log
 from loadframe.workloads import request_log
 
+Source = TypeVar("Source")
 REQUEST = {
     "step": polars.Int64,
     "treatment": polars.String,
@@ -40,7 +42,7 @@ MOST_REQUESTS = 20_000_000
 
 
 def _bencher(run: RunFolder) -> bytes:
-    return (write_json(bencher.bencher_json(conclude(run)), indent=2) + "\n").encode()
+    return (write_json(tables.bencher_json(conclude(run)), indent=2) + "\n").encode()
 
 
 def _hdrhistogram(run: RunFolder) -> bytes:
@@ -102,34 +104,35 @@ def _requests_of(step: Step, found: request_log.Requests) -> polars.DataFrame:
     return polars.DataFrame(columns).with_columns(lit).select(*REQUEST)
 
 
-Tables = Callable[[RunFolder], Iterable[polars.DataFrame]]
-
-
-def _of_case(table: Callable[[CaseStudy], polars.DataFrame]) -> Tables:
+def _of_case(table: Callable[[CaseStudy], polars.DataFrame]) -> Callable[[RunFolder], Iterable[polars.DataFrame]]:
     return lambda run: [table(conclude(run))]
 
 
 @dataclass(frozen=True, slots=True)
-class ExportFormat:
-    """A format. suffix: of its files. what: it holds. read_by: the program that reads it. binary: no text."""
+class ExportFormat(Generic[Source]):
+    """A format of a run, or of a watch by its folder. suffix: of its files. what: it holds. read_by: the program that
+    reads it. binary: no text."""
 
     name: str
     suffix: str
     what: str
     read_by: str
-    make: Callable[[RunFolder], bytes]
+    make: Callable[[Source], bytes]
     binary: bool = False
 
 
-def _both(name: str, what: str, make: Tables) -> tuple[ExportFormat, ExportFormat]:
-    text, binary = (lambda run: tables.csv_bytes([*make(run)])), (lambda run: tables.parquet_bytes([*make(run)]))
+def both(
+    name: str, what: str, make: Callable[[Source], Iterable[polars.DataFrame]]
+) -> tuple[ExportFormat[Source], ExportFormat[Source]]:
+    """The two formats of tables."""
+    text, binary = (lambda one: tables.csv_bytes([*make(one)])), (lambda one: tables.parquet_bytes([*make(one)]))
     return (
         ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", text),
         ExportFormat(f"{name}.parquet", ".parquet", what, "data frames", binary, True),
     )
 
 
-FORMATS: tuple[ExportFormat, ...] = (
+FORMATS: tuple[ExportFormat[RunFolder], ...] = (
     ExportFormat(
         "openmetrics",
         ".prom",
@@ -140,25 +143,31 @@ FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("bencher", ".json", "throughput and latency at each load", "Bencher", _bencher),
     ExportFormat("hdrhistogram", ".hlog", "the latencies of each step", "HdrHistogram", _hdrhistogram),
     ExportFormat("speedscope", ".speedscope.json", "the sampled stacks", "speedscope", _speedscope),
-    *_both("curve", "throughput and latency at each load, with intervals", _of_case(tables.curve_table)),
-    *_both("steps", "every step with its metrics", _of_case(tables.steps_table)),
-    *_both("limits", "every limit with its use and the load at which it runs out", _of_case(tables.limits_table)),
-    *_both("requests", "every request", _requests),
+    *both("curve", "throughput and latency at each load, with intervals", _of_case(tables.curve_table)),
+    *both("steps", "every step with its metrics", _of_case(tables.steps_table)),
+    *both("limits", "every limit with its use and the load at which it runs out", _of_case(tables.limits_table)),
+    *both("requests", "every request", _requests),
 )
 """The formats of `loadframe export`."""
 
 
-def exports() -> tuple[ExportFormat, ...]:
+def exports() -> tuple[ExportFormat[RunFolder], ...]:
     """Every format in which a run can be exported."""
     return FORMATS
 
 
 def export(run: RunFolder, name: str) -> bytes:
     """A run in a format. UsageError where there is no such format, RunError where the run has nothing of it."""
-    known = {one.name: one for one in FORMATS}
+    return exported(FORMATS, run, run.path, name)
+
+
+def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
+    """What is at this path in one of these formats. of: what they are for, to go on in a sentence. UsageError where
+    there is no such format, RunError."""
+    known = {one.name: one for one in formats}
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
-        raise UsageError(f"--format {words(name)!r} is not a format", remedy=f"{hint}One of {', '.join(known)}.")
-    with in_words(f"{run.path} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):
-        return known[name].make(run)
+        raise UsageError(f"--format {words(name)!r} is not a format{of}", remedy=f"{hint}One of {', '.join(known)}.")
+    with in_words(f"{path} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):
+        return known[name].make(source)

@@ -1,9 +1,7 @@
 """A watch in the formats of other tools: one row of WATCH_FORMATS each. A folder of a watch is only read."""
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,11 @@ from typing import Any
 import numpy
 import polars
 
-from loadframe.errors import RunError, UsageError
+from loadframe.errors import RunError
+from loadframe.experiments.exporting import ExportFormat, both, exported
 from loadframe.formats.plain_numbers import LARGEST
-from loadframe.formats.said import words
 from loadframe.formats.watch_days import DAY, WatchLine, days, lines
-from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.reporting import exports, openmetrics
+from loadframe.reporting import openmetrics
 
 MOST_ROWS = 2_000_000
 """At a sample every ten seconds, of 230 days."""
@@ -66,15 +63,7 @@ def is_watch_folder(path: Path) -> bool:
 
 def export_watch(folder: Path, name: str) -> bytes:
     """A watch in a format. UsageError where there is no such format; RecordingError where its days cannot be read."""
-    known = {one.name: one for one in WATCH_FORMATS}
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        raise UsageError(
-            f"--format {words(name)!r} is not a format of a watch", remedy=f"{hint}One of {', '.join(known)}."
-        )
-    with in_words(f"{folder} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):
-        return known[name].make(folder)
+    return exported(WATCH_FORMATS, folder, folder, name, " of a watch")
 
 
 # --- the formats ------------------------------------------------------------------------------------------------------
@@ -84,7 +73,7 @@ def _openmetrics(folder: Path) -> bytes:
     return openmetrics.of_watch(lines(folder), folder.resolve().name).encode()
 
 
-def _samples(folder: Path) -> polars.DataFrame:
+def _samples(folder: Path) -> Iterator[polars.DataFrame]:
     """By columns of eight bytes a cell: as rows of Python objects a year would not fit into the memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
     measured = {name: array("d") for name, kind in SAMPLE.items() if kind == polars.Float64}
@@ -103,7 +92,7 @@ def _samples(folder: Path) -> polars.DataFrame:
         for name, column in measured.items():
             column.append(row.get(name, nan))
     order = [*SAMPLE, *sorted(measured.keys() - SAMPLE.keys())]
-    return polars.DataFrame(
+    yield polars.DataFrame(
         [
             polars.Series(name, texts[name], dtype=SAMPLE[name])
             if name in texts
@@ -127,8 +116,8 @@ def _sample(line: WatchLine) -> dict[str, Any]:
     }
 
 
-def _alarms(folder: Path) -> polars.DataFrame:
-    return _frame([_alarm(line) for line in _bounded(folder, ("alarm",))], ALARM)
+def _alarms(folder: Path) -> Iterator[polars.DataFrame]:
+    yield _frame([_alarm(line) for line in _bounded(folder, ("alarm",))], ALARM)
 
 
 def _alarm(line: WatchLine) -> dict[str, Any]:
@@ -144,12 +133,12 @@ def _alarm(line: WatchLine) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _gaps(folder: Path) -> polars.DataFrame:
+def _gaps(folder: Path) -> Iterator[polars.DataFrame]:
     rows = []
     for line in _bounded(folder, ("gap",)):
         numbers = {name: _number(line.data.get(name)) for name in ("from_s", "to_s", "seconds")}
         rows.append({"n": line.n, **numbers, **{name: _text(line.data.get(name)) for name in ("reason", "words")}})
-    return _frame(rows, GAP)
+    yield _frame(rows, GAP)
 
 
 def _frame(rows: list[dict[str, Any]], columns: Mapping[str, Any]) -> polars.DataFrame:
@@ -181,26 +170,10 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-@dataclass(frozen=True, slots=True)
-class WatchFormat:
-    """A format. what: it holds."""
-
-    name: str
-    what: str
-    make: Callable[[Path], bytes]
-
-
-def _both(name: str, what: str, make: Callable[[Path], polars.DataFrame]) -> tuple[WatchFormat, WatchFormat]:
-    return (
-        WatchFormat(f"{name}.csv", what, lambda folder: exports.csv_bytes([make(folder)])),
-        WatchFormat(f"{name}.parquet", what, lambda folder: exports.parquet_bytes([make(folder)])),
-    )
-
-
-WATCH_FORMATS: tuple[WatchFormat, ...] = (
-    WatchFormat("openmetrics", "the last line of each kind, and the alarms", _openmetrics),
-    *_both("samples", "every sample and unit of work", _samples),
-    *_both("alarms", "every alarm with its evidence", _alarms),
-    *_both("gaps", "every gap with its reason", _gaps),
+WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
+    ExportFormat("openmetrics", ".prom", "the last line of each kind, and the alarms", "Prometheus", _openmetrics),
+    *both("samples", "every sample and unit of work", _samples),
+    *both("alarms", "every alarm with its evidence", _alarms),
+    *both("gaps", "every gap with its reason", _gaps),
 )
 """The formats of `loadframe export` for a watch."""
