@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.formats.plain_numbers import whole
-from loadframe.host import identity, unix_diag
+from loadframe.host import identity
 
 PROC = Path("/proc")
 ESTABLISHED, LISTEN = "01", "0A"
@@ -68,7 +68,7 @@ class Peer:
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
     """To whom these processes have open TCP connections that they made themselves, most connections first: those from a
     port at which they listen were made by others. The processes are in one network namespace."""
-    links = {link for pid in pids for link in _links(root, pid)}
+    links = {link for pid in pids for link in links_of(root, pid)}
     found: Counter[tuple[str, int, bool]] = Counter()
     first = next(iter(pids), None)
     rows = list(_rows(root / str(first) / "net")) if first is not None else []
@@ -80,18 +80,6 @@ def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
             number = _plain(there[0])
             found[number, there[1], number == _plain(here[0]) or number.startswith("127.")] += 1
     return tuple(Peer(number, port, count, is_here) for (number, port, is_here), count in found.most_common())
-
-
-def unix_peers(pids: Collection[int], root: Path = PROC) -> tuple[int, ...]:
-    """The Unix sockets, by inode, that listen where these processes have connections that they made: their own end has
-    no name, the other one that of who listens. Of our network namespace; none where the kernel does not list them."""
-    try:
-        known = unix_diag.sockets()
-    except OSError:
-        return ()
-    own = {link for pid in pids for link in _links(root, pid)}
-    made = {known[one.peer].name for one in known.values() if not one.name and one.peer in known and one.link in own}
-    return tuple(inode for inode, one in known.items() if one.listens and one.name and one.name in made)
 
 
 def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
@@ -119,7 +107,7 @@ def _plain(number: str) -> str:
 def holders(inodes: Collection[int], root: Path = PROC) -> tuple[int, ...]:
     """The processes that have one of these sockets open, as far as we may look."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
-    return tuple(sorted(pid for pid in _pids(root) if wanted.intersection(_links(root, pid))))
+    return tuple(sorted(pid for pid in _pids(root) if wanted.intersection(links_of(root, pid))))
 
 
 def held(root: Path = PROC) -> dict[int, tuple[int, ...]]:
@@ -127,14 +115,14 @@ def held(root: Path = PROC) -> dict[int, tuple[int, ...]]:
     names = {f"socket:[{one.inode}]": one.inode for one in sockets(root)}
     found: dict[int, list[int]] = {inode: [] for inode in names.values()}
     for pid in sorted(_pids(root)):
-        for name in names.keys() & set(_links(root, pid)):
+        for name in names.keys() & set(links_of(root, pid)):
             found[names[name]].append(pid)
     return {inode: tuple(pids) for inode, pids in found.items()}
 
 
 def ports_of(pids: Iterable[int], root: Path = PROC) -> tuple[int, ...]:
     """The ports at which these processes take connections."""
-    links = {link for pid in pids for link in _links(root, pid)}
+    links = {link for pid in pids for link in links_of(root, pid)}
     return tuple(sorted({one.port for one in sockets(root) if f"socket:[{one.inode}]" in links}))
 
 
@@ -147,7 +135,8 @@ def _pids(root: Path) -> list[int]:
     return [int(folder.name) for folder in root.iterdir() if folder.name.isdigit()]
 
 
-def _links(root: Path, pid: int) -> list[str]:
+def links_of(root: Path, pid: int) -> list[str]:
+    """What a process has open, as /proc/PID/fd has it; nothing of one that may not be looked at."""
     found = []
     with suppress(OSError):  # it has ended, or belongs to another user
         for descriptor in list((root / str(pid) / "fd").iterdir()):

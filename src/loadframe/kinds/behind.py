@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from loadframe.errors import TargetError
+from loadframe.errors import RecordingError, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
+from loadframe.recording.listeners import unix_sockets
 
 
 class Behind:
@@ -111,7 +112,7 @@ class Components:
         """See to whom these processes, the target's, have connections now. taken: names of components that a program
         must not have: it is named with "-behind" then."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
-        unix = listening.unix_peers(pids)
+        unix = _unix_peers(pids)
         places: frozenset[object] = frozenset([*((one.number, one.port) for one in tcp), *unix])
         if not places - self._places:
             return
@@ -133,6 +134,19 @@ class Components:
         found = {name: family_of(first) for name, first in self._first.items()}
         alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in found.items()}
         return {name: pids for name, pids in alone.items() if pids}
+
+
+def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
+    """The Unix sockets, by inode, that listen where these processes have connections that they made: their own end has
+    no name, the other one that of who listens. Of our network namespace; none where the kernel does not list them."""
+    try:
+        known = unix_sockets()
+    except RecordingError:
+        return ()
+    own = {link for pid in pids for link in listening.links_of(listening.PROC, pid)}
+    ends = [one for one in known.values() if not one.name and one.peer in known and f"socket:[{one.inode}]" in own]
+    made = {known[one.peer].name for one in ends}
+    return tuple(inode for inode, one in known.items() if one.listens and one.name and one.name in made)
 
 
 def component_of(program: str, taken: Collection[str] = ()) -> str:

@@ -7,6 +7,7 @@ Layouts: linux/inet_diag.h, linux/unix_diag.h.
 import os
 import socket
 import struct
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,8 +26,8 @@ _PORT_REQUEST = struct.Struct("=BBBxIH46x")
 _INET_MESSAGE = struct.Struct("=BBBB48xIIIII")
 _UNIX_REQUEST = struct.Struct("=BBHIIIII")
 _UNIX_MESSAGE = struct.Struct("=BBBxIII")
-_UNIX_SHOW_QUEUES = 0x10
-_UNIX_QUEUES = 4
+_UNIX_SHOW_NAME, _UNIX_SHOW_PEER, _UNIX_SHOW_QUEUES = 0x1, 0x4, 0x10
+_UNIX_NAME, _UNIX_PEER, _UNIX_QUEUES = 0, 2, 4
 _QUEUES = struct.Struct("=II")
 _WITHIN = struct.pack("@ll", 5, 0)
 """struct timeval: 5 s."""
@@ -107,6 +108,34 @@ def parse_unix(body: bytes) -> Listener | None:
         if kind == _UNIX_QUEUES and end - begin >= _QUEUES.size and state == LISTEN:
             return Listener(inode, *_QUEUES.unpack_from(body, begin))
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class UnixSocket:
+    """name: its path, or one that begins with a zero byte; empty where it has none. peer: the inode of the other end, 0
+    where there is none."""
+
+    inode: int
+    name: bytes
+    peer: int
+    listens: bool
+
+
+def unix_sockets() -> dict[int, UnixSocket]:
+    """The Unix stream sockets of our network namespace that listen or are connected, by inode: /proc/net/unix does not
+    say to whom. RecordingError as `established`."""
+    states, shown = 1 << ESTABLISHED | 1 << LISTEN, _UNIX_SHOW_NAME | _UNIX_SHOW_PEER
+    found = map(_unix_socket, _dump(_UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, shown, 0, 0)))
+    return {one.inode: one for one in found if one is not None}
+
+
+def _unix_socket(body: bytes) -> UnixSocket | None:
+    if len(body) < _UNIX_MESSAGE.size:
+        return None
+    _, _, state, inode, _, _ = _UNIX_MESSAGE.unpack_from(body)
+    parts = {kind: body[begin:end] for kind, begin, end in attributes(body, _UNIX_MESSAGE.size, len(body))}
+    peer = int.from_bytes(parts.get(_UNIX_PEER, b"")[:4], sys.byteorder)
+    return UnixSocket(inode, parts.get(_UNIX_NAME, b""), peer, state == LISTEN)
 
 
 def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
