@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.experiments.watch_gaps import lost_lines
+from loadframe.experiments.watch_journal import lost_lines
 from loadframe.formats.observed import import_observed
 from loadframe.progress import counted
 

@@ -73,8 +73,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.growth import following_of_run, forecast_growth, windows_of_run
     from loadframe.experiments.learning import learn, predict_observed
     from loadframe.experiments.limits_now import limits
-    from loadframe.experiments.ndb import check_ndb, read_ndb_config
-    from loadframe.experiments.ndb_start import start_ndb
+    from loadframe.experiments.ndb import check_ndb, read_ndb_config, start_ndb
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.reading import absent, conclude, open_run, write_answer
     from loadframe.formats.csv_tables import read_load, read_observations

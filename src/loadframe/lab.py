@@ -12,7 +12,6 @@ from loadframe.experiments import (
     comparing,
     forecasting,
     ladder_states,
-    resuming,
     searching,
     tuning,
     tuning_space,
@@ -259,13 +258,13 @@ def tune(
     to vary, RunError where the run is of another study, or began with other settings than are in effect now; raises as
     `investigate` does."""
     tuning_space.check(study)
-    earlier = resuming.trials_of(resume, study) if resume is not None else []
+    earlier = tuning.trials_of(resume, study) if resume is not None else []
     run = new_run(study, runs)
     with on_bench(alone(study), run, progress) as book:
         book.tries_remedies, book.warms = False, True
         effective = read_back(book, run, "A")
         if resume is not None:
-            resuming.check_start(resume, effective)
+            tuning.check_start(resume, effective)
         tuning_start.measure_start(book)
         curve, here = curve_of(book.steps, study, "A"), run.host().memory_bytes
         found = tuning.tune(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.screening import promising_first
 from loadframe.experiments.sweep import sweep
+from loadframe.experiments.trials import promising_first
 from loadframe.model import Change, Price, Remedy, TargetState
 
 Simulated = Callable[..., Bookkeeping]

@@ -10,7 +10,7 @@ from itertools import count, repeat
 import pytest
 
 import decoys
-from loadframe.experiments.unloaded import Unloaded, of_steps
+from loadframe.experiments.fresh import Unloaded, of_steps
 from loadframe.model import Latency, Step, Verdict
 from simulated import step
 

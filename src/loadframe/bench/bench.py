@@ -16,9 +16,8 @@ from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, ma
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
-from loadframe.bench.loading import Load, Loaded, Loading, duration_s
+from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
 from loadframe.bench.on_bench import OnBench
-from loadframe.bench.profiling import Profiles
 from loadframe.bench.rig import Rig, kinds_of, prefix_of
 from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings

@@ -1,8 +1,9 @@
-"""The load of a step: a driver works, it and the target are watched until it has ended, and its log is summarised."""
+"""The load of a step: a driver works, it and the target are watched until it has ended, and its log is summarised; also
+of extra steps in which both are sampled."""
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,12 +24,15 @@ from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.signals import told
 from loadframe.kinds.behind import Components
 from loadframe.kinds.exposed import Reading
-from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec
+from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec, ProfiledStep, ProfilePlace
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
+from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.stage_tail import StageReading, StageTail
+from loadframe.runs.folder import RunFolder
 from loadframe.study.load_tables import MeasureTable, Within
+from loadframe.system.trees import remove_tree
 from loadframe.workloads.base import STAGES_FILE, Driver, Marked, PrintsStages, TellsTimes, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
 
@@ -321,3 +325,48 @@ def _explaining(rig: Rig) -> Iterator[None]:
         if why is None:
             raise
         raise WorkloadError(f"{error.fact.rstrip('.')}: {why}", remedy=MORE_MEMORY, details=error.details) from error
+
+
+class Profiles:
+    """The extra steps of one run that are sampled, in the order in which they are taken: they belong to no curve and no
+    verdict."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        self._count = 0
+        self._may_sample: Permission | None = None
+
+    def next_name(self, treatment: str, place: ProfilePlace) -> str:
+        """Of the step to come, in its files."""
+        self._count += 1
+        return f"{self._count:02d}-{treatment}-{place}"
+
+    def take(
+        self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
+    ) -> ProfiledStep:
+        """The step, on the disk when this returns. load: brings the target to its state and loads it; what it raises is
+        raised here. folder: for what is gone at the end."""
+        scratch = folder / f"profile-{name}"
+        scratch.mkdir(mode=0o700)
+        if self._may_sample is None:
+            self._may_sample = permission()
+        profiler = Profiler(self._may_sample, scratch)
+        try:
+            summary = load(asked, profiler).summary
+        finally:
+            profiler.stop()
+        start_s, end_s = summary.window_start_s, summary.window_end_s
+        sources = profiler.write(start_s, end_s, name, self._run.add_stacks)
+        remove_tree(scratch)
+        done = ProfiledStep(
+            place=place,
+            treatment=asked.treatment,
+            level=asked.level,
+            seconds=end_s - start_s,
+            requests=summary.requests,
+            throughput=summary.throughput,
+            sources=sources,
+            missing=tuple(profiler.missing),
+        )
+        self._run.add_profiled(done)
+        return done

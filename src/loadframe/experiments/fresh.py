@@ -1,14 +1,20 @@
 """A kept gain measured once more, in blocks that decided nothing: those by which it was kept overstate it, near what
-can be proved at all by 1.65 to 3 times. How many follow is settled before the first of them."""
+can be proved at all by 1.65 to 3 times. How many follow is settled before the first of them.
+
+And the response time at the lowest level before and after it, of both in the same blocks: it tells more requests at a
+time from faster ones (diagnosis/mechanism.py). That of the first curve would be of another time."""
 
 import math
-from collections.abc import Sequence
-from statistics import stdev
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
 
 from loadframe.analysis import student
-from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.analysis.selection import select
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.diagnosis.mechanism import AT_ONCE, CONFIDENCE
 from loadframe.experiments.proof import orders, take_block
-from loadframe.model import Step, Verdict
+from loadframe.model import Step, Verdict, by_block
 
 BLOCKS = 3
 """The fewest: two have one degree of freedom, and their interval says next to nothing."""
@@ -61,3 +67,70 @@ def measure_again(
             break
         taken += take_block(book, order, round_number=round_number, block=block)
     return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """steps: all that were taken. responses_s: the mean response time (s) by treatment; empty where one has none.
+    longer, half: the logarithm of after / before, and half of its one-sided interval at CONFIDENCE; of one block
+    without end."""
+
+    steps: tuple[Step, ...] = ()
+    responses_s: Mapping[str, float] = field(default_factory=dict)
+    longer: float = 0.0
+    half: float = math.inf
+
+    def shows_more(self, gain: Verdict) -> bool:
+        """Whether the product of a gain and of what became of the response time, the number of requests in service at
+        once, has risen beyond what both are known to: else each request may only have become faster."""
+        known = math.hypot(math.log(gain.ratio / gain.low), self.half) if gain.low > 0 else math.inf
+        return math.log(gain.ratio) + self.longer - known > math.log(AT_ONCE)
+
+
+def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number: int) -> Unloaded:
+    """Both treatments at the study's lowest level, in as many blocks as the study's fewest where the budget has room,
+    in two else. They count for the curves."""
+    level = book.bench.study.levels[0]
+    wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
+    blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS
+    book.progress.phase(f"{book.against(after, before)} at {level:g}, where no request waits for another", 2 * blocks)
+    taken: list[Step] = []
+    drawn = orders(book.random, (before, after), [level])
+    for block, order in zip(range(1, blocks + 1), drawn, strict=False):
+        taken += take_block(book, order, round_number=round_number, block=block, purpose="curve")
+    return of_steps(taken, before, after)
+
+
+def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
+    """What these steps show, without those that something outside of the study disturbed, where enough are left."""
+    counted = [
+        step
+        for name in (before, after)
+        for step in select(step for step in taken if step.treatment == name and step.latency.mean_ms > 0).steps
+    ]
+    sides = {name: [s.latency.mean_ms / 1000 for s in counted if s.treatment == name] for name in (before, after)}
+    if not all(sides.values()):
+        return Unloaded(tuple(taken))
+    responses_s = {name: fmean(each) for name, each in sides.items()}
+    longer = math.log(responses_s[after] / responses_s[before])
+    pairs = []
+    for block in by_block(counted).values():
+        one, two = ([step.latency.mean_ms for step in block if step.treatment == name] for name in (before, after))
+        pairs += [math.log(fmean(two) / fmean(one))] if one and two else []
+    if len(pairs) >= FEWEST_BLOCKS:
+        half = float(student.quantile(CONFIDENCE, len(pairs) - 1)) * stdev(pairs) / math.sqrt(len(pairs))
+    else:
+        half = _half_unpaired(sides[before], sides[after])
+    return Unloaded(tuple(taken), responses_s, longer, half)
+
+
+def _half_unpaired(before_s: Sequence[float], after_s: Sequence[float]) -> float:
+    """Where the blocks that count are others on either side; one spread for both."""
+    logs = [[math.log(value) for value in each] for each in (before_s, after_s)]
+    freedom = sum(map(len, logs)) - len(logs)
+    if freedom < 1:
+        return math.inf
+    squares = sum((value - fmean(each)) ** 2 for each in logs for value in each)
+    return float(student.quantile(CONFIDENCE, freedom)) * math.sqrt(
+        squares / freedom * sum(1 / len(each) for each in logs)
+    )

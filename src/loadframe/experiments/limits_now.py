@@ -14,9 +14,9 @@ from loadframe.bench.caged import make_target
 from loadframe.bench.checking import check_consent
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
+from loadframe.diagnosis.pipelines import in_words, stages_in
 from loadframe.errors import TargetError
 from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full, resident_by_connections
-from loadframe.experiments.stages_now import following
 from loadframe.experiments.watch_ledger import SOURCES
 from loadframe.host.identity import Identity, alive, identify
 from loadframe.host.leases import Lease
@@ -30,9 +30,12 @@ from loadframe.ledger.derived import derive
 from loadframe.ledger.now import counter_metrics, read_now
 from loadframe.ledger.reading import as_number, clamped
 from loadframe.ledger.rules import RULES, rules_among
+from loadframe.metrics.pipelines import CUMULATIVE
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
+from loadframe.recording.metrics import of_readings
 from loadframe.recording.snapshot import Place, Readings, Snapshot, read, take
+from loadframe.recording.stage_tail import StageTail
 from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
 
@@ -394,3 +397,37 @@ def _add_memory(
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
+
+
+# --- what a live pipeline prints of its stages ------------------------------------------------------------------------
+
+FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
+
+
+@dataclass
+class StagesNow:
+    """metrics: of each stage and log over the look. notes: which stage limits, or why that is not told, and what could
+    not be read, in sentences."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def following(files: Sequence[Path]) -> Iterator[StagesNow]:
+    """Follow files while one looks; what was told is there once that is over. What they have before is not read."""
+    told = StagesNow()
+    if not files:
+        yield told
+        return
+    tail = StageTail()
+    with tail.watching(list(files)):
+        yield told
+    readings = tail.readings()
+    if notes := [(one.at_s, one.counters) for one in readings]:
+        told.metrics = of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs)
+    counted = [name for one in readings for name in one.counters if name.rpartition(".")[2] in CUMULATIVE]
+    twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a sum was told
+    few = () if twice else (FEW.format("never" if not readings else "once"),)
+    stages = stages_in(told.metrics)
+    told.notes = (*([in_words(stages)] if stages else []), *few, *tail.missing())

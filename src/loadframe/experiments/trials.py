@@ -6,15 +6,15 @@ from functools import partial
 
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
-from loadframe.diagnosis.remedies import proposed_for
+from loadframe.diagnosis.remedies import proposed_for, state_after
 from loadframe.diagnosis.remedies.declared import ways_back
 from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh, sizing
 from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
-from loadframe.experiments.screening import promising_first
 from loadframe.experiments.series import lift_together
+from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.stopping import fell_in
 from loadframe.experiments.trying import (
     NO_ERROR,
@@ -26,7 +26,7 @@ from loadframe.experiments.trying import (
     judged,
     measured_again,
 )
-from loadframe.model import KEPT_FIRST, Remedy, Round, TargetState, UntriedRemedy
+from loadframe.model import KEPT_FIRST, Remedy, Round, StepRequest, TargetState, UntriedRemedy
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 """The word in `remedies.allow` that permits changes in a layer."""
@@ -128,3 +128,56 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
     if not book.budget.affords(proof, afterwards_s(book, examined.round, levels, treatments=1)):
         return "too little of the budget is left to prove it; give measure.budget more time"
     return None
+
+
+# --- of several remedies that are guessed, the first to prove ---------------------------------------------------------
+
+SHOWS = 1.2
+"""Times the throughput, in one step: more than single steps of one state differ by on a machine that is quiet."""
+
+
+def promising_first(
+    book: Bookkeeping,
+    examined: Examined,
+    remedies: Sequence[Remedy],
+    levels: Sequence[float],
+    why_not: Callable[[Remedy], str | None],
+) -> tuple[Remedy, ...]:
+    """The same remedies; of the guessed ones for the first cause that one comes first that is the first to show a gain,
+    at the highest of these levels: a proof of one that does nothing costs the time of ten looks. A look decides the
+    order alone: what is kept is proved in blocks of its own, of which these steps are none.
+
+    As they are where one that is known to be for the cause is the first, where fewer than two may be tried, or the
+    budget has no room for a look and a proof. why_not: why one may not be tried, else None. The target is in the
+    round's state again."""
+    guessed = [one for one in remedies if one.guessed and one.addresses == remedies[0].addresses]
+    may = [one for one in guessed if why_not(one) is None]
+    before = next((point.throughput for point in examined.round.curve.points if point.load == levels[-1]), 0.0)
+    if not remedies or not remedies[0].guessed or len(may) < 2 or before <= 0:
+        return tuple(remedies)
+    found: Remedy | None = None
+    proof_s = book.budget.cost_s(2 * FEWEST_BLOCKS * list(levels))
+    book.progress.phase(f"a look at up to {len(may)} remedies", len(may))
+    for one in may:
+        if not book.budget.affords([levels[-1]], proof_s):
+            break
+        if _shows(book, examined, one, levels[-1], before):
+            found = one
+            break
+    book.bench.use(examined.round.treatment)
+    if found is None:
+        return tuple(remedies)
+    return (found, *(one for one in remedies if one is not found))
+
+
+def _shows(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float, before: float) -> bool:
+    one = examined.round
+    state = state_after(one.state, remedy)
+    name = book.next_treatment(remedy.title, state, remedy=remedy)
+    try:
+        book.bench.use(name)
+        step = book.take(StepRequest(name, level, one.number, purpose="sizing"))
+    except UNFIT:
+        book.bench.recover(one.treatment)
+        return False
+    return step.throughput >= SHOWS * before

@@ -13,6 +13,7 @@ from loadframe.experiments import fresh
 from loadframe.experiments.collecting import receded, with_collector
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.frame import looked_at
+from loadframe.experiments.fresh import Unloaded, measure_unloaded
 from loadframe.experiments.proof import (
     Proof,
     compared,
@@ -25,7 +26,6 @@ from loadframe.experiments.proof import (
 from loadframe.experiments.sizing import Applied
 from loadframe.experiments.stopping import note_fall
 from loadframe.experiments.sweep import curve_of
-from loadframe.experiments.unloaded import Unloaded, measure_unloaded
 from loadframe.model import Limit, Round, Step, StepRequest, Trial, Verdict
 from loadframe.units import show
 

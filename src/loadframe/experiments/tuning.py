@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.remedies import propose
+from loadframe.errors import RunError
 from loadframe.experiments import within
 from loadframe.experiments.answer_writing import save_tuning
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.executor import HERE
 from loadframe.experiments.proof import judged_levels
+from loadframe.experiments.reading import open_run
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_answer import Answers
 from loadframe.experiments.tuning_proof import Proof, proved
@@ -19,6 +22,7 @@ from loadframe.experiments.tuning_start import Start
 from loadframe.experiments.tuning_trials import Trials
 from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning, TuningTrial
 from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
 from loadframe.tuning.search import Search
 from loadframe.tuning.space import Space
 
@@ -92,3 +96,29 @@ def _conclude(tuned: Trials, answers: Answers) -> Tuning:
     if not found:
         return answers.nothing_better()
     return answers.so_far(found) if found[-1].told.held else answers.not_proved(found)
+
+
+def trials_of(path: Path, study: Study) -> list[TuningTrial]:
+    """The trials of a run of the same study."""
+    run = open_run(path)
+    before, now = run.study(), study.resolved()
+    tables = ("target", "cage", "workload", "load", "host", "objective")
+    differing = [table for table in tables if before.get(table) != now[table]]
+    if differing:
+        raise RunError(
+            f"{path} is a run of another study: {', '.join(differing)} differ",
+            remedy=f"Go on with its own study, {path}/study.toml.",
+        )
+    return run.tuning_trials()
+
+
+def check_start(path: Path, effective: Mapping[str, SettingValue]) -> None:
+    """That a run began where another one goes on from it: its trials are told as changes of its start, and held against
+    what that served."""
+    before = open_run(path).effective().get(START, effective)
+    if differing := [name for name in before if name in effective and before[name] != effective[name]]:
+        told = ", ".join(f"{name} was {before[name]}, is {effective[name]}" for name in differing)
+        raise RunError(
+            f"{path} began with settings other than those in effect now: {told}",
+            remedy="Its trials do not apply to them. Restore the old settings, or search again without --resume.",
+        )

@@ -12,10 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadframe.experiments.watch_advice import advice_for
-from loadframe.experiments.watch_alarms import Alarms, say
-from loadframe.experiments.watch_gaps import Gaps, absent, lost_lines, since_last
-from loadframe.experiments.watch_journal import STATE, Clocks, Journal
+from loadframe.experiments.watch_alarms import Alarms, advice_for, say
+from loadframe.experiments.watch_journal import STATE, Clocks, Gaps, Journal, absent, lost_lines, since_last
 from loadframe.experiments.watch_ledger import Ledger, Part
 from loadframe.experiments.watch_model import Model, Sample
 from loadframe.experiments.watch_unit import Unit
