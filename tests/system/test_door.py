@@ -25,7 +25,7 @@ OBJECTS = {"self", "run", "folder", "held_folder", "self._files", "self.files", 
 OF_OBJECTS = {"replace", "rename", "write_text", "write_bytes"}
 """Folders of the door and run folders, and those of their methods that have such names."""
 LEFT: dict[str, int] = {
-    "bench/profiling.py": 1,
+    "bench/loading.py": 1,
     "cages/groups.py": 3,
     "changes/host.py": 1,
     "changes/lists.py": 1,
