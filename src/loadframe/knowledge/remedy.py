@@ -48,37 +48,39 @@ DISK_SHARE = 0.5
 
 
 def enlarged(
-    situation: Situation,
     setting: str,
     cause: str,
     title: str,
     why: str,
     note: str,
-    *,
-    kind: str,
+    *kinds: str,
     documentation: str,
     factor: int = ENLARGE,
     on_disk: bool = False,
-    pieces: int = 1,
-) -> Remedy | None:
+    pieces: Callable[[Situation], int] = lambda _: 1,
+) -> Builder:
     """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has, or
-    (on_disk) of what is free on the disk. documentation: whose page on the setting is the source. pieces: how many
-    there are of that size."""
-    size = whole(situation.effective, setting, 0)
-    if situation.target_kind != kind or not size:
-        return None
-    most = _room_on_disk(situation, size) if on_disk else _room_in_memory(situation) / pieces
-    after = int(min(factor * size, most)) >> 20 << 20
-    if after <= size:
-        return None
-    return Remedy(
-        id=f"{cause}.raise",
-        title=title.format(f"{after >> 20:,} MiB"),
-        addresses=(cause,),
-        changes=(server_change(situation, setting, after, why),),
-        price=Price(note=note),
-        source=f"{documentation}, {setting}",
-    )
+    (on_disk) of what is free on the disk. kinds: of the targets that have it. documentation: whose page on the setting
+    is the source. pieces: how many there are of that size; note may have a place for the number."""
+
+    def build(situation: Situation) -> Remedy | None:
+        size, many = whole(situation.effective, setting, 0), pieces(situation)
+        if situation.target_kind not in kinds or not size:
+            return None
+        most = _room_on_disk(situation, size) if on_disk else _room_in_memory(situation) / many
+        after = int(min(factor * size, most)) >> 20 << 20
+        if after <= size:
+            return None
+        return Remedy(
+            id=f"{cause}.raise",
+            title=title.format(f"{after >> 20:,} MiB"),
+            addresses=(cause,),
+            changes=(server_change(situation, setting, after, why),),
+            price=Price(note=note.format(many)),
+            source=f"{documentation}, {setting}",
+        )
+
+    return build
 
 
 def _room_in_memory(situation: Situation) -> float:
@@ -94,20 +96,24 @@ def _room_on_disk(situation: Situation, size: int) -> float:
     return room if room >= 2 * size else size
 
 
-def raised_alone(situation: Situation, limit: str, title: str, why: str, note: str, source: str) -> Remedy | None:
+def raised_alone(limit: str, title: str, why: str, note: str, source: str) -> Builder:
     """A limit that one setting of its own name raises, with no other behind it."""
     setting = limit.partition(".")[2]
-    size = raised(situation, limit, setting)
-    if size is None:
-        return None
-    return Remedy(
-        id=f"{limit}.raise",
-        title=title.format(f"{size:,}"),
-        addresses=(limit,),
-        changes=(server_change(situation, setting, size, why),),
-        price=Price(note=note),
-        source=source,
-    )
+
+    def build(situation: Situation) -> Remedy | None:
+        size = raised(situation, limit, setting)
+        if size is None:
+            return None
+        return Remedy(
+            id=f"{limit}.raise",
+            title=title.format(f"{size:,}"),
+            addresses=(limit,),
+            changes=(server_change(situation, setting, size, why),),
+            price=Price(note=note),
+            source=source,
+        )
+
+    return build
 
 
 def raised(situation: Situation, limit: str, setting: str) -> int | None:

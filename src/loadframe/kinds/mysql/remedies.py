@@ -30,12 +30,41 @@ class _Remedies:
         """By the finding that they address."""
         return {
             f"{self.kind}.table_open_cache": (self.raise_table_open_cache,),
-            f"{self.kind}.table_definition_cache": (self.raise_table_definition_cache,),
+            f"{self.kind}.table_definition_cache": (
+                raised_alone(
+                    f"{self.kind}.table_definition_cache",
+                    "set the table definition cache to {} definitions",
+                    "the tables in use at the highest level, plus a fifth",
+                    "each cached definition takes memory",
+                    f"{self.documentation}, table_definition_cache",
+                ),
+            ),
             f"{self.kind}.max_connections": (self.raise_max_connections,),
             f"{self.kind}.open_files_limit": (self.raise_open_files,),
             "process.open_files": (self.raise_open_files,),
-            f"{self.kind}.buffer_pool": (self.raise_buffer_pool,),
-            f"{self.kind}.redo_log": (self.raise_redo_log,),
+            f"{self.kind}.buffer_pool": (
+                enlarged(
+                    "innodb_buffer_pool_size",
+                    f"{self.kind}.buffer_pool",
+                    "set the buffer pool to {}",
+                    "pages requested again stay in memory",
+                    "memory, which the server takes as it fills",
+                    self.kind,
+                    documentation=self.documentation,
+                ),
+            ),
+            f"{self.kind}.redo_log": (
+                enlarged(
+                    self.redo_setting,
+                    f"{self.kind}.redo_log",
+                    "set the redo log to {}",
+                    "the log can advance with fewer page writes",
+                    "disk space, and a longer recovery after a crash",
+                    self.kind,
+                    documentation=self.documentation,
+                    on_disk=True,
+                ),
+            ),
         }
 
     def raise_table_open_cache(self, situation: Situation) -> Remedy | None:
@@ -64,16 +93,6 @@ class _Remedies:
             ),
             price=Price(note=note),
             source="mysqld's start-up arithmetic: files = max_connections + 2 x table_open_cache, and room for others",
-        )
-
-    def raise_table_definition_cache(self, situation: Situation) -> Remedy | None:
-        return raised_alone(
-            situation,
-            f"{self.kind}.table_definition_cache",
-            "set the table definition cache to {} definitions",
-            "the tables in use at the highest level, plus a fifth",
-            "each cached definition takes memory",
-            f"{self.documentation}, table_definition_cache",
         )
 
     def raise_max_connections(self, situation: Situation) -> Remedy | None:
@@ -109,31 +128,6 @@ class _Remedies:
             changes=_file_chain(situation, files, "the files open at the highest level, plus a fifth"),
             price=Price(note="kernel memory for each open file"),
             source="getrlimit(2), RLIMIT_NOFILE",
-        )
-
-    def raise_buffer_pool(self, situation: Situation) -> Remedy | None:
-        return enlarged(
-            situation,
-            "innodb_buffer_pool_size",
-            f"{self.kind}.buffer_pool",
-            "set the buffer pool to {}",
-            "pages requested again stay in memory",
-            "memory, which the server takes as it fills",
-            kind=self.kind,
-            documentation=self.documentation,
-        )
-
-    def raise_redo_log(self, situation: Situation) -> Remedy | None:
-        return enlarged(
-            situation,
-            self.redo_setting,
-            f"{self.kind}.redo_log",
-            "set the redo log to {}",
-            "the log can advance with fewer page writes",
-            "disk space, and a longer recovery after a crash",
-            kind=self.kind,
-            documentation=self.documentation,
-            on_disk=True,
         )
 
 

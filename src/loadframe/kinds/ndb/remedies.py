@@ -169,20 +169,9 @@ def _enlarged(
 ) -> Builder:
     """A setting in bytes, within the memory that there is. pieces: how many of that size a data node has. of: in words,
     with a place for the number."""
-
-    def build(situation: Situation) -> Remedy | None:
-        many = pieces(situation)
-        found = (
-            enlarged(
-                situation, setting, cause, title, why,
-                f"this much memory in each data node{of.format(many)}; {restart_of(setting)}",
-                kind=kind, documentation=MANUAL, factor=factor, pieces=many,
-            )
-            for kind in KINDS
-        )  # fmt: skip
-        return next((one for one in found if one is not None), None)
-
-    return build
+    note = f"this much memory in each data node{of}; {restart_of(setting)}"
+    documentation = MANUAL.removesuffix(", ")
+    return enlarged(setting, cause, title, why, note, *KINDS, documentation=documentation, factor=factor, pieces=pieces)
 
 
 def _longer_redo_log(situation: Situation) -> Remedy | None:

@@ -6,43 +6,33 @@ from loadframe.model import Price, Remedy
 DOCUMENTATION = "PostgreSQL documentation"
 
 
-def _raise_postgres_connections(situation: Situation) -> Remedy | None:
-    return raised_alone(
-        situation,
-        "postgres.max_connections",
-        "allow {} connections",
-        "the connections that the highest level opens, plus a fifth",
-        "each connection is a process with memory of its own; needs a restart",
-        f"{DOCUMENTATION}, max_connections",
-    )
-
-
-def _raise_shared_buffers(situation: Situation) -> Remedy | None:
-    return enlarged(
-        situation,
-        "shared_buffers",
-        "postgres.shared_buffers",
-        "set the shared buffers to {}",
-        "pages requested again stay in memory",
-        "memory, which the server takes as it fills; needs a restart",
-        kind="postgres",
-        documentation=DOCUMENTATION,
-    )
-
-
-def _raise_max_wal_size(situation: Situation) -> Remedy | None:
-    return enlarged(
-        situation,
-        "max_wal_size",
-        "postgres.checkpoints",
-        "let the write-ahead log grow to {}",
-        "checkpoints come less often, so fewer pages go whole into the log",
-        "disk space, and a longer recovery after a crash",
-        kind="postgres",
-        documentation=DOCUMENTATION,
-        factor=32,
-        on_disk=True,
-    )
+_more_connections = raised_alone(
+    "postgres.max_connections",
+    "allow {} connections",
+    "the connections that the highest level opens, plus a fifth",
+    "each connection is a process with memory of its own; needs a restart",
+    f"{DOCUMENTATION}, max_connections",
+)
+_more_shared_buffers = enlarged(
+    "shared_buffers",
+    "postgres.shared_buffers",
+    "set the shared buffers to {}",
+    "pages requested again stay in memory",
+    "memory, which the server takes as it fills; needs a restart",
+    "postgres",
+    documentation=DOCUMENTATION,
+)
+_larger_wal = enlarged(
+    "max_wal_size",
+    "postgres.checkpoints",
+    "let the write-ahead log grow to {}",
+    "checkpoints come less often, so fewer pages go whole into the log",
+    "disk space, and a longer recovery after a crash",
+    "postgres",
+    documentation=DOCUMENTATION,
+    factor=32,
+    on_disk=True,
+)
 
 
 def _commit_without_waiting(situation: Situation) -> Remedy | None:
@@ -63,8 +53,8 @@ def _commit_without_waiting(situation: Situation) -> Remedy | None:
 
 
 BUILDERS: Builders = {
-    "postgres.max_connections": (_raise_postgres_connections,),
-    "postgres.shared_buffers": (_raise_shared_buffers,),
-    "postgres.checkpoints": (_raise_max_wal_size,),
+    "postgres.max_connections": (_more_connections,),
+    "postgres.shared_buffers": (_more_shared_buffers,),
+    "postgres.checkpoints": (_larger_wal,),
     "disk.fsync": (_commit_without_waiting,),
 }

@@ -22,13 +22,12 @@ def _more_connections(situation: Situation) -> Remedy | None:
     if whole(situation.effective, "client_ip_max_connections", -1) < 0:
         return None
     return raised_alone(
-        situation,
         "squid.client_ip_max_connections",
         "allow {} connections per client",
         "a connection for each client of the highest level, plus a fifth",
         "descriptors for each connection",
         f"{DOCUMENTED}, client_ip_max_connections",
-    )
+    )(situation)
 
 
 def _more_descriptors(situation: Situation) -> Remedy | None:
@@ -54,33 +53,25 @@ def _more_descriptors(situation: Situation) -> Remedy | None:
     )
 
 
-def _more_memory(situation: Situation) -> Remedy | None:
-    return enlarged(
-        situation,
-        "cache_mem",
-        "squid.cache_mem",
-        "keep up to {} of objects in memory",
-        "objects requested again are neither read nor fetched again",
-        "memory",
-        kind="squid",
-        documentation=DOCUMENTED,
-    )
-
-
-def _more_disk(situation: Situation) -> Remedy | None:
-    return enlarged(
-        situation,
-        "cache_dir_size",
-        "squid.cache_dir_size",
-        "store up to {}",
-        "objects requested again are not fetched again",
-        "disk space; the cache starts empty where cache_dir_kind is rock",
-        kind="squid",
-        documentation=DOCUMENTED,
-        on_disk=True,
-    )
-
-
+_more_memory = enlarged(
+    "cache_mem",
+    "squid.cache_mem",
+    "keep up to {} of objects in memory",
+    "objects requested again are neither read nor fetched again",
+    "memory",
+    "squid",
+    documentation=DOCUMENTED,
+)
+_more_disk = enlarged(
+    "cache_dir_size",
+    "squid.cache_dir_size",
+    "store up to {}",
+    "objects requested again are not fetched again",
+    "disk space; the cache starts empty where cache_dir_kind is rock",
+    "squid",
+    documentation=DOCUMENTED,
+    on_disk=True,
+)
 BUILDERS: Builders = {
     "squid.client_ip_max_connections": (_more_connections,),
     "squid.max_filedescriptors": (_more_descriptors,),

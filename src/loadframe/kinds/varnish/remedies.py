@@ -37,16 +37,15 @@ def _more_threads(situation: Situation) -> Remedy | None:
 def _more_storage(situation: Situation) -> Remedy | None:
     on_disk = text(situation.effective, "storage_kind") == "file"
     return enlarged(
-        situation,
         "storage_size",
         "varnish.storage",
         "store up to {}",
         "objects requested again are not fetched again",
         "disk space, taken at once" if on_disk else "memory",
-        kind="varnish",
+        "varnish",
         documentation=DOCUMENTATION,
         on_disk=on_disk,
-    )
+    )(situation)
 
 
 BUILDERS: Builders = {

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from loadframe.knowledge.remedy import Builders, Situation, raised_alone
-from loadframe.model import Remedy
+from loadframe.knowledge.remedy import Builders, raised_alone
 
-
-def _more_slots(situation: Situation) -> Remedy | None:
-    return raised_alone(
-        situation,
-        "toy.slots",
-        "serve {} clients at once",
-        "a slot for each client of the highest level, plus a fifth",
-        "a thread for each slot",
-        "server.py",
-    )
-
-
+_more_slots = raised_alone(
+    "toy.slots",
+    "serve {} clients at once",
+    "a slot for each client of the highest level, plus a fifth",
+    "a thread for each slot",
+    "server.py",
+)
 BUILDERS: Builders = {"toy.slots": (_more_slots,)}
