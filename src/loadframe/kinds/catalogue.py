@@ -18,6 +18,7 @@ from typing import Any, Literal
 from loadframe.errors import StudyError, check_all
 from loadframe.formats.plain_numbers import finite, whole
 from loadframe.formats.said import words
+from loadframe.knowledge.rows import metric_rows
 from loadframe.model import CounterSpec, SettingValue
 from loadframe.switches import switch
 
@@ -171,27 +172,18 @@ def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
-def counters_in(rows: str, source: str) -> dict[str, CounterSpec]:
+def counters_in(file: Path, source: str, kind: str = "") -> dict[str, CounterSpec]:
     """The counters of a source, by the server's own names, as a table of metrics has them: name | unit | what | source,
     and the own name where it is another one. A rate is of a counter that only grows; all else stands as it does at each
-    moment."""
+    moment. kind: of several that share the table."""
     found: dict[str, CounterSpec] = {}
-    for cells in ([cell.strip() for cell in row.split("|")] for row in rows.splitlines() if row.count("|") == 3):
+    rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
+    for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
         metric, unit, _, (of, _, own) = *cells[:3], cells[3].partition(" ")
-        name = metric.partition(".")[2]
-        if of == source:
+        of_kind, _, name = metric.partition(".")
+        if of == source and kind in ("", of_kind):
             found[own or name] = CounterSpec(name, metric, cumulative=unit.endswith("/s"))
     return found
-
-
-def gauge(kind: str, name: str, metric: str = "") -> CounterSpec:
-    """What stands as it does at each moment: the metric KIND.METRIC, or KIND.NAME."""
-    return CounterSpec(name, f"{kind}.{metric or name}", cumulative=False)
-
-
-def count(kind: str, name: str, metric: str = "") -> CounterSpec:
-    """What only grows."""
-    return CounterSpec(name, f"{kind}.{metric or name}", cumulative=True)
 
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}

@@ -1,9 +1,10 @@
 """What the kinds of server bring: each has its rows in its own folder, and the central tables are put together from
 these.
 
-A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml`. A module only knows and touches nothing: it
-imports the forms beside this file, and what is as pure. It is found by its name: a table at the bottom cannot import
-the kinds that it is made of. Pages of kinds that other distributions register come after ours (outside.py).
+A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml` (of metrics: `metrics.txt`). A module only
+knows and touches nothing: it imports the forms beside this file, and what is as pure. It is found by its name: a table
+at the bottom cannot import the kinds that it is made of. Pages of kinds that other distributions register come after
+ours (outside.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -17,31 +18,31 @@ from loadframe.knowledge import outside
 from loadframe.knowledge.frame import frame_rows
 from loadframe.knowledge.limit import limit_rules
 from loadframe.knowledge.outside import Page as Page
+from loadframe.knowledge.rows import metric_rows
 from loadframe.knowledge.signature import ruled_out_rows, signature_rows, trace_rows
 
 FOLDER = Path(__file__).parents[1] / "kinds"
 
-AT_HOME_ELSEWHERE = frozenset({"mariadb"})
-"""Kinds whose rows are in the folder of another one: those of MariaDB stand beside MySQL's."""
-
 Row = TypeVar("Row")
 
 
-IN_FILES: Mapping[tuple[Page, str], Callable[[Path], object]] = {
-    ("limits", "LIMITS"): limit_rules,
-    ("signatures", "SIGNATURES"): signature_rows,
-    ("signatures", "TRACES"): trace_rows,
-    ("signatures", "RULED_OUT_BY"): ruled_out_rows,
-    ("frames", "FRAMES"): frame_rows,
+IN_FILES: Mapping[tuple[Page, str], tuple[str, Callable[[Path], object]]] = {
+    ("metrics", "ROWS"): ("metrics.txt", metric_rows),
+    ("limits", "LIMITS"): ("limits.toml", limit_rules),
+    ("signatures", "SIGNATURES"): ("signatures.toml", signature_rows),
+    ("signatures", "TRACES"): ("signatures.toml", trace_rows),
+    ("signatures", "RULED_OUT_BY"): ("signatures.toml", ruled_out_rows),
+    ("frames", "FRAMES"): ("frames.toml", frame_rows),
 }
-"""Tables that our own kinds have as rows of a file, `kinds/NAME/PAGE.toml`, and what reads them."""
+"""Tables that our own kinds have as rows of a file in their folders, and what reads it."""
 
 
 @cache
 def _own(page: Page, name: str) -> Mapping[str, object]:
     """What our own kinds have under this name, by their folders."""
-    if (read := IN_FILES.get((page, name))) is not None:
-        return {file.parent.name: read(file) for file in sorted(FOLDER.glob(f"*/{page}.toml"))}
+    if (page, name) in IN_FILES:
+        file_name, read = IN_FILES[page, name]
+        return {file.parent.name: read(file) for file in sorted(FOLDER.glob(f"*/{file_name}"))}
     there = sorted(path.parent.name for path in FOLDER.glob(f"*/{page}.py"))
     modules = {kind: import_module(f"loadframe.kinds.{kind}.{page}") for kind in there}
     return {kind: getattr(module, name) for kind, module in modules.items() if hasattr(module, name)}

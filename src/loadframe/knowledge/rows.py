@@ -17,6 +17,18 @@ def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
     return [(f"{kind}.", _filled(text, {"kind": kind, **own})) for kind, own in kinds.items()]
 
 
+AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
+"""Kinds whose rows are in the folder of another one: those of MariaDB stand beside MySQL's."""
+
+
+def metric_rows(file: Path) -> str:
+    """The table in a file of metrics of ours: name | unit | what | source. Of several kinds of server that share it,
+    the rows of each, with `{kind}` filled in."""
+    rows, home = file.read_text(encoding="utf-8", errors="strict").splitlines(), file.parent.name
+    kinds = (*(kind for kind, other in AT_HOME_ELSEWHERE.items() if other == home), home)
+    return "\n".join(row.format(kind=kind) for kind in kinds for row in rows if row.startswith(("{kind}.", f"{kind}.")))
+
+
 def _filled(text: str, words: Mapping[str, str]) -> dict[str, Any]:
     for word, value in words.items():
         text = text.replace(f"{{{word}}}", value)

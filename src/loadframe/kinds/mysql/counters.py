@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import finite
-from loadframe.kinds.catalogue import counters_in, gauge
-from loadframe.kinds.mysql.metrics import OF_CAPACITY, ROWS
+from loadframe.kinds.catalogue import counters_in
+from loadframe.kinds.mysql.metrics import OF_CAPACITY
 from loadframe.model import CounterSpec
 
 if TYPE_CHECKING:
@@ -31,20 +32,21 @@ FILLED = "redo_fill"
 @dataclass(frozen=True, slots=True)
 class Counting:
     """What a kind is asked. redo: of `status`, how much of the redo log is in use, and how large it may be: bytes;
-    usable: the share of the latter that is used before pages have to be written. waits: seconds that threads have
-    waited, by performance schema's names."""
+    none where it has no such log. usable: the share of the latter that is used before pages have to be written. waits:
+    seconds that threads have waited, by performance schema's names."""
 
     kind: str
     status: tuple[CounterSpec, ...]
     variables: tuple[CounterSpec, ...]
-    redo: tuple[str, str]
+    redo: tuple[str, ...]
     waits: tuple[CounterSpec, ...] = ()
     usable: float = 1.0
 
     @property
     def specs(self) -> tuple[CounterSpec, ...]:
         """All of them, with what follows from others at one moment."""
-        return (*self.status, *self.variables, gauge(self.kind, FILLED), *self.waits)
+        filled = CounterSpec(FILLED, f"{self.kind}.{FILLED}", cumulative=False)
+        return (*self.status, *self.variables, *((filled,) if self.redo else ()), *self.waits)
 
     def read(self, control: Control) -> dict[str, float]:
         """Two SHOW statements on the kept connection, and one to the performance schema where it has something."""
@@ -55,7 +57,7 @@ class Counting:
     def counted(self, told: Mapping[str, str]) -> dict[str, float]:
         """What the two SHOW statements told, by CounterSpec.name; what is no number is left out."""
         found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
-        age, most = (found.get(name, 0.0) for name in self.redo)
+        age, most = (found.get(name, 0.0) for name in self.redo or ("", ""))
         return found | ({FILLED: age / (self.usable * most)} if most > 0 else {})
 
     def _waited(self, control: Control) -> dict[str, float]:
@@ -71,17 +73,18 @@ class Counting:
         return {name: number / PICOSECONDS for name, number in numbers if number is not None}
 
 
-def _counting(kind: str, redo: tuple[str, str], usable: float = 1.0) -> Counting:
-    of_kind = "\n".join(row for row in ROWS.splitlines() if row.startswith(f"{kind}."))
+def counting(file: Path, kind: str, redo: tuple[str, ...] = (), usable: float = 1.0) -> Counting:
+    """By the table of metrics in a file."""
     status, variables, waits = (
-        tuple(replace(spec, name=name) for name, spec in counters_in(of_kind, source).items())
+        tuple(replace(spec, name=name) for name, spec in counters_in(file, source, kind).items())
         for source in ("status", "variable", "wait")
     )
     return Counting(kind, status, variables, redo, waits, usable)
 
 
-MARIADB = _counting("mariadb", ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age"))
+_FILE = Path(__file__).with_name("metrics.txt")
+MARIADB = counting(_FILE, "mariadb", ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age"))
 """MariaDB 10.11 has no Innodb_os_log_fsyncs any more: fsyncs of the redo log count in Innodb_data_fsyncs (seen: 20
 single-row commits raise it by 21)."""
-MYSQL = _counting("mysql", ("Innodb_redo_log_logical_size", "Innodb_redo_log_capacity_resized"), OF_CAPACITY)
+MYSQL = counting(_FILE, "mysql", ("Innodb_redo_log_logical_size", "Innodb_redo_log_capacity_resized"), OF_CAPACITY)
 """Waits: those that are measured unless the server is told otherwise; seconds of all threads."""

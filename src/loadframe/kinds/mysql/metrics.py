@@ -2,15 +2,10 @@
 
 from collections.abc import Callable
 from operator import add
-from pathlib import Path
 
 from loadframe.knowledge.metric import Derived, connections, derived, difference, of_both, requests, share
 
 KINDS = ("mariadb", "mysql")
-_ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8", errors="strict").splitlines()
-ROWS = "\n".join(row.format(kind=kind) for kind in KINDS for row in _ROWS if row.startswith(("{kind}.", f"{kind}.")))
-"""name | unit | what."""
-
 OF_CAPACITY = 30 / 32 * 0.95
 """Of the redo log's capacity, what threads may fill: two of 32 files stay empty, and a twentieth is the log writer's
 (log0files_capacity.cc). Pages are flushed unconditionally from 7/8 of it on: seen, 0.74 of 8 MiB at the most."""

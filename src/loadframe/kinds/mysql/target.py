@@ -105,7 +105,11 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         server, account = self._server, self._server.control_account
         reach = Reach(str(server.socket), user=account.user, password=account.password)
         self._control = Control(reach, server.died, self.pids, server.name)
-        server.start(options_of(wanted.settings), allowance, self._control.ping)
+        server.start(options_of(wanted.settings), allowance, self._ready)
+
+    def _ready(self) -> bool:
+        """Whether a start has come to its end. Never raises."""
+        return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         for name in changed:

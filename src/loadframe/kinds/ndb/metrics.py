@@ -1,7 +1,6 @@
 """What a MySQL Cluster counts."""
 
 from operator import truediv
-from pathlib import Path
 
 from loadframe.knowledge.metric import Derived, connections, requests
 
@@ -9,9 +8,6 @@ THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv")
 """The kinds of a data node's threads whose time threadstat counts, as ndbinfo calls them."""
 SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
 IN_FRONT = ("management", *SQL_NODES)
-
-ROWS = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8", errors="strict")
-"""name | unit | what."""
 
 OWN_WAITS = 1.0
 """Of each SQL node: without any client 1.003 threads waited on average in one of 9.7.4, its ndb_binlog always."""

@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import counters_in
 from loadframe.kinds.exposed import Exposure, Reading
 from loadframe.kinds.ndb.metrics import THREADS
 from loadframe.kinds.ndb.nodes import LOADED, NDBINFO, PRIVATE, Management
@@ -53,25 +55,10 @@ COUNTERS: Mapping[str, Sequence[str]] = {
     "overload_refusals": ("26", "27", "28", "29", "30"),
 }
 """By what they are called here: counters.counter_id, those of one name added up."""
-GAUGES = (
-    "data_memory_used", "data_memory", "redo_log_used", "redo_log", "redo_buffer_used", "redo_buffer",
-    "send_buffers_used", "send_buffers", "api_nodes", "api_slots", "data_nodes", "transaction_memory_used",
-    "transaction_memory", "transactions_open", "most_transactions", "operations_open", "most_operations",
-    "largest_transaction", "most_changes", "send_cpu",
-)  # fmt: skip
-COUNTED = (
-    *COUNTERS,
-    "bytes_sent",
-    "send_overloads",
-    "lock_waits",
-    "lock_wait",
-    "preemptions",
-    *(f"{kind}_cpu" for kind in THREADS),
-)
-SPECS = (
-    *(CounterSpec(name, f"ndb.{name}", cumulative=True) for name in COUNTED),
-    *(CounterSpec(name, f"ndb.{name}", cumulative=False) for name in GAUGES),
-)
+SEND_CPU = CounterSpec("send_cpu", "ndb.send_cpu", cumulative=False)
+"""Of the last second alone."""
+SPECS = (*counters_in(Path(__file__).with_name("metrics.txt"), "ndbinfo").values(), SEND_CPU)
+COUNTED = tuple(spec.name for spec in SPECS if spec.cumulative)
 COLUMNS: Mapping[str, Sequence[str]] = {
     "counters": ("node_id", "block_number", "block_instance", "counter_id", "val"),
     "resources": ("node_id", "resource_id", "reserved", "used", "max", "spare"),
@@ -234,7 +221,7 @@ def _sending(block: Block) -> Iterator[tuple[str, float]]:
         if (row["node_id"], row["thr_no"]) in sends
     ]
     if shares:
-        yield "send_cpu", fmean(shares)
+        yield SEND_CPU.name, fmean(shares)
 
 
 def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:

@@ -6,18 +6,16 @@ Of MySQL it has all but InnoDB's tables: NDB is the engine of a table that names
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
 
-from loadframe.connections.mariadb_connection import Reach
 from loadframe.errors import TargetError
-from loadframe.formats.plain_numbers import finite
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
-from loadframe.host.processes import Allowance, Resources, available_cpus, bind, bound_to
-from loadframe.kinds.catalogue import count, gauge
+from loadframe.host.processes import Resources, available_cpus, bind, bound_to
 from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.counters import counting
 from loadframe.kinds.mysql.server import MYSQL, MysqlServer, known_options
-from loadframe.kinds.mysql.target import FamilyTarget, options_of
+from loadframe.kinds.mysql.target import FamilyTarget
 from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.nodes import Management
 from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
@@ -35,33 +33,11 @@ WAITS_S = 60
 READY = "Ndb_number_of_ready_data_nodes"
 WAITED = "Ndb_api_wait_nanos_count"
 NANOSECONDS = 1e9
-_gauge, _count = partial(gauge, "ndb"), partial(count, "ndb")
-STATUS = (
-    _count("Questions", "sql.statements"),
-    _gauge("Threads_connected", "sql.connections"),
-    _gauge("Threads_running", "sql.threads_running"),
-    _gauge(READY, "sql.data_nodes"),
-    _count(WAITED, "sql.wait"),
-    _count("Ndb_api_wait_exec_complete_count", "sql.waits_for_operations"),
-    _count("Ndb_api_wait_scan_result_count", "sql.waits_for_scans"),
-    _count("Ndb_api_bytes_sent_count", "sql.bytes_sent"),
-    _count("Ndb_api_bytes_received_count", "sql.bytes_received"),
-    _count("Ndb_api_trans_commit_count", "sql.commits"),
-    _count("Ndb_api_trans_abort_count", "sql.aborts"),
-    _count("Ndb_api_pk_op_count", "sql.reads_by_key"),
-    _count("Ndb_api_range_scan_count", "sql.range_scans"),
-    _count("Ndb_api_adaptive_send_forced_count", "sql.sends_forced"),
-    _count("Ndb_api_adaptive_send_deferred_count", "sql.sends_deferred"),
-)
-"""Of SHOW GLOBAL STATUS; manual, "NDB Cluster Status Variables" and "NDB API Statistics Counters"."""
-VARIABLES = (
-    _gauge("ndb_cluster_connection_pool", "sql.pool"),
-    _gauge("ndb_recv_thread_activation_threshold", "sql.receive_from"),
-    _gauge("max_connections", "sql.max_connections"),
-)
+SQL = counting(Path(__file__).with_name("metrics.txt"), "ndb")
+"""Manual, "NDB Cluster Status Variables" and "NDB API Statistics Counters"."""
 ITSELF = "sql_nodes"
 """One, of each; added up, how many there are."""
-COUNTERS: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES, _gauge(ITSELF, "sql.nodes"))
+COUNTERS: tuple[CounterSpec, ...] = (*SQL.specs, CounterSpec(ITSELF, "ndb.sql.nodes", cumulative=False))
 
 
 def _with_ndb(name: str) -> str | None:
@@ -157,19 +133,13 @@ class SqlNode(FamilyTarget):
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+    def _ready(self) -> bool:
         """It takes clients before all of it is connected, and refuses their tables then."""
-        server, account = self._server, self._server.control_account
-        reach = Reach(str(server.socket), user=account.user, password=account.password)
-        control = self._control = Control(reach, server.died, self.pids, server.name)
-
-        def connected() -> bool:
-            try:
-                return float(control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
-            except (TargetError, ValueError):
-                return False
-
-        server.start(options_of(wanted.settings), allowance, connected)
+        assert self._control is not None, "it is asked from its start on"
+        try:
+            return float(self._control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
+        except (TargetError, ValueError):
+            return False
 
     def _bind(self, cpus: str | None) -> None:
         bind(self.pids(), self._own_cpus if cpus is None else available_cpus(cpus))
@@ -177,9 +147,7 @@ class SqlNode(FamilyTarget):
 
 def read_counters(control: Control) -> dict[str, float]:
     """Two SHOW statements on the kept connection; times in seconds."""
-    told = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
-    told |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
-    found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
+    found = SQL.read(control)
     return {ITSELF: 1.0, **found} | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Literal
 
 from loadframe.kinds.catalogue import catalogue_in, counters_in
-from loadframe.kinds.nginx.metrics import ROWS
 from loadframe.kinds.tunable import tunables_in
 
 Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 
-_FILE = Path(__file__).with_name("settings.toml")
+_FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 """dynamic: workers that a reload starts take the new value."""
 CACHE_CATALOGUE = catalogue_in(_FILE, Path(__file__).with_name("cache_settings.toml"))
@@ -59,13 +58,13 @@ DIRECTIVES: tuple[Directive, ...] = (
     Directive("proxy", "proxy_buffers {proxy_buffers_number} {proxy_buffers_size}"),
 )  # fmt: skip
 
-STATUS = tuple(counters_in(ROWS, "status").values())
+STATUS = tuple(counters_in(_METRICS, "status").values())
 """stub_status (ngx_http_stub_status_module). Our own look is counted too."""
-CEILINGS = tuple(counters_in(ROWS, "ceiling").values())
+CEILINGS = tuple(counters_in(_METRICS, "ceiling").values())
 """How many workers there are, the connections of each, and how many clients have before idle ones are closed; the
 descriptors that a worker may have, and those of the one that has most."""
-WORK = tuple(counters_in(ROWS, "work").values())
+WORK = tuple(counters_in(_METRICS, "work").values())
 """Seconds of CPU, and in uninterruptible sleep, of a worker: the average of all. The latter adds up how many were so at
 each look, over the time since the look before."""
-LOGGED = tuple(counters_in(ROWS, "log").values())
+LOGGED = tuple(counters_in(_METRICS, "log").values())
 """Counted in the error log, as nginx keeps no counter of them."""

@@ -1,11 +1,6 @@
 """What PostgreSQL counts."""
 
-from pathlib import Path
-
 from loadframe.knowledge.metric import connections, derived, of_both, requests, share
-
-ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8", errors="strict")
-"""name | unit | what."""
 
 
 def _promised(buffers: float, connections: float, work: float, workers: float, maintenance: float) -> float:

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from loadframe.kinds.catalogue import catalogue_in, counters_in
-from loadframe.kinds.postgres.metrics import ROWS
 from loadframe.kinds.tunable import tunables_in
 
-_FILE = Path(__file__).with_name("settings.toml")
+_FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 """dynamic: a reload is enough; everything else has the context "postmaster"."""
 
@@ -26,16 +25,16 @@ HARMLESS_TEXTS = frozenset(_HARMLESS_TEXTS.split())
 """Of the settings that take any text (type STRING of `postgres --describe-config`) those that name no program, library,
 file or host. All others are refused, also those that a later version brings."""
 
-ACTIVITY = tuple(counters_in(ROWS, "activity").values())
+ACTIVITY = tuple(counters_in(_METRICS, "activity").values())
 """pg_stat_activity, as it is at this moment; without our own connection, but for `connections`."""
-CEILINGS = tuple(counters_in(ROWS, "ceiling").values())
+CEILINGS = tuple(counters_in(_METRICS, "ceiling").values())
 """Ceilings that belong next to their use, and uses of shared memory and log."""
-COUNTED = tuple(counters_in(ROWS, "counted").values())
+COUNTED = tuple(counters_in(_METRICS, "counted").values())
 """Of all databases together. A connection tells what it did at most once a second and when it ends (pgstat.c,
 PGSTAT_MIN_INTERVAL), so of a window of a second or two these are right to about a fifth; wal_bytes is the position of
 the log, right at every moment, and checkpoints are told when they happen."""
-WAITS = tuple(counters_in(ROWS, "wait").values())
+WAITS = tuple(counters_in(_METRICS, "wait").values())
 """Seconds that connections waited, by what they waited for: how many waited at each look, over the time since the look
 before (as sampled session histories do)."""
-REFUSALS = tuple(counters_in(ROWS, "log").values())
+REFUSALS = tuple(counters_in(_METRICS, "log").values())
 """From the server's log, which only a private instance lets us read."""

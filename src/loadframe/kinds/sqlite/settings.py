@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from loadframe.kinds.catalogue import catalogue_in
+from loadframe.kinds.catalogue import catalogue_in, counters_in
 from loadframe.kinds.tunable import tunables_in
-from loadframe.model import CounterSpec
 
 _FILE = Path(__file__).with_name("settings.toml")
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
@@ -20,7 +19,4 @@ IN_THE_FILE = frozenset({"page_size"})
 PERSISTENT_JOURNAL_MODES = frozenset({"WAL", "DELETE"})
 """What the file itself remembers: WAL, or not WAL, which a new connection reads as DELETE."""
 
-COUNTERS = (
-    CounterSpec("database_bytes", "sqlite.database_bytes", cumulative=False),
-    CounterSpec("wal_bytes", "sqlite.wal_bytes", cumulative=False),
-)
+COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())

@@ -4,16 +4,15 @@ from pathlib import Path
 
 from loadframe.kinds.catalogue import catalogue_in, counters_in
 from loadframe.kinds.tunable import tunables_in
-from loadframe.kinds.varnish.metrics import ROWS
 
 MOST_THREADS = 5000
 """In a pool, by default."""
 
-_FILE = Path(__file__).with_name("settings.toml")
+_FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 """dynamic: the running cache process takes the new value at once, for all that comes after."""
 
-COUNTERS = counters_in(ROWS, "vsc")
+COUNTERS = counters_in(_METRICS, "vsc")
 """varnish-counters(7). STORAGE: of the storage for objects, whatever its kind."""
-CEILINGS = tuple(counters_in(ROWS, "setting").values())
+CEILINGS = tuple(counters_in(_METRICS, "setting").values())
 """thread_pools times thread_pool_max; storage_size, all as they are in effect."""
