@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from loadframe.kinds.catalogue import Tunable
 from loadframe.kinds.mysql.options import parse_options
 from loadframe.kinds.registry import KINDS, kind_named
 from loadframe.kinds.settings_file import to_copy, written
-from loadframe.kinds.tunable import Tunable
 from loadframe.model import ChangeRecord
 
 ROWS = [(kind, row) for kind, known in KINDS.own.items() for row in known.tunables]

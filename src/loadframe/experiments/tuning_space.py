@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from loadframe.bench.attached import is_dynamic
 from loadframe.errors import StudyError
 from loadframe.kinds import registry as targets
+from loadframe.kinds.catalogue import Tunable
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.tunable import Tunable
 from loadframe.model import CLIENT_AXES, SettingValue
 from loadframe.study import Study
 from loadframe.study.declaration import TuneRange

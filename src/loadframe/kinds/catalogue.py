@@ -1,4 +1,5 @@
-"""What is known of a target's settings, as data; and the one place where a setting's value is checked.
+"""What is known of a target's settings, as data, with those that a search may vary; and the one place where a setting's
+value is checked.
 
 A catalogue is a table of SettingSpec. Values are brought into one canonical form (names with underscores, numbers as
 numbers, sizes in bytes, times in the setting's own unit, a choice spelled as the target spells it), so that what was
@@ -261,3 +262,40 @@ def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> Stu
         f"{kind} does not accept target.settings.{spec.name} = {value!r}",
         remedy=f"Give {right}. (Source: {spec.source})" if spec.source else f"Give {right}.",
     )
+
+
+MB = 1 << 20
+Per = Literal["server", "connection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tunable:
+    """How far a setting may be varied, from a small machine's value to a large one's: over these values, or from low to
+    high in equal ratios.
+
+    high: None is half of the memory that there is. relaxed: values that give durability up; they belong to the space
+    only where the study allows that. unit_bytes: memory that each unit of the value takes, for the server or for each
+    connection; 0 where it takes none to speak of. without_effect: given with one of these settings,
+    it has none.
+    """
+
+    name: str
+    values: tuple[SettingValue, ...] = ()
+    low: float = 0
+    high: float | None = 0
+    relaxed: tuple[SettingValue, ...] = ()
+    unit_bytes: float = 0
+    per: Per = "server"
+    without_effect: tuple[str, ...] = ()
+
+
+def tunables_in(file: Path) -> tuple[Tunable, ...]:
+    """The [tune] of a TOML file of ours; a size may be written as 32M, and the largest as "half of memory"."""
+    rows = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["tune"].items()
+    return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return None if value == "half of memory" else sized(value)

@@ -8,18 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host.signals import told
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.private_target import PrivateTarget, Server
-from loadframe.kinds.silence import BUSY_REMEDY, REFUSED_REMEDY, shortened, silence
 from loadframe.model import CounterSpec
 
 SCHEMA = "loadframe"
 """Of load drivers."""
 SETTLED_WITHIN_S = 30.0
 ENDS_WITHIN_S = 2.0
+REFUSED_REMEDY = "Its log says more. Correct the study or the server, and run it again."
+BUSY_REMEDY = "Its log and its list of connections say what it waits for. Run it again once that is over."
+SILENT_REMEDY = "Look at its log, and at what its machine and disk do; run it again once it answers."
 Answer = tuple[list[tuple[Any, ...]], list[str]]
 """Rows, and the names of their columns where the driver is asked for them."""
 
@@ -150,7 +153,11 @@ class Control(ABC):
             self._let_go(connection)
 
     def _silence(self, statement: str) -> TargetError:
-        return silence(self.server, shortened(statement), self._patience_s(), self._pids())
+        why, asked = told(self._pids()), shortened(statement)
+        return TargetError(
+            f"{self.server} did not answer `{asked}` within {self._patience_s():.0f} s{why and ': '}{why}",
+            remedy=LET_IT_GO_ON if why else SILENT_REMEDY,
+        )
 
     def _unreached(self, error: Exception) -> TargetError:
         return TargetError(f"no connection to {self.server}: {self._shown(error)}", remedy=REFUSED_REMEDY)
@@ -244,3 +251,9 @@ def address_of(kind: str, address: str, option_file: Path | None, user: str, thi
         "thing": thing,
         "number": number,
     }
+
+
+def shortened(statement: str) -> str:
+    """A statement as messages quote it: in one line, of at most 80 characters."""
+    shown = " ".join(statement.split())
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

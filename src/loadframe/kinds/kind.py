@@ -8,8 +8,7 @@ from pathlib import Path
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Attach, Attached, Target
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
-from loadframe.kinds.tunable import Tunable
+from loadframe.kinds.catalogue import Catalogue, SettingSpec, Tunable
 from loadframe.model import Knob, Requirement, SettingValue
 from loadframe.study.declaration import TargetTable
 

@@ -3,12 +3,12 @@
 from functools import partial
 
 from loadframe.host.environment import python_package
+from loadframe.kinds.catalogue import Tunable
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.mysql.attached import PASSWORD, AttachedFamily, AttachedMariadb, AttachedMysql, host_of
 from loadframe.kinds.mysql.settings import MARIADB_TUNABLES, MYSQL_TUNABLES
 from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
 from loadframe.kinds.package import Package
-from loadframe.kinds.tunable import Tunable
 from loadframe.model import Requirement
 
 

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from loadframe.kinds.catalogue import catalogue_in
-from loadframe.kinds.tunable import tunables_in
+from loadframe.kinds.catalogue import catalogue_in, tunables_in
 
 _BOTH, _MARIADB, _MYSQL = (Path(__file__).with_name(f"{name}settings.toml") for name in ("", "mariadb_", "mysql_"))
 MARIADB_CATALOGUE, MARIADB_TUNABLES = catalogue_in(_BOTH, _MARIADB), tunables_in(_MARIADB)

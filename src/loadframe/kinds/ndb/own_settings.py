@@ -12,11 +12,10 @@ from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole
-from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec
+from loadframe.kinds.catalogue import MB, Catalogue, Kind, SettingSpec, Tunable
 from loadframe.kinds.ndb import threads
 from loadframe.kinds.ndb.config import Cluster, Section
 from loadframe.kinds.ndb.settings import SETTINGS, Setting, read_cpus
-from loadframe.kinds.tunable import MB, Tunable
 from loadframe.model import SettingValue
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}

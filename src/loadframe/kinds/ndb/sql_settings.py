@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.errors import StudyError
-from loadframe.kinds.catalogue import Catalogue, SettingSpec, catalogue_in
+from loadframe.kinds.catalogue import Catalogue, SettingSpec, catalogue_in, tunables_in
 from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as MYSQL
 from loadframe.kinds.ndb import own_settings
 from loadframe.kinds.ndb.settings import read_cpus
-from loadframe.kinds.tunable import tunables_in
 from loadframe.model import SettingValue
 
 KIND = "ndb-sql"

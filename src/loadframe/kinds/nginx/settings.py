@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from loadframe.kinds.catalogue import catalogue_in, counters_in
-from loadframe.kinds.tunable import tunables_in
+from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 
 Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 

@@ -11,8 +11,7 @@ from loadframe.connections.postgres_connection import connect, driver
 from loadframe.connections.unix_socket import listening, peer
 from loadframe.errors import TargetError
 from loadframe.kinds import database
-from loadframe.kinds.database import Answer
-from loadframe.kinds.silence import BUSY_REMEDY
+from loadframe.kinds.database import BUSY_REMEDY, Answer
 
 TIMEOUT_S = 30
 """A server under load may take its time; one that says nothing for this long counts as hung."""

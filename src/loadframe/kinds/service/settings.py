@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec
-from loadframe.kinds.tunable import Tunable
+from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec, Tunable
 from loadframe.model import Knob
 
 KIND = "service"

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from loadframe.kinds.catalogue import catalogue_in, counters_in
-from loadframe.kinds.tunable import tunables_in
+from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 
 _FILE = Path(__file__).with_name("settings.toml")
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)

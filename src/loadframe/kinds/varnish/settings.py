@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from loadframe.kinds.catalogue import catalogue_in, counters_in
-from loadframe.kinds.tunable import tunables_in
+from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 
 MOST_THREADS = 5000
 """In a pool, by default."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.kinds.catalogue import Catalogue, SettingSpec
-from loadframe.kinds.tunable import Tunable
+from loadframe.kinds.catalogue import Catalogue, SettingSpec, Tunable
 from loadframe.model import CounterSpec
 
 CATALOGUE = Catalogue(
