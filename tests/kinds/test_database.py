@@ -15,6 +15,7 @@ class Killed(Control):
     """It has lost its connections, and its process ends a moment later."""
 
     server, lost, errors, garbled = "Toy", (ConnectionError,), ConnectionError, ()
+    patience_s = 1.0
 
     def __init__(self) -> None:
         self.looks = 0
@@ -39,9 +40,6 @@ class Killed(Control):
 
     def _pids(self) -> Iterable[int]:
         return ()
-
-    def _patience_s(self) -> float:
-        return 1.0
 
     def _let_go(self, connection: Any) -> None:
         assert connection is not None

@@ -32,10 +32,11 @@ class Control(ABC):
 
     The one place of the targets where the exceptions of a driver become TargetErrors. server: as messages call it.
     lost: of the driver, where a connection may be lost; errors: all of its own; garbled: what it makes of an answer
-    that is none.
+    that is none. patience_s: how long the server may say nothing.
     """
 
     server: str
+    patience_s: float
     lost: tuple[type[Exception], ...]
     errors: type[Exception]
     garbled: tuple[type[Exception], ...]
@@ -137,10 +138,6 @@ class Control(ABC):
         """The server's processes, as far as they are in sight."""
 
     @abstractmethod
-    def _patience_s(self) -> float:
-        """How long it may say nothing."""
-
-    @abstractmethod
     def _let_go(self, connection: Any) -> None:
         """Close a connection, whose server may be gone."""
 
@@ -155,7 +152,7 @@ class Control(ABC):
     def _silence(self, statement: str) -> TargetError:
         why, asked = told(self._pids()), shortened(statement)
         return TargetError(
-            f"{self.server} did not answer `{asked}` within {self._patience_s():.0f} s{why and ': '}{why}",
+            f"{self.server} did not answer `{asked}` within {self.patience_s:.0f} s{why and ': '}{why}",
             remedy=LET_IT_GO_ON if why else SILENT_REMEDY,
         )
 

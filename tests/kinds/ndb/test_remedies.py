@@ -73,6 +73,7 @@ def changed(cause: str, there: Situation) -> Mapping[str, SettingValue]:
 def test_one_thing_is_changed_to_a_value_that_the_cluster_takes(cause: str, setting: str, after: SettingValue) -> None:
     assert changed(cause, situation()) == {setting: after}
     assert CATALOGUE.get(setting) is not None
+    assert all(", ," not in one.source for one in remedies(cause, situation()))
     assert checked({setting: after}) == {setting: after}
     (remedy,) = remedies(cause, situation())
     assert remedy.addresses == (cause,)

@@ -20,7 +20,7 @@ CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 class Control(database.Control):
     """See database.Control."""
 
-    garbled = GARBLED
+    garbled, patience_s = GARBLED, TIMEOUT_S
 
     def __init__(
         self,
@@ -74,9 +74,6 @@ class Control(database.Control):
 
     def _pids(self) -> Iterable[int]:
         return self._processes()
-
-    def _patience_s(self) -> float:
-        return TIMEOUT_S
 
     def _let_go(self, connection: Any) -> None:
         connection._force_close()  # close() would talk to a server that may be gone

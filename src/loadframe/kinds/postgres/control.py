@@ -24,7 +24,7 @@ OURS: Mapping[str, str | int] = {"connect_timeout": TIMEOUT_S, "application_name
 class Control(database.Control):
     """See database.Control."""
 
-    server = "PostgreSQL"
+    server, patience_s = "PostgreSQL", float(TIMEOUT_S)
     garbled = (ValueError, TypeError, LookupError, MemoryError)
     """What psycopg makes of values that cannot be what they are said to be; UnicodeDecodeError is a ValueError."""
 
@@ -103,9 +103,6 @@ class Control(database.Control):
             return []
         listener = listening(f"{host}/.s.PGSQL.{self._where.get('port', 5432)}")
         return [pid for pid in (self._backend, listener) if pid]
-
-    def _patience_s(self) -> float:
-        return TIMEOUT_S
 
     def _let_go(self, connection: Any) -> None:
         connection.close()
