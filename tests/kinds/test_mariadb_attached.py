@@ -13,7 +13,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.attached import again, attach
-from loadframe.kinds.base import Target
+from loadframe.kinds.base import ServerAddress, Target
 from loadframe.kinds.mysql.attached import AttachedMariadb, host_of
 from loadframe.kinds.mysql.control import Control
 from loadframe.kinds.mysql.target import MariadbTarget
@@ -45,7 +45,7 @@ def test_load_drivers_and_reverts_go_to_the_address_that_was_decided(
     names("db.example", ("127.0.0.1",), (ELSEWHERE,))
     monkeypatch.setattr(Control, "one", lambda *_: ("10.11.6-MariaDB", "elsewhere", "/data"))
     monkeypatch.setattr(Control, "direct", lambda _: True)
-    server = AttachedMariadb("db.example:3307", user="me")
+    server = AttachedMariadb(ServerAddress("db.example:3307", user="me"))
     assert server.endpoint().address == "127.0.0.1:3307"
     assert drivers.parameters(server.endpoint())["host"] == "127.0.0.1"
     names("db.example", (ELSEWHERE,))
@@ -65,7 +65,7 @@ def test_an_option_file_that_asks_for_what_we_cannot_do_is_refused(tmp_path: Pat
     path = tmp_path / "client.cnf"
     path.write_text(f"[client]\nhost=127.0.0.1\n{options}\n")
     with pytest.raises(TargetError, match=words):
-        AttachedMariadb(option_file=path)
+        AttachedMariadb(ServerAddress(option_file=path))
 
 
 def test_a_protocol_says_which_of_a_socket_and_a_host_is_meant(tmp_path: Path) -> None:
@@ -79,14 +79,14 @@ def test_a_server_without_tls_is_not_talked_to_where_the_option_file_asks_for_it
     path = tmp_path / "client.cnf"
     path.write_text("[client]\nuser=me\npassword=a-password\nssl\n")
     with peer("mariadb", "silent after login") as hostile, pytest.raises(TargetError, match=r"(?i)ssl|tls"):
-        AttachedMariadb(f"127.0.0.1:{hostile.port}", option_file=path)
+        AttachedMariadb(ServerAddress(f"127.0.0.1:{hostile.port}", option_file=path))
 
 
 @pytest.mark.parametrize("said", ["/dev/zero", "/dev/stdin", "/etc/passwd", "../../../../dev/zero"])
 def test_no_file_is_read_without_an_end_at_a_servers_word(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Control, "one", lambda *_: ("10.11.6-MariaDB", "elsewhere", "/data"))
     monkeypatch.setattr(Control, "direct", lambda _: True)
-    server = AttachedMariadb("127.0.0.1", user="me")
+    server = AttachedMariadb(ServerAddress("127.0.0.1", user="me"))
     monkeypatch.setattr(Control, "one", lambda *_: (socket.gethostname(), said, "/dev"))
     assert server.pid() is None
 
@@ -118,9 +118,9 @@ def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monke
         address = f"{options['host']}:{options['port']}"
         monkeypatch.setenv("MYSQL_PWD", "wrong")
         with pytest.raises(TargetError, match="denied"):
-            AttachedMariadb(address, user=options["user"])
+            AttachedMariadb(ServerAddress(address, user=options["user"]))
         monkeypatch.setenv("MYSQL_PWD", options["password"])
-        server = AttachedMariadb(address, user=options["user"])
+        server = AttachedMariadb(ServerAddress(address, user=options["user"]))
         assert server.counters()["Threads_connected"] >= 1
         assert server.pid() == target.pids()[0], "its pid file says so, on this machine"
         server.close()

@@ -13,7 +13,7 @@ from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.attached import attach
-from loadframe.kinds.base import Attached, Target
+from loadframe.kinds.base import Attached, ServerAddress, Target
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.control import Control
 from loadframe.kinds.mysql.counters import MYSQL as COUNTING
@@ -234,7 +234,7 @@ def closing_control(target: MysqlTarget, user: str, password: str) -> Iterator[A
     """With an account that may change settings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MYSQL_PWD", password)
-        server = AttachedMysql(target.endpoint().options["socket"], user=user)
+        server = AttachedMysql(ServerAddress(target.endpoint().options["socket"], user=user))
         try:
             yield server
         finally:

@@ -15,7 +15,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.attached import attach
-from loadframe.kinds.base import Target
+from loadframe.kinds.base import ServerAddress, Target
 from loadframe.kinds.postgres import pooler
 from loadframe.kinds.postgres.attached import AttachedPostgres, _where, host_of, read_service
 from loadframe.kinds.postgres.control import Control
@@ -121,7 +121,7 @@ def test_load_drivers_are_given_the_address_that_was_decided_and_its_tls(
     monkeypatch.setenv("PGSERVICE", "other")
     path = tmp_path / "service.conf"
     path.write_text("[mine]\nhost=db.example\nuser=me\nsslmode=verify-full\nsslrootcert=roots.pem\n")
-    endpoint = AttachedPostgres(option_file=path).endpoint()
+    endpoint = AttachedPostgres(ServerAddress(option_file=path)).endpoint()
     assert drivers.all_parameters(endpoint) == {
         "host": "db.example",
         "hostaddr": "127.0.0.1",
@@ -157,7 +157,7 @@ def test_drivers_go_to_the_number_and_not_to_the_name(
         path.write_text(
             f"[mine]\ndbname={options['database']}\nuser={options['user']}\npassword={options['password']}\n"
         )
-        server = AttachedPostgres(f"db.invalid:{options['port']}", option_file=path)
+        server = AttachedPostgres(ServerAddress(f"db.invalid:{options['port']}", option_file=path))
         endpoint = replace(server.endpoint(), attached=False)
         for kind, given in (("pgbench", {"scale": 1}), ("oltp", {"tables": 1, "rows": 10})):
             workload = registry.make(kind, given, Allowance(US))
@@ -204,9 +204,9 @@ def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monke
         address = f"{options['host']}:{options['port']}"
         monkeypatch.setenv("PGPASSWORD", "wrong")
         with pytest.raises(TargetError, match="password"):
-            AttachedPostgres(address, user=options["user"])
+            AttachedPostgres(ServerAddress(address, user=options["user"]))
         monkeypatch.setenv("PGPASSWORD", options["password"])
-        server = AttachedPostgres(address, user=options["user"])
+        server = AttachedPostgres(ServerAddress(address, user=options["user"]))
         assert server.counters()["connections"] >= 1
         assert server.pid() == target.pids()[0], "its address is this machine's own"
         assert os.path.exists(f"/proc/{server.pid()}")  # noqa: PTH110

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.kinds import registry
-from loadframe.kinds.base import Attach, Attached
+from loadframe.kinds.base import Attached, ServerAddress
 from loadframe.kinds.kind import Attachable
 
 BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
@@ -38,7 +38,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
             f"{where!r} does not begin with a kind of server that Loadframe can attach to",
             remedy=f"Write KIND:ADDRESS; kinds: {', '.join(kinds())}.",
         )
-    return known.attach(address, option_file=option_file, user=user, account=account)
+    return known.attach(ServerAddress(address, option_file, user, account))
 
 
 def again(address: Mapping[str, str]) -> Attached:
@@ -47,13 +47,8 @@ def again(address: Mapping[str, str]) -> Attached:
     known = attachable(address["kind"])
     if known is None:
         raise KeyError(address["kind"])
-    return known.attach(
-        address["address"],
-        option_file=option_file,
-        user=address["user"],
-        account=BY_OPTION,
-        number=address.get("number", ""),  # records of former versions have none
-    )
+    number = address.get("number", "")  # records of former versions have none
+    return known.attach(ServerAddress(address["address"], option_file, address["user"], BY_OPTION, number))
 
 
-__all__ = ["BY_OPTION", "BY_STUDY", "READ_ONLY_REMEDY", "Attach", "Attached", "again", "attach", "attachable", "kinds"]
+__all__ = ["BY_OPTION", "BY_STUDY", "READ_ONLY_REMEDY", "Attached", "again", "attach", "attachable", "kinds"]

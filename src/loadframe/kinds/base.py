@@ -1,7 +1,8 @@
 """What every target can do, and every server that runs already. One contract suite (tests/kinds) runs against each
 target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -193,14 +194,32 @@ class Attached(Protocol):
         """Let go of the connection. Never raises."""
 
 
-class Attach(Protocol):
-    """Connects to servers of one kind. account: with what the user names an account, for advice. number: the address
-    of its name, where that was decided before."""
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where a running server is, and as whom it is asked. account: with what the user names an account, for advice.
+    number: the address that its name had when it was written down; "": it is decided now."""
 
-    def __call__(
-        self, address: str, *, option_file: Path | None, user: str, account: str, number: str = ""
-    ) -> Attached:
-        """Raises as `attached.attach` does."""
+    address: str = ""
+    option_file: Path | None = None
+    user: str = ""
+    account: str = "--option-file"
+    number: str = ""
+
+    def written(self, kind: str, address: str, thing: str, number: str) -> dict[str, str]:
+        """See Attached.address. address, number: as they were found. thing: which server it is, by whatever address it
+        was reached."""
+        return {
+            "kind": kind,
+            "address": address,
+            "option_file": str(self.option_file.absolute()) if self.option_file is not None else "",
+            "user": self.user,
+            "thing": thing,
+            "number": number,
+        }
+
+
+Attach = Callable[[ServerAddress], Attached]
+"""Connects to servers of one kind. Raises as `attached.attach` does."""
 
 
 def shard_name(number: int) -> str:

@@ -5,7 +5,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from loadframe.connections.unix_socket import LET_IT_GO_ON
@@ -236,18 +235,6 @@ class AttachedDatabase(ABC, Generic[Own]):
     def _if_named(self, pid: int | None) -> int | None:
         """The process, where it is there under one of `names`."""
         return pid if pid is not None and comm_of(pid) in self.names else None
-
-
-def address_of(kind: str, address: str, option_file: Path | None, user: str, thing: str, number: str) -> dict[str, str]:
-    """See Attached.address. thing: which server it is, by whatever address it was reached."""
-    return {
-        "kind": kind,
-        "address": address,
-        "option_file": str(option_file.absolute()) if option_file is not None else "",
-        "user": user,
-        "thing": thing,
-        "number": number,
-    }
 
 
 def shortened(statement: str) -> str:

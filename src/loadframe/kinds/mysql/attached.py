@@ -19,8 +19,9 @@ from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
 from loadframe.host.reading_as import user_of
+from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import Catalogue
-from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
+from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.mysql.control import Control
 from loadframe.kinds.mysql.counters import MARIADB, MYSQL, Counting
 from loadframe.kinds.mysql.options import configured_options, read_client_options
@@ -56,38 +57,28 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     """Without a privilege it sees no others."""
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
-    def __init__(
-        self,
-        address: str = "",
-        *,
-        option_file: Path | None = None,
-        user: str = "",
-        account: str = "--option-file",
-        number: str = "",
-    ) -> None:
-        """address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket. account:
-        with what the user names one, for advice. number: the address that its name had when it was written down; "": it
-        is decided now.
+    def __init__(self, asked: ServerAddress) -> None:
+        """Its address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket.
 
         TargetError where the option file cannot be read, the server does not let us in or a proxy answers, MissingTool
         without pymysql.
         """
-        options = read_client_options(option_file) if option_file is not None else {}
-        self._control = FamilyControl(self.kind, self.name, options, address, user, number)
+        options = read_client_options(asked.option_file) if asked.option_file is not None else {}
+        self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
             version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", 3)
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self._control.words}: {error.fact}",
-                remedy=f"Where a {self.name} listens there, name an account with {account}; {PASSWORD} may have its "
-                "password. Reading takes no privilege.",
+                remedy=f"Where a {self.name} listens there, name an account with {asked.account}; {PASSWORD} may have "
+                "its password. Reading takes no privilege.",
             ) from error
         self._version = words(version)
         self._check_version()
         self._check_direct()
         self.words = f"{self.name} at {self._control.words}"
         thing = f"{self.kind} with {words(data)} on {words(host)}"
-        self.address = address_of(self.kind, self._control.words, option_file, user, thing, self._control.number)
+        self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
     def _check_direct(self) -> None:
         """TargetError where a proxy answers, which may send a statement over any connection of its own."""
@@ -218,12 +209,12 @@ def host_of(address: str, option_file: Path | None) -> str:
 class FamilyControl(Control):
     """A Control that reaches any server with the options that the family's own clients take. kind: of its endpoint."""
 
-    def __init__(self, kind: str, name: str, options: Mapping[str, str], address: str, user: str, number: str) -> None:
+    def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
-        account = user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
-        self.socket, self._host, self._port = _where(address, options)
+        account = asked.user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
+        self.socket, self._host, self._port = _where(asked.address, options)
         self.peer: int | None = None
-        place = decide(self._host, self._port, number) if self.socket is None else None
+        place = decide(self._host, self._port, asked.number) if self.socket is None else None
         tls = tls_of(options) if place is not None else {}
         reach = Reach(self.socket or "", place, account, password, tls)
         super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,), name)

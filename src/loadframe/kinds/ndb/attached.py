@@ -17,8 +17,8 @@ from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
 from loadframe.kinds.attached import READ_ONLY_REMEDY
+from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.behind import comm_of
-from loadframe.kinds.database import address_of
 from loadframe.kinds.mysql.attached import AttachedMysql
 from loadframe.kinds.mysql.attached import host_of as host_of_one
 from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
@@ -72,23 +72,14 @@ class AttachedCluster:
     kind = KIND
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS, *SPECS)
 
-    def __init__(
-        self,
-        address: str = "",
-        *,
-        option_file: Path | None = None,
-        user: str = "",
-        account: str = "--option-file",
-        number: str = "",
-    ) -> None:
-        """address: those of its SQL nodes, with commas between, each as that of a MySQL. Raises as AttachedMysql."""
-        places = each_of(address)
-        numbers = number.split(",") if number else [""] * len(places)
+    def __init__(self, asked: ServerAddress) -> None:
+        """Its address: those of its SQL nodes, with commas between, each as a MySQL's. Raises as AttachedMysql."""
+        places = each_of(asked.address)
+        numbers = asked.number.split(",") if asked.number else [""] * len(places)
         self._nodes: list[AttachedSqlNode] = []
         try:
             for place, decided in zip(places, numbers, strict=True):
-                node = AttachedSqlNode(place, option_file=option_file, user=user, account=account, number=decided)
-                self._nodes.append(node)
+                self._nodes.append(AttachedSqlNode(replace(asked, address=place, number=decided)))
             self.management = self._one_cluster()
         except BaseException:
             self.close()
@@ -96,7 +87,7 @@ class AttachedCluster:
         self.words = f"the MySQL Cluster of {self.management}, by its SQL nodes at {self.describe()}"
         known = [node.address for node in self._nodes]
         thing, decided = (",".join(one[name] for one in known) for name in ("thing", "number"))
-        self.address = address_of(self.kind, self.describe(), option_file, user, thing, decided)
+        self.address = asked.written(self.kind, self.describe(), thing, decided)
         self._totals = Totals()
         self._why_not = ""
         api = (whole(str(row[0])) for row in self._of_ndbinfo(API_NODES) or ())

@@ -14,7 +14,8 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.formats.said import words
 from loadframe.host.identity import parent_of
-from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
+from loadframe.kinds.base import ServerAddress
+from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.postgres import pooler
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.counters import Looks, statement
@@ -44,31 +45,22 @@ class AttachedPostgres(AttachedDatabase[Control]):
     patterns = ("ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%")
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
 
-    def __init__(
-        self,
-        address: str = "",
-        *,
-        option_file: Path | None = None,
-        user: str = "",
-        account: str = "--option-file",
-        number: str = "",
-    ) -> None:
-        """address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
-        Debian's folder. option_file: a connection service file of libpq, whose first section is taken. account: with
-        what the user names one, for advice.
+    def __init__(self, asked: ServerAddress) -> None:
+        """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
+        Debian's folder. The option file is a connection service file of libpq, whose first section is taken.
 
         TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, the
         account may not see what others do, or a pooler answers; MissingTool without psycopg.
         """
-        options = _options(option_file)
-        name = user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
-        self._where = {**options, **_where(address, options), "user": name}
+        options = _options(asked.option_file)
+        name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
+        self._where = {**options, **_where(asked.address, options), "user": name}
         self._where.setdefault("dbname", "postgres")
-        self._here = self._decided(number)
+        self._here = self._decided(asked.number)
         self._control = Control(self._where, lambda: None)
         self._looks = Looks()
         try:
-            self._version, self._statement, thing, own_port = self._met(account)
+            self._version, self._statement, thing, own_port = self._met(asked.account)
             pooler.refuse(self._control, self._where, self.describe(), own_port)
         except TargetError:
             self._control.close()
@@ -76,7 +68,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         host, port = self._where["host"], self._where["port"]
         self.words = f"PostgreSQL at {self.describe()}"
         address = f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port)
-        self.address = address_of(self.kind, address, option_file, user, thing, self._where.get(NUMBER, ""))
+        self.address = asked.written(self.kind, address, thing, self._where.get(NUMBER, ""))
 
     def _decided(self, number: str) -> bool:
         """The address to connect to, once and for all. Whether it is of this machine."""
