@@ -247,7 +247,7 @@ def test_json_and_a_command_tell_counters_too() -> None:
         ("import sys; sys.exit(3)", "exit code 3"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "signal 15"),
         ("print('three words here')", "line 1 is not a name and a number"),
-        ("import time\nwhile True: print('a 1', flush=True); time.sleep(0.01)", "has not ended after"),
+        ("import time\nwhile True: print('a 1', flush=True); time.sleep(0.01)", "did not end within"),
         ("import sys, time; sys.stdout.close(); import os; os.close(1); time.sleep(60)", "did not end within"),
         ("while True: print('a 1')", "longer than"),
     ],

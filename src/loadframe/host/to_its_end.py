@@ -10,10 +10,11 @@ import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from loadframe.errors import TargetError
 from loadframe.host.environment import environment
 
 MOST_BYTES = 1 << 20
@@ -48,6 +49,23 @@ def run(command: Sequence[str], within_s: float) -> Ended:
             process.wait()
             raise
         return Ended(process.returncode, told(output))
+
+
+def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | None], words: str, remedy: str) -> None:
+    """Run a command that restarts a server, and return once `silent`, which says why the server does not answer, says
+    nothing any more. words: what the server is called. TargetError."""
+    shown = " ".join(command)
+    try:
+        done = run(command, within_s)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TargetError(f"`{shown}` failed: {error}", remedy=remedy) from error
+    if done.status != 0:
+        raise TargetError(f"`{shown}` ended with {done.status}", remedy=remedy, details=done.said.strip())
+    until = time.monotonic() + within_s
+    while (why := silent()) is not None:
+        if time.monotonic() > until:
+            raise TargetError(f"{words} does not answer {within_s:.0f} s after `{shown}`: {why}", remedy=remedy)
+        time.sleep(LOOK_EVERY_S)
 
 
 def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) -> bool:

@@ -4,13 +4,13 @@ start reads. The study names both; the file is not there before and not there af
 import errno
 import json
 import os
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from loadframe.errors import ChangeError, TargetError, UserError
+from loadframe.errors import ChangeError, UserError
 from loadframe.formats.json_text import write_json
 from loadframe.host import identity, to_its_end
 from loadframe.kinds.attached import Attached, again, attachable
@@ -122,7 +122,8 @@ class ConfigFile:
             self._settle()
         self._underway = True
         try:
-            self._run()
+            silent = partial(_silent, self._server)
+            to_its_end.restart(self._restart, RESTARTED_WITHIN_S, silent, self.words, BY_HAND)
         except UserError:
             self._underway = False
             raise
@@ -137,22 +138,6 @@ class ConfigFile:
             time.sleep(0.05)
         until = time.monotonic() + SETTLED_WITHIN_S
         while _silent(self._server) is not None and time.monotonic() < until:
-            time.sleep(0.1)
-
-    def _run(self) -> None:
-        command = " ".join(self._restart)
-        try:
-            done = to_its_end.run(self._restart, RESTARTED_WITHIN_S)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise TargetError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
-        if done.status != 0:
-            raise TargetError(f"`{command}` ended with {done.status}", remedy=BY_HAND, details=done.said.strip())
-        until = time.monotonic() + RESTARTED_WITHIN_S
-        while (why := _silent(self._server)) is not None:
-            if time.monotonic() > until:
-                raise TargetError(
-                    f"{self.words} does not answer {RESTARTED_WITHIN_S:.0f} s after `{command}`: {why}", remedy=BY_HAND
-                )
             time.sleep(0.1)
 
     def _refused(self, error: OSError) -> ChangeError:

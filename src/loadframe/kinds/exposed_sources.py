@@ -5,7 +5,6 @@ What an address says is not parsed while a load runs: only its bytes are kept, w
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from loadframe.connections.address import decide
-from loadframe.connections.bounds import MIB, Bound
+from loadframe.connections.bounds import MIB, shown
 from loadframe.connections.host_port import joined
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, UserError
@@ -23,13 +22,11 @@ from loadframe.formats.exposition import Exposed, Pick, read_json, read_lines, r
 from loadframe.formats.said import words
 from loadframe.host.environment import NO_FOLDER, passed_on
 from loadframe.host.processes import Allowance, runnable, spawn
+from loadframe.host.to_its_end import until_end
 from loadframe.study.exposed_tables import LOG, PORT, Address, MetricsTable
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
 """Of one reading. Prometheus' own default for a scrape is 10 s; of a window of a few seconds that is all."""
-PART = 1 << 16
-
-
 Port = Callable[[], int]
 """The port at which the target is loaded now: another one after each start."""
 Who = Callable[[], Allowance]
@@ -126,7 +123,10 @@ class CommandSource:
         except (UserError, OSError) as error:
             raise UnreadError(words(error.fact if isinstance(error, UserError) else error)) from error
         try:
-            data = _output(process)
+            assert process.stdout is not None
+            data = until_end(process.stdout, at_s + ANSWER_S, ANSWER_BYTES)
+            if len(data) > ANSWER_BYTES:
+                raise UnreadError(f"its answer is longer than {shown(ANSWER_BYTES)}")
             code = process.wait(timeout=max(0.1, ANSWER_S - (time.monotonic() - at_s)))
         except subprocess.TimeoutExpired as error:
             raise UnreadError(f"it did not end within {ANSWER_S:g} s") from error
@@ -144,20 +144,6 @@ class CommandSource:
 
 def _told(command: Sequence[str]) -> str:
     return f"the command {words(' '.join(command), 80)}"
-
-
-def _output(process: subprocess.Popen[bytes]) -> bytes:
-    """What it prints, to its end. TooMuchError, TimeoutError."""
-    assert process.stdout is not None
-    bound = Bound(ANSWER_BYTES, ANSWER_S)
-    parts: list[bytes] = []
-    while True:
-        ready, _, _ = select.select([process.stdout], [], [], bound.left_s())
-        part = os.read(process.stdout.fileno(), PART) if ready else b""
-        if ready and not part:
-            return b"".join(parts)
-        bound.take(len(part))
-        parts.append(part)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

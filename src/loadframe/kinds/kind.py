@@ -30,6 +30,12 @@ class SettingsFile:
     statement: str = ""
 
 
+OF_STUDY = SettingsFile(
+    "tuned.toml", "{name} = {value}", head="[target.settings]\n", quotes='"', words=("false", "true")
+)
+"""As a study has them: of servers whose own settings are in several files, or nowhere that is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attachable:
     """A running server of this kind can be read and changed. host_of: by the address in a study and the option file,

@@ -11,7 +11,7 @@ from loadframe.errors import TargetError
 from loadframe.host.leases import filesystem
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import Catalogue, differing
-from loadframe.kinds.private_server import PrivateServer
+from loadframe.kinds.private_server import PrivateServer, soft_nofile
 from loadframe.masking import masked
 from loadframe.model import SettingValue, TargetState
 
@@ -34,6 +34,8 @@ class PrivateTarget(ABC, Generic[Server]):
         self._allowance = allowance
         self._data = data
         self._state: TargetState | None = None
+        self._effective: dict[str, SettingValue] = {}
+        """As the server told its settings when it had entered this state, where it is asked only then."""
 
     def create(self) -> None:
         self._server.create()
@@ -71,6 +73,11 @@ class PrivateTarget(ABC, Generic[Server]):
         self._server.kill()  # first: whoever asks it something has its end for an answer, and lets go of it
         self._left()
         self._server.destroy()
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The settings as the server told them, and the descriptors as the kernel has them."""
+        self._running()
+        return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
 
     def pids(self) -> tuple[int, ...]:
         return () if self._server.pid is None else (self._server.pid,)

@@ -6,7 +6,7 @@ from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
-from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
+from loadframe.kinds.kind import OF_STUDY, Attachable, KindOfTarget
 from loadframe.kinds.mysql.attached import PASSWORD
 from loadframe.kinds.ndb.attached import NO_CHANGE, AttachedCluster, host_of
 from loadframe.kinds.ndb.metrics import SQL_NODES
@@ -19,11 +19,6 @@ from loadframe.kinds.ndb.sql_settings import KIND
 from loadframe.kinds.ndb.sql_settings import TUNABLES as SQL_TUNABLES
 from loadframe.kinds.ndb.sql_settings import checked as sql_checked
 from loadframe.kinds.ndb.target import NdbSqlTarget, NdbTarget
-
-SETTINGS = SettingsFile(
-    "tuned.toml", "{name} = {value}", head="[target.settings]\n", words=("false", "true"), quotes='"'
-)
-"""As a study has them: a cluster's own settings are in several files, on several hosts."""
 
 
 def _never_alone(lease: Lease, resources: Resources) -> Target:
@@ -42,7 +37,7 @@ KINDS = (
         lambda: LOADED.requirements(NdbTarget.kind),
         make_shards=NdbTarget,
         tunables=TUNABLES,
-        file=SETTINGS,
+        file=OF_STUDY,
         before=(MANAGER,),
         loaded_by=frozenset({"command"}),
         one_system=True,
@@ -59,7 +54,7 @@ KINDS = (
         ],
         make_shards=NdbSqlTarget,
         tunables=SQL_TUNABLES,
-        file=SETTINGS,
+        file=OF_STUDY,
         before=(MANAGER, SQL_NODES[0]),
         more_before=SQL_NODES[1:],
         attachable=Attachable(AttachedCluster, host_of, head="", password=PASSWORD, read_only=NO_CHANGE),

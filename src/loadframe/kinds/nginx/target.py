@@ -25,7 +25,7 @@ from loadframe.kinds.nginx.server import (
 from loadframe.kinds.nginx.settings import CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
 from loadframe.kinds.nginx.status import NoRoom, Status
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget
+from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
@@ -49,7 +49,6 @@ class NginxTarget(PrivateTarget[Server]):
         super().__init__(server, allowance, data=server.files)
         self._status = Status(server.socket)
         self._looks = Looks()
-        self._effective: dict[str, SettingValue] = {}
         self._known: tuple[int, ...] = ()
 
     def _make_server(self, lease: Lease, user: Privilege, port: int) -> Server:
@@ -70,8 +69,7 @@ class NginxTarget(PrivateTarget[Server]):
     def effective(self) -> dict[str, SettingValue]:
         """What `nginx -T` says, defaults for what it does not name; the workers as they are, their descriptors and the
         backlog as the kernel has them."""
-        self._running()
-        return {**self._effective, "worker_processes": len(self._workers()), NOFILE: soft_nofile(self._server.pid)}
+        return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
         """stub_status, the new lines of the log, and what the workers do. While all connections are taken nginx does

@@ -12,10 +12,10 @@ from loadframe.host.environment import located, python_package
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
-from loadframe.kinds.kind import KindOfTarget, SettingsFile
+from loadframe.kinds.kind import OF_STUDY, KindOfTarget
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.formats import ENDINGS, PACKAGES
-from loadframe.kinds.service.read_back import FORM, place_of
+from loadframe.kinds.service.read_back import FORM
 from loadframe.kinds.service.running import RunningService
 from loadframe.kinds.service.settings import CATALOGUE, KIND, catalogue, tunable
 from loadframe.kinds.service.target import ServiceTarget
@@ -23,10 +23,9 @@ from loadframe.kinds.service.words import PLACE, knob_of, places, texts_of
 from loadframe.metrics.exposed import OF
 from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable
+from loadframe.study.exposed_tables import address_of
 from loadframe.study.service_tables import SettingTable
 
-TUNED = SettingsFile("tuned.toml", "{name} = {value}", head="[target.settings]\n", quotes='"', words=("false", "true"))
-"""What `tune` has found, as a study takes it."""
 OWN = frozenset({"port", "data", "file", "value"})
 """Names in braces that are not settings."""
 PATH = re.compile(r"/[!-~]*")
@@ -62,7 +61,7 @@ def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
             else [_program(target.command[0]), *(python_package(KIND, package, "service") for package in packages)]
         ),
         tunables=tuple(tunable(knob) for knob in knobs),
-        file=TUNED,
+        file=OF_STUDY,
         knobs=knobs,
         notes=(NOT_READ_BACK.format(", ".join(unread)),) if unread else (),
         running=RunningService,
@@ -160,8 +159,8 @@ def _check_addresses(target: TargetTable) -> None:
     urls += [("ready", target.ready.http)] if target.ready is not None and target.ready.http else []
     for key, url in urls:
         try:
-            place_of(PLACE.sub("1", url))
-        except StudyError as error:
+            address_of(PLACE.sub("1", url))
+        except ValueError as error:
             raise StudyError(f"target.{key}: {url!r} is not http://HOST:PORT/PATH", remedy=FORM) from error
     if target.ready is not None and target.ready.tcp:
         try:

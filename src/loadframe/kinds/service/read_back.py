@@ -3,7 +3,6 @@
 import http.client
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from loadframe.connections import address
 from loadframe.connections.host_port import joined
@@ -12,38 +11,26 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
 from loadframe.kinds.service import formats
 from loadframe.model import SettingValue
+from loadframe.study.exposed_tables import address_of
 from loadframe.study.service_tables import ReadBackTable
 
 MOST_BYTES, WITHIN_S = 1 << 20, 10.0
+FORM = "For example http://127.0.0.1:{port}/config."
 Run = Callable[[Sequence[str]], str]
 """Runs a command as the service's user, and answers what it prints. TargetError."""
 
 
-def place_of(url: str) -> tuple[str, int, str]:
-    """Host, port and path of an address of this machine. StudyError for what is not http://HOST:PORT/PATH."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, http.client.HTTP_PORT if parts.port is None else parts.port
-    except ValueError as error:
-        raise StudyError(f"{url!r}: {error}", remedy=FORM) from error
-    if parts.scheme != "http" or not host or not port or parts.username is not None or not url.isprintable():
-        raise StudyError(f"{url!r} is not http://HOST:PORT/PATH", remedy=FORM)
-    path = parts.path or "/"
-    return host, port, f"{path}?{parts.query}" if parts.query else path
-
-
-FORM = "For example http://127.0.0.1:{port}/config."
-
-
-def get(url: str, *, most_bytes: int = MOST_BYTES, within_s: float = WITHIN_S) -> tuple[int, bytes]:
+def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
     """One GET to this machine: a study may come from someone else. Status and body. ERRORS, StudyError."""
-    host, port, path = place_of(url)
-    place = here(host, port)
-    connection = Connection(
-        joined(place.number, port), host=joined(host, port), most_bytes=most_bytes, within_s=within_s, silent_s=within_s
-    )
     try:
-        answer = connection.get(path)
+        asked = address_of(url)
+    except ValueError as error:
+        raise StudyError(str(error), remedy=FORM) from error
+    place = here(asked.host, asked.port or http.client.HTTP_PORT)
+    where, named = joined(place.number, place.port), joined(place.host, place.port)
+    connection = Connection(where, host=named, most_bytes=MOST_BYTES, within_s=within_s, silent_s=within_s)
+    try:
+        answer = connection.get(asked.path)
         return answer.status, body(answer)
     finally:
         connection.close()

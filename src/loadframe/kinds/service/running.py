@@ -195,20 +195,14 @@ class RunningService:
 
     def _restart(self) -> None:
         """As the study says, and wait until it is found again and its port accepts."""
-        command = " ".join(self._target.restart)
         self._restarting = True  # until it is found again
-        try:
-            done = to_its_end.run(self._target.restart, RESTARTED_S)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise TargetError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
-        if done.status != 0:
-            raise TargetError(f"`{command}` ended with {done.status}", remedy=BY_HAND, details=done.said[-2000:])
-        until = time.monotonic() + RESTARTED_S
-        while not (self.pids() and self.answers()):
-            if time.monotonic() > until:
-                raise TargetError(f"the service is not back {RESTARTED_S:.0f} s after `{command}`", remedy=BY_HAND)
-            time.sleep(LOOK_EVERY_S)
+        to_its_end.restart(self._target.restart, RESTARTED_S, self._silent, "the service", BY_HAND)
         self._restarting = False
+
+    def _silent(self) -> str | None:
+        if not self.pids():
+            return "no process of it is found"
+        return None if self.answers() else f"{self._found.address} accepts no connection"
 
     def _values(self) -> dict[str, str]:
         return {"port": str(self._port()), **of_environment(self._target)}

@@ -11,14 +11,13 @@ from loadframe.kinds.behind import family
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of, stage_files
-from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget
+from loadframe.kinds.private_target import PrivateTarget
 from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Server, started_by
 from loadframe.kinds.service.settings import KIND
 from loadframe.kinds.service.words import filled, passed, shown
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import CounterSpec, Endpoint, TargetState
 from loadframe.study.declaration import TargetTable
 
 
@@ -41,7 +40,6 @@ class ServiceTarget(PrivateTarget[Server]):
             target.metrics, tuple(names), lambda: self._server.port or 0, lambda: asker, lambda: passed(target)
         )
         self.exposure = Exposure(asked, names)
-        self._effective: dict[str, SettingValue] = {}
         self._company = Company(target, lease, resources.cpus)
 
     def create(self) -> None:
@@ -61,11 +59,6 @@ class ServiceTarget(PrivateTarget[Server]):
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         """Its own, and those of each helper."""
         return {"target": self.pids(), **self._company.processes()}
-
-    def effective(self) -> dict[str, SettingValue]:
-        """Each setting as the study says where it is read, else as it was asked for."""
-        self._running()
-        return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
         """None at once: what it exposes is read at its own pace. TargetError where it has died."""

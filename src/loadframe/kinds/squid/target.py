@@ -9,8 +9,7 @@ from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
-from loadframe.kinds.private_server import LAST_LINES, open_descriptors, soft_nofile
-from loadframe.kinds.private_target import NOFILE
+from loadframe.kinds.private_server import LAST_LINES, open_descriptors
 from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
 from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
 from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
@@ -35,7 +34,6 @@ class SquidTarget(CacheTarget[Server]):
         super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-squid")
         self._manager = Manager()
-        self._effective: dict[str, SettingValue] = {}
         self._descriptors_allowed = 0
         self._stored_before = self._evicted = 0.0
 
@@ -47,11 +45,6 @@ class SquidTarget(CacheTarget[Server]):
         self._server.check(wanted, self._origin.address, self._allowed(wanted))
 
     # --- what it is and does now ------------------------------------------------------------------------------------
-
-    def effective(self) -> dict[str, SettingValue]:
-        """What the cache manager says (config, storedir, info), and the descriptors as the kernel has them."""
-        self._running()
-        return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
         """The cache manager's. Where it does not answer, as it has no descriptor left or much to do, only the

@@ -5,23 +5,20 @@ authorised it.
 """
 
 import http.client
-import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from loadframe.connections import address
 from loadframe.connections.host_port import joined
 from loadframe.connections.http_connection import ERRORS, Connection
+from loadframe.connections.http_words import wrong_path
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
 from loadframe.kinds.behind import Behind
 from loadframe.kinds.url.settings import CATALOGUE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.study import exposed_tables
 
 TIMEOUT_S = 10.0
-PATH = re.compile(r"/[!-~]*")
-"""Printable, without blanks: as it is sent."""
-
 EXAMPLE = "For example http://127.0.0.1:8080."
 
 UNSEEN = (
@@ -151,7 +148,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
         raise StudyError("a target of kind url has no target.settings.url", remedy=EXAMPLE)
     address_of(str(checked["url"]))
     paths = str(checked["paths"]).split()
-    if not paths or (wrong := next((path for path in paths if not PATH.fullmatch(path)), None)) is not None:
+    if not paths or (wrong := next((path for path in paths if wrong_path(path)), None)) is not None:
         raise StudyError(
             f"target.settings.paths: {wrong!r} is not a path" if paths else "target.settings.paths names none",
             remedy="Paths begin with / and are separated by blanks: '/ /about'.",
@@ -166,15 +163,14 @@ def host_of(settings: Mapping[str, SettingValue]) -> str:
 
 def address_of(url: str) -> tuple[str, int]:
     """Host and port. StudyError for what is not http://HOST[:PORT]."""
+    why = ""
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, http.client.HTTP_PORT if parts.port is None else parts.port
+        found = exposed_tables.address_of(url)
+        if found.port is not None and found.path == "/":
+            return found.host, found.port
     except ValueError as error:
-        raise StudyError(f"target.settings.url = {url!r}: {error}", remedy=EXAMPLE) from error
-    more = parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None
-    if parts.scheme != "http" or not host or not port or more:
-        raise StudyError(
-            f"target.settings.url = {url!r} is not http://HOST:PORT alone",
-            remedy="Put what follows into target.settings.paths; TLS is not spoken.",
-        )
-    return host, port
+        why = f": {error}"
+    raise StudyError(
+        f"target.settings.url = {url!r} is not http://HOST:PORT alone{why}",
+        remedy="Put what follows into target.settings.paths; TLS is not spoken.",
+    )

@@ -40,7 +40,6 @@ class VarnishTarget(CacheTarget[Server]):
         super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-varnish")
         self._counters = Counters(server.directory, server.user, lease.user)
-        self._effective: dict[str, SettingValue] = {}
         self._cache: int | None = None
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -57,8 +56,7 @@ class VarnishTarget(CacheTarget[Server]):
 
     def effective(self) -> dict[str, SettingValue]:
         """What `param.show` says, the storage as it was started with, and the descriptors as the kernel has them."""
-        self._running()
-        return {**self._effective, NOFILE: soft_nofile(self._cache)}
+        return {**super().effective(), NOFILE: soft_nofile(self._cache)}
 
     def counters(self) -> dict[str, float]:
         """varnishstat's, and the ceilings that belong to them."""
