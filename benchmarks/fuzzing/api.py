@@ -52,11 +52,10 @@ from loadframe.recording.stage_tail import MOST_PROCESSES, StageTail
 from loadframe.system.files import Folder, Whose
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
-from loadframe.workloads.command_output import of_lines
-from loadframe.workloads.driver_clock import Instant, Life
+from loadframe.workloads.command_output import Instant, Life, of_lines
 from loadframe.workloads.jmeter import read_jtl
 from loadframe.workloads.k6 import read_points
-from loadframe.workloads.redis_report import read_memtier, read_report
+from loadframe.workloads.redis import read_memtier, read_report
 
 MOST_REFRESHES = 4
 MOST_SPREAD = 100_000

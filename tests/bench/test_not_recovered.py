@@ -19,7 +19,7 @@ from loadframe.model import NOT_RECOVERED, Investigation, Stop
 from loadframe.reporting import answers
 from loadframe.reporting.case_study import render_page
 from loadframe.study import parse
-from loadframe.workloads import recovering
+from loadframe.workloads import asking
 
 pytestmark = pytest.mark.server
 
@@ -100,7 +100,7 @@ def serving(breaks: int) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """75 s are as long for a person."""
-    monkeypatch.setattr(recovering, "RECOVERS_WITHIN_S", 0.5)
+    monkeypatch.setattr(asking, "RECOVERS_WITHIN_S", 0.5)
 
 
 def investigated(folder: Path, text: str) -> Investigation:

@@ -135,7 +135,7 @@ def test_the_other_one_of_the_family_is_refused(
     monkeypatch.setattr(Control, "one", lambda *_: (version, "elsewhere", "/data"))
     monkeypatch.setattr(Control, "direct", lambda _: True)
     with pytest.raises(TargetError, match=f"not a {kind.name}") as caught:
-        kind("127.0.0.1", user="me")
+        kind(ServerAddress("127.0.0.1", user="me"))
     assert right in caught.value.remedy
 
 

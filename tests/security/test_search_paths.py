@@ -18,7 +18,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.recording.control import Recorder
 from loadframe.recording.readers import RecordingReader
-from loadframe.workloads import sysbench_options
+from loadframe.workloads import sysbench
 
 ROOT = Path(__file__).parents[2]
 HELPER = ROOT / "src/loadframe/host/environment.py"
@@ -67,8 +67,8 @@ def test_a_driver_in_python_imports_nothing_from_its_folder(strangers: Path) -> 
 
 @pytest.mark.server
 def test_sysbench_loads_nothing_from_the_folder_in_which_a_command_is_called(strangers: Path) -> None:
-    sysbench_options.installed.cache_clear()
-    assert "table-size" in sysbench_options.installed("oltp_read_write").options
+    sysbench.installed.cache_clear()
+    assert "table-size" in sysbench.installed("oltp_read_write").options
     assert _ran(strangers) == ""
 
 
@@ -77,7 +77,7 @@ def test_sysbench_loads_nothing_from_the_folder_in_which_a_command_is_called(str
 def test_a_lua_script_finds_nothing_in_its_working_folder(strangers: Path, program: str) -> None:
     (strangers / "script.lua").write_text('pcall(require, "x")\nprint(package.path, package.cpath)\nos.exit(0)\n')
     arguments = ["script.lua", "run"] if program == "sysbench" else ["-s", "script.lua", "-d1", "http://127.0.0.1:9/"]
-    more = sysbench_options.search_paths() if program == "sysbench" else {}
+    more = sysbench.search_paths() if program == "sysbench" else {}
     with (strangers / "said").open("wb") as said:
         started = [program, *arguments]
         spawn(started, Allowance(US), stdout=said, stderr=said, cwd=strangers, env={**os.environ, **more}).wait()

@@ -14,7 +14,7 @@ from loadframe.errors import StudyError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Login, Request, SettingValue
-from loadframe.workloads import logged, registry
+from loadframe.workloads import access_log, registry
 from loadframe.workloads.arrivals import ARRIVALS
 from loadframe.workloads.base import SendsRequests, Workload
 from loadframe.workloads.driving import ProcessDriver
@@ -95,7 +95,7 @@ def test_requests_of_one_second_are_spread_over_it_by_the_seed(folder: Path) -> 
 
     def offsets(seed: int) -> np.ndarray:
         made(folder, *text)
-        found = logged.read_stretch(folder.parent / "access.log", 0, 60, seed, lambda one: "")
+        found = access_log.read_stretch(folder.parent / "access.log", 0, 60, seed, lambda one: "")
         return found.offsets_s
 
     first = offsets(1)
@@ -157,11 +157,11 @@ def test_only_the_minutes_that_are_asked_for_are_replayed(folder: Path) -> None:
 
 
 def test_the_stretch_of_a_large_log_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logged, "MOST_REQUESTS", 50)
+    monkeypatch.setattr(access_log, "MOST_REQUESTS", 50)
     told = notes(made(folder, *(line(n // 10, f"/{n}") for n in range(300))))
     assert "50 requests of" in told and "the stretch ends before 10 minutes, at 50 requests" in told
-    monkeypatch.setattr(logged, "MOST_REQUESTS", 10_000)
-    monkeypatch.setattr(logged, "MOST_DISTINCT_BYTES", 1 << 20)
+    monkeypatch.setattr(access_log, "MOST_REQUESTS", 10_000)
+    monkeypatch.setattr(access_log, "MOST_DISTINCT_BYTES", 1 << 20)
     text = [line(0, f"/{n}{'x' * 4000}") for n in range(300)]
     assert "at 1 MiB of distinct paths" in notes(made(folder, *text))
 

@@ -22,8 +22,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import NO_LATENCIES, WHOLE_SECONDS, Declared, Endpoint, SettingValue
 from loadframe.study.reading import parse
 from loadframe.workloads import registry
-from loadframe.workloads.own_output import OutputDriver
-from loadframe.workloads.own_program import OwnProgram
+from loadframe.workloads.own_program import OutputDriver, OwnProgram
 from waiting import await_that
 
 ENDPOINT = Endpoint("url", "127.0.0.1:8099", {"host": "shop.example"})

@@ -19,7 +19,7 @@ from loadframe.errors import NotRecovered, StudyError, TargetError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Request, SettingValue, Think
-from loadframe.workloads import recovering, registry
+from loadframe.workloads import asking, registry
 from loadframe.workloads.base import HasUsers, SendsRequests
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import OUTCOMES
@@ -373,7 +373,7 @@ def test_a_server_that_has_used_something_up_is_waited_for_and_that_is_told(stat
 
 
 def test_a_server_that_goes_on_to_refuse_is_told_with_how_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovering, "RECOVERS_WITHIN_S", 0.4)
+    monkeypatch.setattr(asking, "RECOVERS_WITHIN_S", 0.4)
     broken = False
 
     def refuses(_: Sent) -> bytes:
@@ -391,7 +391,7 @@ def test_a_server_that_goes_on_to_refuse_is_told_with_how_and_for_how_long(monke
 
 
 def test_a_server_that_takes_no_connection_any_more_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovering, "RECOVERS_WITHIN_S", 0.4)
+    monkeypatch.setattr(asking, "RECOVERS_WITHIN_S", 0.4)
     workload = registry.make("http", {}, Allowance(US), axis="concurrency")
     with serving(lambda _: said(b"seven items")) as service:
         endpoint = service.endpoint()

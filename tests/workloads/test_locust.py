@@ -13,8 +13,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.base import TellsTimes
-from loadframe.workloads.own_output import OutputDriver
-from loadframe.workloads.own_program import OwnProgram
+from loadframe.workloads.own_program import OutputDriver, OwnProgram
 
 DRIVERS = Path(__file__).parents[1] / "data/drivers"
 SOON_S = 60.0

@@ -13,8 +13,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import postgres, registry
-from loadframe.workloads.pgbench import PgbenchDriver
-from loadframe.workloads.pgbench_log import FAILED, LATE, lag_now_s, read, schedules
+from loadframe.workloads.pgbench import FAILED, LATE, PgbenchDriver, lag_now_s, read, schedules
 from loadframe.workloads.request_log import Requests
 from waiting import await_that
 

@@ -14,7 +14,7 @@ from loadframe.errors import NotRecovered, TargetError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint
-from loadframe.workloads import recovering, registry
+from loadframe.workloads import asking, registry
 from loadframe.workloads.base import Workload
 
 pytestmark = pytest.mark.server
@@ -50,7 +50,7 @@ def test_one_that_takes_no_connection_is_waited_for_and_told(
         later.start()
         workload.set_level(endpoint, 1)
         later.join()
-    monkeypatch.setattr(recovering, "RECOVERS_WITHIN_S", 0.4)
+    monkeypatch.setattr(asking, "RECOVERS_WITHIN_S", 0.4)
     with pytest.raises(
         NotRecovered, match=r"does not answer( /items)? \(Connection refused\), and did not for "
     ) as caught:

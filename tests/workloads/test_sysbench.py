@@ -15,10 +15,10 @@ from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import mariadb, registry, sysbench, sysbench_options
+from loadframe.workloads import mariadb, registry, sysbench
 from loadframe.workloads.base import Workload
 from loadframe.workloads.request_log import Requests
-from loadframe.workloads.sysbench_options import RESERVED, SCRIPTS, installed, read_help
+from loadframe.workloads.sysbench import RESERVED, SCRIPTS, installed, read_help
 
 HELP = """\
 General options:
@@ -89,7 +89,7 @@ def test_a_wrong_option_is_refused_with_what_would_be_right(
 
 def test_without_sysbench_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    sysbench_options.installed.cache_clear()
+    sysbench.installed.cache_clear()
     with pytest.raises(MissingTool, match="no sysbench on PATH") as caught:
         registry.make("sysbench", {"tables": 2}, Allowance(US))
     assert "apt-get install sysbench" in caught.value.remedy

@@ -22,8 +22,8 @@ from loadframe.runs.folder import MOST_REQUESTS_BYTES
 from loadframe.study import Study
 from loadframe.workloads import registry
 from loadframe.workloads.base import ELSEWHERE, AsksForObjects, CountsWork, HasUsers, SendsRequests, TellsMore, Workload
-from loadframe.workloads.from_environment import NAMED
 from loadframe.workloads.request_log import FIELDS, RECORD, Requests
+from loadframe.workloads.sessions import NAMED
 
 EARLY_SHARE, EARLY_LATENCIES = 0.2, 3.0
 """A driver has ended too early if its last request ended before the window did by more than EARLY_SHARE of the window

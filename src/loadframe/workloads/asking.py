@@ -1,12 +1,19 @@
-"""A web server asked by ourselves, outside the load: what it answers is learnt, and whether it answers at all."""
+"""A web server asked by ourselves, outside the load: what it answers is learnt, and whether it answers at all. After a
+load it may not: it may be starting again, or have no port or room for another connection until what the load used up
+comes back."""
 
-from collections.abc import Sequence
+import errno
+import os
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
-from loadframe.errors import TargetError
+from loadframe.errors import NotRecovered, TargetError
 from loadframe.formats.said import words
 from loadframe.model import Endpoint
+from loadframe.units import show
 
 TIMEOUT_S = 10.0
 """Without a byte."""
@@ -56,3 +63,69 @@ def ask(
         ) from error
     finally:
         connection.close()
+
+
+RECOVERS_WITHIN_S = 75.0
+"""What a step has used up comes back in that time: ports are in TIME_WAIT for 60 s (tcp(7))."""
+STARTED_ANEW_AFTER_S = 20.0
+"""A server that Loadframe started has less time, as it can be started again. Two requests without an answer
+(asking.TIMEOUT_S); our choice."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
+"""There is no port for another connection to it (connect(2))."""
+Met = TypeVar("Met")
+
+
+def met(
+    endpoint: Endpoint, path: str, ask: Callable[[], Met], refused: Callable[[Met], bool] = lambda _: False
+) -> tuple[Met, float]:
+    """What `ask` gives, once there is an answer and it is not refused; and for how long (s) it was asked again. path:
+    what is asked for. Where that goes on for `within_s` the answer that is refused, NotRecovered where there is none;
+    TargetError where it is something else."""
+    begun_s, pause_s, again_s = time.monotonic(), FIRST_PAUSE_S, 0.0
+    while True:
+        failure = None
+        try:
+            if not refused(answer := ask()):
+                return answer, again_s
+        except TargetError as error:
+            if not no_answer(error):
+                raise
+            failure = error
+        why = no_answer(failure) if failure else ""
+        if (waited_s := time.monotonic() - begun_s) + pause_s > within_s(endpoint, why):
+            if failure is not None:
+                raise gone(endpoint, path, why, waited_s) from failure
+            return answer, waited_s
+        time.sleep(pause_s)
+        again_s = time.monotonic() - begun_s
+        pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+
+
+def within_s(endpoint: Endpoint, why: str = "") -> float:
+    """How long it is asked again. why: see no_answer; of ports that come back, a start gives none."""
+    return RECOVERS_WITHIN_S if endpoint.attached or why in _OF_PORTS else min(STARTED_ANEW_AFTER_S, RECOVERS_WITHIN_S)
+
+
+_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
+
+
+def no_answer(error: TargetError) -> str:
+    """Why there was none, in words; "" where it is something else that is wrong."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
+        return words(cause.strerror or cause) or type(cause).__name__
+    return ""
+
+
+def gone(endpoint: Endpoint, path: str, why: str, waited_s: float) -> NotRecovered:
+    """That there is none, for so long."""
+    return NotRecovered(
+        f"The server at {endpoint.address} does not answer{path and ' '}{path} ({why}), and did not for "
+        f"{show(waited_s, 's')} after the load had ended; before it, it answered",
+        remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory ran out. "
+        "Start it before it is measured again, or measure lower loads.",
+        path=path,
+        waited_s=waited_s,
+        why=why,
+    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadframe.errors import WorkloadError
+from loadframe.formats.said import words
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.signals import told
@@ -35,7 +36,7 @@ and logs are flushed as often."""
 LOOK_EVERY_S = 2.0
 """How often it is looked whether a program that is waited for was stopped."""
 STOPPED_REMEDY = "Find out what stopped it, and run it again."
-TAIL_LINES = 12
+TAIL_LINES, TAIL_BYTES = 12, 64 << 10
 
 
 @dataclass(eq=False)
@@ -188,13 +189,16 @@ class ProcessDriver:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
     def _complained(self) -> bool:
-        return any("FATAL" in step_files.text(path) for path in self.printed)
+        return any("FATAL" in line for line in self._said())
+
+    def _said(self) -> list[str]:
+        return [line for path in self.printed for line in last_lines(path)]
 
     def _failure(self, fact: str) -> WorkloadError:
         return WorkloadError(
             fact,
             remedy="The end of what it printed is below.",
-            details="\n".join(tail(path) for path in self.printed if step_files.size(path)),
+            details="\n".join(self._said()),
         )
 
 
@@ -219,7 +223,7 @@ def run_to_end(
             _kill_group(process)
             process.wait()
             raise
-        return tail(Path(output.name)) if code else None
+        return "\n".join(last_lines(Path(output.name))) if code else None
 
 
 def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
@@ -235,11 +239,17 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
                 ) from None
 
 
-def tail(path: Path) -> str:
-    """The last lines of what a driver printed, each once; fatal ones before them come first."""
-    lines = list(dict.fromkeys(step_files.text(path).splitlines()))
+def last_lines(path: Path) -> list[str]:
+    """The last lines of what a driver printed, however much that is, as printable text, each once; fatal ones before
+    them come first."""
+    if (file := step_files.opened(path)) is None:
+        return []
+    with file:
+        file.seek(max(file.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
+        said = file.read(TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    lines = list(dict.fromkeys(words(line) for line in said if line.strip()))
     fatal = [line for line in lines[:-TAIL_LINES] if "FATAL" in line][-2:]
-    return "\n".join(fatal + lines[-TAIL_LINES:])
+    return fatal + lines[-TAIL_LINES:]
 
 
 def _ended(process: subprocess.Popen[bytes]) -> str:

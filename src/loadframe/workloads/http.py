@@ -23,14 +23,13 @@ from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
 from loadframe.workloads.asks import CHECKED
 from loadframe.workloads.base import ELSEWHERE
-from loadframe.workloads.by_address import ByAddress
+from loadframe.workloads.by_address import ByAddress, alike
 from loadframe.workloads.common import AtRate, Common, thinking
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import MOST_CONNECTIONS
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
-from loadframe.workloads.pages import alike
 
 LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."

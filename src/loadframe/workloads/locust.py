@@ -13,8 +13,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import command_lines, step_files
 from loadframe.workloads.command_lines import Lines
-from loadframe.workloads.command_output import Output
-from loadframe.workloads.driver_clock import Life
+from loadframe.workloads.command_output import Life, Output
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_program import OwnScript

@@ -2,17 +2,26 @@
 
 pgbench's own timer counts whole seconds, and connecting too. A step counts from when all clients are connected, and is
 ended by the signal with which that timer does it.
+
+A line of its transaction log (pgbench documentation, "Per-Transaction Logging") is `client number latency_us script
+epoch_s epoch_us`, with --rate the lag of the schedule (us) behind it, with --max-tries > 1 the number of retries behind
+that. For a transaction that was skipped or has failed there is a word in place of its latency. Each thread writes a
+file of its own, and its transactions begin in the order of its schedule.
 """
 
+from __future__ import annotations
+
 import math
+import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loadframe.connections.postgres_programs import program as postgres_program
 from loadframe.errors import StudyError
@@ -21,13 +30,17 @@ from loadframe.host.environment import python_package
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import databases, postgres, step_files
+from loadframe.workloads import databases, postgres, request_log, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, content_of, rules, text, whole
-from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
-from loadframe.workloads.request_log import Requests
+from loadframe.workloads.request_log import RECORD, Requests
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 MOST_CLIENTS = 4096
 READY_WITHIN_S = 10.0
@@ -106,7 +119,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             databases.await_gone(connection, endpoint)
             postgres.execute(connection, [each.format(databases.name_of(endpoint)) for each in TIDY])
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "PgbenchDriver":
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
         level = self.check_level(level)
         demand(requirements(self.kind))
         clients, rate = self.clients(level), self.rate(level)
@@ -166,7 +179,7 @@ class PgbenchAtRate(AtRate, Pgbench):
 @dataclass(eq=False, kw_only=True)
 class PgbenchDriver(ProcessDriver):
     """pgbench while it runs. end_s: when it is asked to end. rate: transactions per second in an open loop, None in a
-    closed one; others as in pgbench_log.read."""
+    closed one; others as in `read`."""
 
     monotonic_s: float
     rate: int | None
@@ -284,3 +297,85 @@ def _command(endpoint: Endpoint) -> list[str]:
 
 
 KIND = KindOfWorkload(Pgbench.kind, Pgbench, rules(PgbenchOptions), requirements, other_axes={"rate": PgbenchAtRate})
+
+
+SKIPPED = b"skipped"
+FAILED, LATE = 1, 2
+"""Outcomes: it failed, or was skipped because it was too late to begin."""
+LAST_LINES_BYTES = 400
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """In an open loop, of one thread: when its transactions should have begun, in rising order (CLOCK_MONOTONIC, s),
+    and how long the last of them waited to be begun (s)."""
+
+    begin_s: NDArray[np.float64]
+    last_lag_s: float
+
+    def offered(self, start_s: float, end_s: float, rate: float) -> int:
+        """How many should have begun after start_s and not after end_s, at `rate` per second. Those that no client had
+        time for are in no log: where the last one waited while others will have arrived, they are counted as many as
+        there should be."""
+        first, last = self.begin_s.searchsorted([start_s, end_s], side="right")
+        seen_s = float(self.begin_s[-1]) if len(self.begin_s) else start_s
+        behind = self.last_lag_s * rate >= 1
+        unseen = max(end_s - max(seen_s, start_s), 0.0) * rate if behind else 0.0
+        return int(last - first) + int(unseen)
+
+
+def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> Requests:
+    """All transactions of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start.
+
+    Of one that failed pgbench tells no latency: it is the time since the client's one before has ended. One that was
+    skipped waited for latency_limit_ms at least.
+    """
+    records = bytearray()
+    for path in paths:
+        ended_s: dict[bytes, float] = {}
+        for client, end_s, known_ms, outcome, _ in _transactions(path, monotonic_s, latency_limit_ms):
+            latency_ms = 1000 * (end_s - ended_s.get(client, end_s)) if known_ms is None else known_ms
+            ended_s[client] = end_s
+            records += RECORD.pack(end_s, max(latency_ms, 1e-3), 0.0, 0, outcome)
+    return request_log.from_bytes(bytes(records))
+
+
+def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> list[Scheduled]:
+    """The schedule of each thread, from a log with --rate."""
+    import numpy as np
+
+    found = []
+    for path in paths:
+        told = list(_transactions(path, monotonic_s, latency_limit_ms))
+        begun = np.array([end_s - (latency_ms or 0.0) / 1000 for _, end_s, latency_ms, _, _ in told], dtype=np.float64)
+        lags_s = [lag_s for *_, lag_s in told if lag_s is not None]
+        found.append(Scheduled(np.sort(begun), lags_s[-1] if lags_s else 0.0))
+    return found
+
+
+def _transactions(
+    path: Path, monotonic_s: float, latency_limit_ms: float
+) -> Iterator[tuple[bytes, float, float | None, int, float | None]]:
+    """Of each: its client, when it ended (CLOCK_MONOTONIC, s), its latency (ms), its outcome, and how long it waited to
+    be begun (s); None: not told. The last line of a pgbench that was killed may be torn."""
+    text = step_files.read(path)
+    for line in text[: text.rfind(b"\n") + 1].splitlines():
+        client, _, latency_us, _, at_s, at_us, *more = line.split()
+        end_s = int(at_s) + int(at_us) / 1e6 + monotonic_s
+        if latency_us.isdigit():
+            yield client, end_s, int(latency_us) / 1000, 0, int(more[0]) / 1e6 if more else None
+        elif latency_us == SKIPPED:
+            yield client, end_s, latency_limit_ms, LATE, latency_limit_ms / 1000
+        else:
+            yield client, end_s, None, FAILED, None
+
+
+def lag_now_s(path: Path) -> float:
+    """How long the last transaction in a log that is being written waited to be begun (s); 0 where there is none."""
+    if (log := step_files.opened(path)) is None:
+        return 0.0
+    with log:
+        log.seek(max(log.seek(0, os.SEEK_END) - LAST_LINES_BYTES, 0))
+        lines = log.read().split(b"\n")[1:-1]  # the first and the last one may be torn
+    lags = [int(said[6]) for line in lines if len(said := line.split()) > 6 and said[2].isdigit()]
+    return lags[-1] / 1e6 if lags else 0.0

@@ -9,7 +9,7 @@ from loadframe.connections.http_words import METHODS, NOT_SENT, SAFE
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, SettingValue
-from loadframe.workloads import by_address, http_driver, recovering
+from loadframe.workloads import asking, by_address, http_driver
 from loadframe.workloads.arrivals import Schedule
 from loadframe.workloads.asking import ask
 from loadframe.workloads.asks import Ask
@@ -86,7 +86,7 @@ class Recorded(Common[Options]):
         """The same requests at every level; one of them is asked for."""
         self.check_level(level)
         path = self._first()
-        recovering.met(endpoint, path, lambda: ask(endpoint, path))
+        asking.met(endpoint, path, lambda: ask(endpoint, path))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk for so long. Where there is a login, each connection logs in before."""

@@ -14,8 +14,7 @@ from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, rules, whole
-from loadframe.workloads.sysbench import requirements, run_script, start_script
-from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
+from loadframe.workloads.sysbench import SCRIPTS, checked, installed, requirements, run_script, start_script
 
 MOST_THREADS = 4096
 MOST_PREPARING = 4

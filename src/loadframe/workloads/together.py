@@ -13,7 +13,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.signals import told
 from loadframe.workloads import beginning, step_files
-from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, tail
+from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, last_lines
 
 READY_WITHIN_S = 60.0
 START_AFTER_S = 0.05
@@ -101,7 +101,7 @@ def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printe
             raise WorkloadError(
                 f"A worker of {name} could not start (process {process.pid}, exit {process.returncode}).",
                 remedy="What it printed is below.",
-                details=tail(output),
+                details="\n".join(last_lines(output)),
             )
         process.stdout.close()
 
