@@ -16,9 +16,8 @@ import pytest
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.nginx.server import OWN_CONNECTIONS, Server, names_of, read_back, written
+from loadframe.kinds.nginx.server import OWN_CONNECTIONS, Server, names_of, parse, read_back, written
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, DIRECTIVES
-from loadframe.kinds.nginx.status import parse
 from loadframe.kinds.nginx.target import Looks, NginxTarget
 from loadframe.model import TargetState
 from waiting import await_that

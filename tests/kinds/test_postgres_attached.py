@@ -16,7 +16,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.attached import attach
 from loadframe.kinds.base import ServerAddress, Target
-from loadframe.kinds.postgres import pooler
+from loadframe.kinds.postgres import attached as postgres_attached
 from loadframe.kinds.postgres.attached import AttachedPostgres, _where, host_of, read_service
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.target import PostgresTarget
@@ -116,7 +116,7 @@ def test_load_drivers_are_given_the_address_that_was_decided_and_its_tls(
 ) -> None:
     names("db.example", ("127.0.0.1",), (ELSEWHERE,))
     monkeypatch.setattr(Control, "one", lambda *_: (150_000, "15.0", True, 7, "5432"))
-    monkeypatch.setattr(pooler, "refuse", lambda *_: None)
+    monkeypatch.setattr(postgres_attached, "refuse_pooler", lambda *_: None)
     monkeypatch.setenv("PGHOSTADDR", ELSEWHERE)
     monkeypatch.setenv("PGSERVICE", "other")
     path = tmp_path / "service.conf"

@@ -25,7 +25,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Noting, Target
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.service.readiness import Readiness
+from loadframe.kinds.service.read_back import Readiness
 from loadframe.kinds.service.server import MOST_LOG_BYTES
 from loadframe.model import TargetState
 from loadframe.study import Study, validate

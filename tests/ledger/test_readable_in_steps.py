@@ -18,8 +18,7 @@ from loadframe.kinds.mysql.counters import MARIADB as COUNTING
 from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
 from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
 from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
-from loadframe.kinds.nginx.cache import NginxCacheTarget
-from loadframe.kinds.nginx.target import NginxTarget
+from loadframe.kinds.nginx.target import NginxCacheTarget, NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.sqlite.target import SqliteTarget
 from loadframe.kinds.squid.target import SquidTarget

@@ -13,7 +13,7 @@ import pytest
 import foreign
 from loadframe.errors import TargetError
 from loadframe.kinds.attached import attach
-from loadframe.kinds.postgres import pooler
+from loadframe.kinds.postgres import attached
 from relaying import Handler, exactly, relay
 
 pytestmark = pytest.mark.server
@@ -80,12 +80,12 @@ def test_connections_that_share_their_processes_are_known_by_that_alone(
     """Also of a pooler that passes on the parameters of a connection and says which process it has."""
     with pgbouncer(mode, "extra_float_digits,options") as port:
         where = {"host": "127.0.0.1", "port": str(port), "user": "any", "dbname": "postgres"}
-        with closing(pooler._Marked(where)) as first, closing(pooler._Marked(where)) as second:
+        with closing(attached._Marked(where)) as first, closing(attached._Marked(where)) as second:
             if mode == "statement":
                 with pytest.raises(TargetError, match="transaction blocks not allowed"):
-                    pooler._shared(first, second)
+                    attached._shared(first, second)
             else:
-                assert "share or change their processes" in pooler._shared(first, second)
+                assert "share or change their processes" in attached._shared(first, second)
 
 
 class Dropping(Handler):
@@ -114,7 +114,7 @@ def test_what_drops_the_parameters_of_a_connection_is_refused(
     assert dump() == before
 
 
-class Other(pooler._Marked):
+class Other(attached._Marked):
     """A connection that a balancer has led to another server."""
 
     def process(self) -> tuple[int, str]:
@@ -130,10 +130,10 @@ def test_connections_that_reach_two_servers_are_known_by_their_starts(postgres_o
         "password": account.password,
         "dbname": "postgres",
     }
-    with closing(pooler._Marked(where)) as first, closing(pooler._Marked(where)) as second:
-        assert pooler._shared(first, second) == ""
-    with closing(pooler._Marked(where)) as first, closing(Other(where)) as second:
-        assert "two servers" in pooler._shared(first, second)
+    with closing(attached._Marked(where)) as first, closing(attached._Marked(where)) as second:
+        assert attached._shared(first, second) == ""
+    with closing(attached._Marked(where)) as first, closing(Other(where)) as second:
+        assert "two servers" in attached._shared(first, second)
 
 
 def test_the_server_itself_is_none(postgres_of_others: foreign.Server) -> None:

@@ -16,11 +16,10 @@ from loadframe.host.leases import Lease, scratch_directory
 from loadframe.host.processes import online_cpus
 from loadframe.kinds.mysql.options import parse_options
 from loadframe.kinds.ndb.config import LOCAL, NODES, Cluster, Config, Node, cluster_of, read_config
-from loadframe.kinds.ndb.config_rules import Case, Hosts, SqlNode
+from loadframe.kinds.ndb.config_rules import Case, Hosts, SqlNode, check
 from loadframe.kinds.ndb.nodes import PACKAGE, DataNode, grouped, read_threads
 from loadframe.kinds.ndb.own_settings import as_private
 from loadframe.kinds.ndb.private_cluster import PrivateCluster
-from loadframe.kinds.ndb.rules import check
 from loadframe.kinds.ndb.settings import POOL
 from loadframe.model import NdbDataNode, NdbReport, NdbServer, NdbStart, NdbStartedNode
 from loadframe.recording.procfs import parse_meminfo, parse_process_status

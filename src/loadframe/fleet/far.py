@@ -25,7 +25,7 @@ from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.part import state_told
 from loadframe.kinds.exposed import Exposure
-from loadframe.kinds.service.readiness import accepts
+from loadframe.kinds.service.read_back import accepts
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.runs.formats import decode
 from loadframe.workloads.base import ELSEWHERE, Workload

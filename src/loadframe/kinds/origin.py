@@ -6,8 +6,7 @@ from pathlib import Path
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.nginx.server import PACKAGE, Server
-from loadframe.kinds.nginx.status import Status
+from loadframe.kinds.nginx.server import PACKAGE, Server, Status
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.kinds.private_target import Server as OfTarget
 from loadframe.model import Endpoint, Requirement, TargetState

@@ -15,7 +15,7 @@ from loadframe.model import Checked, Declared, Endpoint, Request
 from loadframe.units import show
 from loadframe.workloads import sessions
 from loadframe.workloads.asking import Answer, ask, met
-from loadframe.workloads.asks import Ask, Learnt
+from loadframe.workloads.http_driver import Ask, Learnt
 from loadframe.workloads.sessions import body_of, headers_of, variables
 
 KINDS = frozenset({"service", "url"})

@@ -12,9 +12,8 @@ from loadframe.formats.har import LARGEST_BYTES, Entry, HarError, parse_har
 from loadframe.formats.named_files import read_up_to
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, SettingValue
-from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import AtRate, thinking
-from loadframe.workloads.http_driver import MOST_CONNECTIONS, Order, requirements
+from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, switch, text, whole
 from loadframe.workloads.recorded import Recorded, told

@@ -4,7 +4,7 @@
 local ffi = require("ffi")
 local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "driver.lua")
 
--- As in objects.py and asks.py.
+-- As in objects.py and http_driver.py.
 ffi.cdef [[
 typedef struct { double up_to; uint64_t offset; uint64_t size; } loadframe_object;
 typedef struct { uint64_t offset; uint64_t size; } loadframe_piece;
@@ -27,7 +27,7 @@ local C = ffi.C
 local O_RDONLY, SEEK_END, PROT_READ, MAP_SHARED, SIGINT = 0, 2, 1, 1, 2
 -- In the order of http_driver.OUTCOMES.
 local DONE, NO_ANSWER, WRONG_STATUS, WRONG_LENGTH, WRONG_BYTES, WRONG_WORDS = 0, 1, 2, 3, 4, 5
--- In the order of asks.CHECKED.
+-- In the order of http_driver.CHECKED.
 local CHECKED = { status = 0, length = 1, bytes = 2, size = 3 }
 -- A thread whose connection is refused or cut asks again after this long; each time is a request that failed.
 local REFUSED_PAUSE_S = 0.01
@@ -70,7 +70,7 @@ end
 
 local function piece(where) return ffi.string(block + where.offset, where.size) end
 
--- The requests and this thread's session in a block of asks.py; its descriptor is that of all threads.
+-- The requests and this thread's session in a block of http_driver.py; its descriptor is that of all threads.
 local function map_block(descriptor)
     local length
     block, length = map_file(descriptor)

@@ -21,12 +21,11 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Checked, Declared, Endpoint, SettingValue
 from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
-from loadframe.workloads.asks import CHECKED
 from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.by_address import ByAddress, alike
 from loadframe.workloads.common import AtRate, Common, thinking
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http_driver import MOST_CONNECTIONS
+from loadframe.workloads.http_driver import CHECKED, MOST_CONNECTIONS
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level

@@ -12,11 +12,10 @@ from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import asking, by_address, http_driver
 from loadframe.workloads.arrivals import Schedule
 from loadframe.workloads.asking import ask
-from loadframe.workloads.asks import Ask
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http_driver import MOST_CONNECTIONS, Order
+from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order
 from loadframe.workloads.kind import demand
 
 Options = TypeVar("Options", bound=Any)

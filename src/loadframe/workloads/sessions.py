@@ -17,7 +17,7 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.masking import remember
 from loadframe.model import Endpoint, Login, Request
 from loadframe.workloads.asking import Answer, ask
-from loadframe.workloads.asks import Ask
+from loadframe.workloads.http_driver import Ask
 from loadframe.workloads.options import content_of
 
 AT_ONCE = 16

@@ -9,9 +9,8 @@ import pytest
 from loadframe.errors import StudyError
 from loadframe.experiments.tuning_space import vary
 from loadframe.kinds.ndb.config import cluster_of, read_config
-from loadframe.kinds.ndb.config_rules import Case, Hosts
+from loadframe.kinds.ndb.config_rules import Case, Hosts, check
 from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, setting_of
-from loadframe.kinds.ndb.rules import check
 from loadframe.model import SettingValue
 from loadframe.study import parse
 

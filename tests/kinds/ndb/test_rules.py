@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.kinds.ndb.config import cluster_of, read_config
-from loadframe.kinds.ndb.config_rules import Case, Hosts, SqlNode
-from loadframe.kinds.ndb.rules import RULES, check
+from loadframe.kinds.ndb.config_rules import RULES, Case, Hosts, SqlNode, check
 from loadframe.kinds.ndb.settings import SETTINGS
 from loadframe.model import NdbFinding
 

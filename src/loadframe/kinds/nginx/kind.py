@@ -1,8 +1,8 @@
 """nginx as two kinds of target: a web server, and a cache before an origin."""
 
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.nginx import cache, target
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, TUNABLES
+from loadframe.kinds.nginx.target import NginxCacheTarget, NginxTarget
 from loadframe.kinds.origin import requirements
 
 FILE = SettingsFile("tuned.conf", "{name} {value};")
@@ -10,8 +10,8 @@ FILE = SettingsFile("tuned.conf", "{name} {value};")
 
 KINDS = (
     KindOfTarget(
-        target.NginxTarget.kind,
-        target.NginxTarget,
+        NginxTarget.kind,
+        NginxTarget,
         CATALOGUE,
         CATALOGUE.check,
         requirements,
@@ -20,8 +20,8 @@ KINDS = (
         file=FILE,
     ),
     KindOfTarget(
-        cache.NginxCacheTarget.kind,
-        cache.NginxCacheTarget,
+        NginxCacheTarget.kind,
+        NginxCacheTarget,
         CACHE_CATALOGUE,
         CACHE_CATALOGUE.check,
         requirements,
@@ -29,6 +29,6 @@ KINDS = (
         tunables=TUNABLES,
         listening=True,
         file=FILE,
-        ruled_as=target.NginxTarget.kind,
+        ruled_as=NginxTarget.kind,
     ),
 )

@@ -1,12 +1,13 @@
 """nginx, as a private instance: own folder, own port, an unprivileged user, its own configuration alone.
 
 Its port is of 127.0.0.1, if not told otherwise. It serves the files below `Endpoint.options["files"]`: as a web server,
-or as the origin of a cache before it.
+or as the origin of a cache before it. As a cache it keeps answers of that origin as files on the disk, and sends them
+from there; what is cached survives a restart.
 """
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from loadframe.host.leases import Lease
@@ -19,11 +20,14 @@ from loadframe.kinds.nginx.server import (
     NO_DESCRIPTOR,
     OWN_CONNECTIONS,
     REUSED,
+    NoRoom,
     Server,
+    Status,
     read_back,
+    written,
 )
-from loadframe.kinds.nginx.settings import CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
-from loadframe.kinds.nginx.status import NoRoom, Status
+from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
+from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -204,3 +208,60 @@ class Looks:
         except OSError:
             return None
         return fields[0], (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
+"""Requests that the origin has answered, as nginx keeps no counter of what its cache lacked."""
+DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if name.startswith("proxy_")}
+"""Those that are not nginx's own have to be written."""
+
+
+class CacheServer(Server):
+    """The same processes with a cache on the disk. origin: host:port, known before the start; until then any will do
+    to have the configuration checked."""
+
+    origin = "127.0.0.1:80"
+
+    @property
+    def store(self) -> Path:
+        """Where answers are kept."""
+        return self.folder / "store"
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.store.mkdir(mode=0o700)
+        self.give(self.store)
+
+    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        options = " ".join(written("cache", {**DEFAULTS, **settings}))
+        return [f"proxy_cache_path {self.store} levels=1:2 use_temp_path=off {options}"]
+
+    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        passed_on = [f"proxy_pass http://{self.origin}", "proxy_http_version 1.1", 'proxy_set_header Connection ""']
+        return [*passed_on, "proxy_cache loadframe", *written("proxy", {**DEFAULTS, **settings})]
+
+
+class NginxCacheTarget(CacheTarget[Server], NginxTarget):
+    """See targets.base.Target, CacheTarget and NginxTarget."""
+
+    kind = "nginx-cache"
+    counter_specs: tuple[CounterSpec, ...] = (*NginxTarget.counter_specs, FETCHES)
+    catalogue = CACHE_CATALOGUE
+
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        super().__init__(lease=lease, resources=resources)
+        self._data = self._cache.store
+        self._origin = Origin(lease, "origin-of-nginx")
+
+    def counters(self) -> dict[str, float]:
+        """nginx's own, and what its origin was asked for. TargetError where either has died."""
+        self._origin.check()
+        return {**super().counters(), "fetches": float(self._origin.requests())}
+
+    def _make_server(self, lease: Lease, user: Privilege, port: int) -> Server:
+        self._cache = CacheServer(lease, user, port, "nginx-cache")
+        return self._cache
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        self._cache.origin = self._origin.address
+        super()._begin(wanted, allowance)

@@ -21,11 +21,10 @@ from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.service import formats
-from loadframe.kinds.service.company import Company
+from loadframe.kinds.service.files import OwnFile
 from loadframe.kinds.service.finding import Found, find, name_of, where
-from loadframe.kinds.service.own_file import OwnFile
-from loadframe.kinds.service.read_back import read
-from loadframe.kinds.service.readiness import accepts
+from loadframe.kinds.service.read_back import accepts, read
+from loadframe.kinds.service.server import Company
 from loadframe.kinds.service.settings import KIND, catalogue
 from loadframe.kinds.service.words import filled, knob_of, of_environment, passed, shown
 from loadframe.model import CounterSpec, Endpoint, SettingValue

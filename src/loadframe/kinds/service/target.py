@@ -12,9 +12,8 @@ from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.private_target import PrivateTarget
-from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.read_back import read
-from loadframe.kinds.service.server import Server, started_by
+from loadframe.kinds.service.server import Company, Server, started_by
 from loadframe.kinds.service.settings import KIND
 from loadframe.kinds.service.words import filled, passed, shown
 from loadframe.model import CounterSpec, Endpoint, TargetState

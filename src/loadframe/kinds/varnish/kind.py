@@ -3,8 +3,7 @@
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.origin import requirements as of_origin
 from loadframe.kinds.package import installed
-from loadframe.kinds.varnish.counters import library
-from loadframe.kinds.varnish.server import PACKAGE
+from loadframe.kinds.varnish.server import PACKAGE, library
 from loadframe.kinds.varnish.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.varnish.target import VarnishTarget
 from loadframe.model import Requirement

@@ -15,8 +15,7 @@ from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
-from loadframe.kinds.varnish.counters import Counters
-from loadframe.kinds.varnish.server import SETTINGS_OF_STORAGE, Server
+from loadframe.kinds.varnish.server import SETTINGS_OF_STORAGE, Counters, Server
 from loadframe.kinds.varnish.settings import CATALOGUE, CEILINGS, COUNTERS
 from loadframe.model import CounterSpec, SettingValue, TargetState
 
