@@ -36,7 +36,7 @@ def by_path(store: Store) -> dict[bytes, Row]:
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=st.dictionaries(paths, st.tuples(big, big, big), min_size=1, max_size=20))
 def test_any_name_comes_back_as_it_was(store: Store, found: dict[bytes, tuple[int, int, int]]) -> None:
-    store.empty()
+    store.create()
     entries = [an_entry(path, inode=a, size=b, mtime_ns=c) for path, (a, b, c) in found.items()]
     wanted = rows(entries)
     store.apply(Batch(rows=wanted))

@@ -71,9 +71,6 @@ def test_whatever_is_written_the_totals_equal_the_entries(store: Store) -> None:
         assert kept(store) == counted(store)
     store.apply(Batch(removed=[b"a", b"b", b"h"], seen_ns=1000))
     assert store.count() == 0 and kept(store) == {}
-    store.apply(Batch(rows=rows(some(rng), 1)))
-    store.empty()
-    assert kept(store) == {}
 
 
 def test_two_who_write_the_same_entries_at_once_count_them_once(store: Store, another: Callable[[], Store]) -> None:

@@ -84,7 +84,6 @@ def test_a_directory_of_its_name_is_not_ours_whatever_lies_beside_it(tree: Path,
         trees.marked(tree / "t").write_text(note)
     with pytest.raises(MachineError, match="has not made it"):
         trees.make(tree / "t", Shape(20))
-    trees.remove(tree / "t")
     assert (tree / "t" / "precious").read_text() == "7"
 
 
@@ -93,15 +92,7 @@ def test_what_was_not_made_here_is_never_replaced(tree: Path) -> None:
     with pytest.raises(MachineError, match="has not made it") as caught:
         trees.make(tree / "mine", Shape(10))
     assert caught.value.remedy
-    trees.remove(tree / "mine")
     assert (tree / "mine").exists()
-
-
-def test_a_tree_that_was_made_can_be_removed(tree: Path) -> None:
-    trees.make(tree / "t", Shape(10))
-    trees.remove(tree / "t")
-    trees.remove(tree / "t")
-    assert list(tree.iterdir()) == []
 
 
 def test_no_tree_has_the_name_of_one_that_was_removed(tree: Path) -> None:

@@ -48,12 +48,6 @@ class SqliteStore(Store):
         locked = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
         return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in locked
 
-    def empty(self) -> None:
-        for statement in (self.BEGIN, "DELETE FROM entries", "DELETE FROM progress", "COMMIT"):
-            self._do(statement)
-        # A write-ahead log that is left would be paid for by whoever writes next.
-        self.ask("PRAGMA wal_checkpoint(TRUNCATE)")
-
     def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
         with self.explained():
             yield from self._connection.execute(question)

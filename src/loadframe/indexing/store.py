@@ -180,11 +180,6 @@ class Store(abc.ABC):
         for table in TABLES:
             self._do(f"DROP TABLE IF EXISTS {table}")
 
-    def empty(self) -> None:
-        """Remove every row of all tables."""
-        for table in TABLES if self.keeps_totals() else ("entries", "progress"):
-            self._do(f"TRUNCATE TABLE {table}")  # for which no trigger fires
-
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """What is known of those of these entries that are there, by id: one query for IDS_PER_QUESTION."""
         found: dict[bytes, Known] = {}

@@ -127,14 +127,6 @@ def apart(folder: Path) -> Path:
     return folder / f"tree-{secrets.token_hex(4)}"
 
 
-def remove(tree: Path) -> None:
-    """A tree that was made here. Idempotent. OSError."""
-    place = Folder(tree.parent, Whose.ANOTHERS, MachineError)
-    if _made(place, tree) is not None:
-        place.remove_tree(tree.name)
-        place.remove(marked(tree).name)
-
-
 def directories_of(shape: Shape) -> Iterator[bytes]:
     """The paths of the directories below the root, each after its parent: chains of `depth`."""
     made, at = 0, [b""]

@@ -1,7 +1,7 @@
 """The shards' tables, and what must hold of them: a file is there whole or not at all, nothing lost, nothing twice.
 
 Files are loaded by two-phase commit: every shard prepares its part, then the first one commits, which decides, then the
-others (Gray and Lamport, Consensus on Transaction Commit, 2006). `settle` finishes what a killed process left. A shard
+others (Gray and Lamport, Consensus on Transaction Commit, 2006). What a killed process left is finished. A shard
 is told by its connection string (PostgreSQL documentation, libpq, Connection Strings).
 """
 
@@ -71,19 +71,11 @@ def empty(shards: Sequence[str]) -> None:
             connection.execute("TRUNCATE ingested, loaded_file")
 
 
-def settle(shards: Sequence[str]) -> int:
-    """Wait for those who load, then finish what killed ones left prepared: committed where the first shard has
-    committed it, else rolled back. How many files that were. psycopg.Error where a shard refuses, or a loader still
-    loads after PATIENCE."""
-    with _alone(shards) as connections:
-        return _settle(connections)
-
-
 def wrong(shards: Sequence[str], sent: Callable[[int], Content | None], committed: Sequence[int]) -> list[str]:
     """Settle the shards, count their rows, and tell what does not hold, in sentences; none where all is well.
 
     sent: what the file of a number holds, None for one that was not sent. committed: the files whose clients were told
-    that they are. psycopg.Error as for `settle`.
+    that they are. psycopg.Error where a shard refuses, or a loader still loads after PATIENCE.
     """
     said: list[str] = []
     loaded: dict[int, list[Content]] = {}
@@ -123,14 +115,13 @@ def _alone(shards: Sequence[str]) -> Iterator[list[psycopg.Connection]]:
         yield connections
 
 
-def _settle(connections: Sequence[psycopg.Connection]) -> int:
+def _settle(connections: Sequence[psycopg.Connection]) -> None:
+    """What killed loaders left prepared is committed where the first shard has committed it, else rolled back."""
     first = connections[0]
     held = [{xid.gtrid for xid in each.tpc_recover()} for each in connections]
-    unsettled = set().union(*held)
-    for name in unsettled:
+    for name in set().union(*held):
         file = int(name.rpartition("-")[2])
         decided = first.execute("SELECT 1 FROM loaded_file WHERE file = %s", (file,)).fetchone()
         for connection, names in zip(connections, held, strict=True):
             if name in names:
                 (connection.tpc_commit if decided else connection.tpc_rollback)(name)
-    return len(unsettled)
