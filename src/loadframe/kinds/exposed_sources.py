@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from loadframe.connections.address import decide
 from loadframe.connections.bounds import MIB, shown
@@ -50,22 +49,9 @@ class Taken:
     after: bool = False
 
 
-class Source(Protocol):
-    """One address or command. words: how messages call it, with the port of its last reading. pick: what of its answers
-    is wanted."""
-
-    words: str
-    pick: Pick
-
-    def take(self) -> Taken:
-        """Ask it now. UnreadError."""
-
-    def read(self, taken: Taken) -> Exposed:
-        """The counters in an answer. ExpositionError."""
-
-
 class HttpSource:
-    """See Source. Each reading has a connection of its own: one that stayed open could hold a worker of the service."""
+    """An address. words: how messages call it, with the port of its last reading. pick: what of its answers is wanted.
+    Each reading has a connection of its own: one that stayed open could hold a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
         self.words = self._text = table.prometheus or table.json_address or ""
@@ -73,6 +59,7 @@ class HttpSource:
         self._address, self._prometheus, self._port = address, table.prometheus is not None, port
 
     def take(self) -> Taken:
+        """Ask it now. UnreadError."""
         number = self._port() if self._address.port is None else self._address.port
         self.words = self._text.replace(PORT, str(number))
         try:
@@ -95,14 +82,15 @@ class HttpSource:
             connection.close()
 
     def read(self, taken: Taken) -> Exposed:
+        """The counters in an answer. ExpositionError."""
         if self._prometheus:
             return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
         return read_json(taken.data, self.pick)
 
 
 class CommandSource:
-    """See Source. The program is ended, with all that it has started in its session, once it has answered or its time
-    is over."""
+    """The same of a command. The program is ended, with all that it has started in its session, once it has answered or
+    its time is over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
         self.words = _told(command)
@@ -140,6 +128,9 @@ class CommandSource:
 
     def read(self, taken: Taken) -> Exposed:
         return read_lines(taken.data, self.pick)
+
+
+Source = HttpSource | CommandSource
 
 
 def _told(command: Sequence[str]) -> str:

@@ -17,11 +17,10 @@ from loadframe.workloads.options import did_you_mean
 
 
 def _own() -> Iterator[KindOfWorkload]:
-    """Every `KIND` of a module here, in the modules' alphabetical order."""
+    """Every record of a module here, in the modules' alphabetical order."""
     for name in sorted(found.name for found in pkgutil.iter_modules(workloads.__path__)):
-        record = getattr(import_module(f"{workloads.__name__}.{name}"), "KIND", None)
-        if isinstance(record, KindOfWorkload):
-            yield record
+        module = import_module(f"{workloads.__name__}.{name}")
+        yield from (record for record in vars(module).values() if isinstance(record, KindOfWorkload))
 
 
 MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}

@@ -1,19 +1,154 @@
 """render-farm: a farm manager's job database under its daily mix, by sysbench's render_farm.lua in a closed loop
 (targets: mariadb, mysql; axis: active_jobs). Threads walk their own share of the jobs, so Open_tables is about k *
-active_jobs however many threads there are."""
+active_jobs however many threads there are.
 
-from collections.abc import Mapping
+render-farm-burst: the story's acceptance test (axis: jobs). From an empty farm: a job that submits jobs, recursively,
+until there are `jobs` of them; the last `listing_jobs` (half of them at most) then each list every job in full, again
+until they have read enough. The reads are what is judged: how long it takes to create a table says nothing about how
+long a listing takes.
+
+Both prepare the farm's job store: each job has k tables (`job_17`, `work_17`, ...), made from the table `template`. A
+driver that completes a job of the pool submits another one under the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
+from loadframe.connections.mariadb_connection import server_version
+from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import farm, sysbench
-from loadframe.workloads.databases import name_of
+from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.workloads import step_files, sysbench
+from loadframe.workloads.common import Common
+from loadframe.workloads.databases import await_gone, drop_schema, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.mariadb import connected, schema_of
+from loadframe.workloads.kind import KindOfWorkload, demand
+from loadframe.workloads.mariadb import ENGINES, ask, connected, execute, schema_of
 from loadframe.workloads.options import choice, mix_of, rules, whole
+
+if TYPE_CHECKING:
+    from loadframe.workloads.mariadb import Connection
+
+
+MOST_TABLES_PER_JOB = 30
+TABLE_KINDS = ("job", "work", "subjob", "callback", "data", *(f"extra{n}" for n in range(6, MOST_TABLES_PER_JOB + 1)))
+
+MADE_AND_FILLED = (
+    "DROP TABLE IF EXISTS {0}.{1};CREATE TABLE {0}.{1} LIKE {0}.template;INSERT INTO {0}.{1} SELECT * FROM {0}.template"
+)
+"""MySQL has no CREATE OR REPLACE TABLE, and with GTIDs, which are on in 9.7, it refuses a statement that makes and
+fills a table of MyISAM (error 1786). A driver that is killed between the two leaves one table without rows."""
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What both render-farm workloads need beside the target."""
+    return (*sysbench.requirements(kind), python_package(kind, "pymysql", "mariadb"))
+
+
+def tables_of(job: int | str, tables_per_job: int) -> list[str]:
+    """The names of a job's tables, in the order in which they are created."""
+    return [f"{kind}_{job}" for kind in TABLE_KINDS[:tables_per_job]]
+
+
+@dataclass(frozen=True)
+class FarmOptions:
+    tables_per_job: int = whole(5, 1, MOST_TABLES_PER_JOB, "tables that each job keeps")
+    threads: int = whole(4, 1, 1024, "supervisor threads, each with its own connection")
+    engine: str = choice("MyISAM", ENGINES, "storage engine of the tables")
+    payload_bytes: int = whole(100, 1, 10_000, "payload of each row in bytes")
+    rows_per_table: int = whole(4, 1, 1000, "rows in each table")
+
+
+Options = TypeVar("Options", bound=FarmOptions)
+
+
+class Farm(Common[Options]):
+    """What both do to the job store."""
+
+    target_kinds = frozenset({"mariadb", "mysql"})
+    trials = staticmethod(sysbench.trials)
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the schema, with the template of every job's tables and the archive, in place of one that was there."""
+        demand(requirements(self.kind))
+        options, size = self.options, self.options.payload_bytes
+        rows = ", ".join(f"({row}, 0, REPEAT('x', {size}))" for row in range(1, options.rows_per_table + 1))
+        columns = f"id INT NOT NULL, state INT NOT NULL, payload VARBINARY({size}) NOT NULL"
+        schema = name_of(endpoint)
+        with connected(endpoint, "to make the render farm's schema", schema=False) as connection:
+            make_schema_over(connection, endpoint)
+            execute(
+                connection,
+                [
+                    f"CREATE TABLE {schema}.template ({columns}, PRIMARY KEY (id)) ENGINE = {options.engine}",
+                    f"CREATE TABLE {schema}.archive (job VARCHAR(64) NOT NULL, {columns}) ENGINE = {options.engine}",
+                    f"INSERT INTO {schema}.template VALUES {rows}",
+                ],
+            )
+
+    def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
+        """Create these jobs with their rows, also half-made ones again. schema: as statements name it."""
+        # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
+        # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
+        made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
+        at_once = "MariaDB" in server_version(connection)
+        execute(
+            connection,
+            [
+                f"CREATE OR REPLACE TABLE {schema}.{name} {made}" if at_once else MADE_AND_FILLED.format(schema, name)
+                for job in jobs
+                for name in tables_of(job, self.options.tables_per_job)
+            ],
+        )
+
+    def run(
+        self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
+    ) -> ProcessDriver:
+        """Start sysbench with this script and its own options. seconds: as in start_script."""
+        demand(requirements(self.kind))
+        tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
+        filled = "after" if endpoint.kind == "mysql" else "made"
+        return sysbench.start_script(
+            self.kind,
+            script,
+            endpoint,
+            allowance=self.allowance,
+            threads=self.options.threads,
+            folder=folder,
+            duration_s=seconds,
+            options={
+                **sysbench.OURS,
+                **own,
+                "schema": name_of(endpoint),
+                "tables": tables,
+                "engine": self.options.engine,
+                "filled": filled,
+            },
+        )
+
+    def remove(self, endpoint: Endpoint) -> None:
+        drop_schema(endpoint)
+
+
+def missing_jobs(connection: Connection, schema: str, wanted: int, tables_per_job: int) -> list[int]:
+    """Which of the jobs 1..wanted are not complete: not made yet, or taken away by a driver that was stopped between
+    completing one and submitting the next. A job's last table is made last and dropped with all others."""
+    last_kind = TABLE_KINDS[tables_per_job - 1]
+    # Only the name is asked for: the server then reads the folder and opens no table.
+    like = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name REGEXP %s"
+    there = {int(name.rpartition("_")[2]) for (name,) in ask(connection, like, [schema, f"^{last_kind}_[0-9]+$"])}
+    return [job for job in range(1, wanted + 1) if job not in there]
+
+
+def tidy(connection: Connection, endpoint: Endpoint) -> None:
+    """Empty the archive, once no driver is at it any more."""
+    await_gone(connection, endpoint)
+    execute(connection, [f"TRUNCATE TABLE {name_of(endpoint)}.archive"])
+
 
 MOST_JOBS = 1_000_000
 MIX = ("dispatch", "report", "submit", "complete", "list")
@@ -21,7 +156,7 @@ MIX = ("dispatch", "report", "submit", "complete", "list")
 
 
 @dataclass(frozen=True)
-class RenderFarmOptions(farm.FarmOptions):
+class RenderFarmOptions(FarmOptions):
     order: str = choice("turn", ("turn", "random"), "how a thread goes through its jobs")
     dispatch: int = whole(4989, 0, 1_000_000, "weight of dispatch in the mix of requests")
     report: int = whole(4989, 0, 1_000_000, "weight of report in the mix of requests")
@@ -32,7 +167,7 @@ class RenderFarmOptions(farm.FarmOptions):
     list: int = whole(2, 0, 1_000_000, "weight of list in the mix of requests")
 
 
-class RenderFarm(farm.Farm[RenderFarmOptions]):
+class RenderFarm(Farm[RenderFarmOptions]):
     """The number of active jobs stays the level's: when a thread completes a job it submits another one in its place at
     once. With fewer jobs than threads, threads share jobs, and none is completed."""
 
@@ -52,8 +187,8 @@ class RenderFarm(farm.Farm[RenderFarmOptions]):
         """Let the pool of prepared jobs grow to the level. It never shrinks: jobs beyond the level are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
-            farm.tidy(connection, endpoint)
-            missing = farm.missing_jobs(connection, schema_of(endpoint), wanted, self.options.tables_per_job)
+            tidy(connection, endpoint)
+            missing = missing_jobs(connection, schema_of(endpoint), wanted, self.options.tables_per_job)
             self.create_jobs(connection, name_of(endpoint), missing)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
@@ -64,7 +199,54 @@ class RenderFarm(farm.Farm[RenderFarmOptions]):
     def after_step(self, endpoint: Endpoint) -> None:
         """Empty the archive, once the driver is gone from the server."""
         with connected(endpoint, "to tidy up after a step") as connection:
-            farm.tidy(connection, endpoint)
+            tidy(connection, endpoint)
 
 
-KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), farm.requirements)
+@dataclass(frozen=True)
+class BurstOptions(FarmOptions):
+    threads: int = whole(8, 1, 1024, "workers of the farm, each with its own connection")
+    fan_out: int = whole(10, 1, 10_000, "jobs that each job submits")
+    reads: int = whole(200, 1, 10_000_000, "a listing job repeats until it has read this many jobs")
+    listing_jobs: int = whole(32, 1, 10_000, "how many of the last jobs (at most half) list every job in full")
+
+
+class RenderFarmBurst(Farm[BurstOptions]):
+    kind = "render-farm-burst"
+    axes = frozenset({"jobs"})
+    axis_unit = "jobs"
+    operations: tuple[str, ...] = ("submit", "read", "list")
+    judged: tuple[str, ...] = ("read",)
+    runs_to_completion = True
+    model = BurstOptions
+    levels = (2, MOST_JOBS)
+    """One to submit, one to list, at least."""
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Empty the farm but for the first job, which submits all others."""
+        self.check_level(level)
+        self.install(endpoint)
+        with connected(endpoint, "the first job") as connection:
+            self.create_jobs(connection, name_of(endpoint), range(1, 2))
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Start sysbench on the farm that set_level has emptied; duration_s is ignored."""
+        jobs = self.check_level(level)
+        # Byte j tells all workers whether job j was submitted; the first one is there already. Byte 0: a worker failed.
+        step_files.write(folder / "submitted", bytes([0, 1]) + bytes(jobs - 1), self.allowance.user)
+        own: sysbench.Options = {
+            "jobs": jobs,
+            "fan_out": self.options.fan_out,
+            "reads": self.options.reads,
+            "listing": min(self.options.listing_jobs, jobs // 2),
+            "rows": self.options.rows_per_table,
+        }
+        return self.run("render_farm_burst.lua", endpoint, folder, None, own)
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Wait until the server is rid of a killed driver; the next step begins by emptying the farm."""
+        with connected(endpoint, "to tidy up after a step") as connection:
+            await_gone(connection, endpoint)
+
+
+KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), requirements)
+BURST = KindOfWorkload(RenderFarmBurst.kind, RenderFarmBurst, rules(BurstOptions), requirements)

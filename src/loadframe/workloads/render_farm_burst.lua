@@ -1,5 +1,5 @@
 -- render-farm-burst: jobs that submit jobs, recursively, until there are `jobs` of them; the last `listing` jobs then
--- each list every job in full. For sysbench 1.0, started by render_farm_burst.py on an empty farm.
+-- each list every job in full. For sysbench 1.0, started by render_farm.py on an empty farm.
 --
 -- Job 1 is there from the start; job j submits the jobs fan_out * (j - 1) + 2 .. fan_out * j + 1, so every parent has a
 -- smaller number than its children. Worker t runs the jobs t + 1, t + 1 + workers, ... in that order, each as soon as
