@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.connections.host_port import joined, parted
+from loadframe.connections.address import joined, parted
 from loadframe.errors import StudyError
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.connections import postgres_programs
+from loadframe.connections import postgres_connection
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
@@ -105,13 +105,13 @@ def test_a_missing_driver_is_named_with_how_to_get_it(lease: Lease, monkeypatch:
 
 
 def test_the_newest_version_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_programs, "PACKAGED", tmp_path)
+    monkeypatch.setattr(postgres_connection, "PACKAGED", tmp_path)
     for version in ("9.6", "15", "9", "17"):
         folder = tmp_path / version / "bin"
         folder.mkdir(parents=True)
         (folder / "postgres").write_text("")
         (folder / "postgres").chmod(0o755)
-    assert postgres_programs.program("postgres") == str(tmp_path / "17/bin/postgres")
+    assert postgres_connection.program("postgres") == str(tmp_path / "17/bin/postgres")
 
 
 # --- with one ---------------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_the_option_file_lets_a_client_in_and_nobody_comes_in_without_a_password
 
     endpoint = running.endpoint()
     environment = {**os.environ, "PGSERVICEFILE": endpoint.options["option_file"]}
-    psql = postgres_programs.program("psql") or "psql"
+    psql = postgres_connection.program("psql") or "psql"
     command = [psql, "service=loadframe", "-Atc", "SELECT current_database(), current_user"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert answer.stdout.split() == ["loadframe|loadframe"], answer.stderr

@@ -11,7 +11,7 @@ import pytest
 
 import foreign
 from forked import Result, forked
-from loadframe.connections.postgres_programs import program
+from loadframe.connections.postgres_connection import program
 from loadframe.host import identity
 from loadframe.host.privilege import US, ids_of
 from waiting import await_that

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import foreign
-from loadframe.connections.postgres_programs import program
+from loadframe.connections.postgres_connection import program
 from loadframe.errors import TargetError
 from loadframe.host.environment import located
 from loadframe.kinds.attached import attach

@@ -189,4 +189,4 @@ def test_programs_are_started_by_absolute_paths() -> None:
 
 def _reports(path: Path, call: ast.Call) -> bool:
     """Where a program is only told of, or is the user's own command."""
-    return path.name in ("ndb.py", "checking.py", "postgres_programs.py") and bool(call.args)
+    return path.name in ("ndb.py", "checking.py", "postgres_connection.py") and bool(call.args)

@@ -2,7 +2,8 @@
 one that every connection and every load driver is given.
 
 A name is looked up once in the life of a command. Who checks it for consent looks it up afresh; whoever connects takes
-what was found then, so that a name server that answers with something else a moment later changes nothing.
+what was found then, so that a name server that answers with something else a moment later changes nothing. HOST:PORT
+as it is written is taken apart here, too, also where the host is an address with colons of its own.
 """
 
 import ipaddress
@@ -12,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.errors import StudyError
+from loadframe.formats.plain_numbers import whole
+from loadframe.formats.said import words
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
 """A host name, an IPv4 address, or an IPv6 address with the interface that it belongs to."""
@@ -116,3 +119,24 @@ def _is_own(number: str) -> bool:
         except OSError:
             return False
         return bool(probe.getsockname()[0] == number.partition("%")[0])
+
+
+def parted(address: str, port: str) -> tuple[str, str]:
+    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: where it names none. StudyError for others."""
+    if address.startswith("["):
+        host, closed, named = address[1:].partition("]:")
+        host, named = (host, named) if closed else (host.removesuffix("]"), port)
+    elif address.count(":") == 1:
+        host, _, named = address.partition(":")
+    else:
+        host, named = address, port
+    if not 0 < (whole(named) or 0) < 65536:
+        raise StudyError(
+            f"{words(repr(address))} has no port that could be meant: {words(repr(named))}", remedy="Write HOST:PORT."
+        )
+    return host, named
+
+
+def joined(host: str, port: str | int) -> str:
+    """So that `parted` gives both again."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

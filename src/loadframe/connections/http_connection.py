@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from loadframe.connections.address import parted
 from loadframe.connections.bounds import MIB, Bound
-from loadframe.connections.host_port import parted
 from loadframe.connections.unix_socket import open_socket
 
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 10.0

@@ -26,6 +26,10 @@ from loadframe.errors import MissingTool, TargetError
 if TYPE_CHECKING:
     from psycopg import Connection
 
+import shutil
+
+from loadframe.host.environment import located
+
 Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
 """The parameter, and the option of an Endpoint, with the address that was decided; `host` is for certificates."""
@@ -270,3 +274,16 @@ def _absolute(path: str) -> str:
         return str(Path(path).expanduser().absolute())
     except RuntimeError:  # no user of that name: a file whose name begins with ~
         return str(Path(path).absolute())
+
+
+PACKAGED = Path("/usr/lib/postgresql")
+"""Debian keeps each version's programs in a folder of its own, outside the usual PATH."""
+
+
+def program(name: str) -> str | None:
+    """Where a program of the newest version here is."""
+    versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
+    for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
+        if (found := shutil.which(name, path=str(folder))) is not None:
+            return found
+    return located(name)

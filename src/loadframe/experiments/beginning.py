@@ -13,7 +13,7 @@ from typing import Any
 import tomli_w
 
 from loadframe.analysis.window import FEWEST_REQUESTS
-from loadframe.connections.host_port import joined
+from loadframe.connections.address import joined
 from loadframe.errors import StudyError, TooFewRequests, UsageError
 from loadframe.experiments.choosing import Chosen, choose, company
 from loadframe.experiments.limits_now import limits

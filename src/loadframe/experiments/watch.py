@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from loadframe.bench.checking import check_consent
-from loadframe.connections.address import decide, is_here
-from loadframe.connections.host_port import parted
+from loadframe.connections.address import decide, is_here, parted
 from loadframe.errors import MachineError, StudyError, TargetError, UsageError
 from loadframe.experiments.watch_alarms import filled
 from loadframe.experiments.watch_child import check_webhook

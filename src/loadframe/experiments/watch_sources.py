@@ -8,9 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from loadframe.connections.address import Place, decide
+from loadframe.connections.address import Place, decide, joined, parted
 from loadframe.connections.bounds import MIB
-from loadframe.connections.host_port import joined, parted
 from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
 from loadframe.experiments.watch_find import Ports

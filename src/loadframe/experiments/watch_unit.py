@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loadframe.connections.address import decide
+from loadframe.connections.address import decide, joined
 from loadframe.connections.bounds import MIB
-from loadframe.connections.host_port import joined
 from loadframe.connections.small_answer import ask
 from loadframe.errors import UserError
 from loadframe.experiments.watch_find import Ports

@@ -12,7 +12,7 @@ from typing import Any
 
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
-from loadframe.connections.host_port import joined
+from loadframe.connections.address import joined
 from loadframe.errors import ChangeError, StudyError, TargetError
 from loadframe.kinds.base import Attached
 from loadframe.kinds.registry import of_study

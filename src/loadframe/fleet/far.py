@@ -17,8 +17,7 @@ from typing import Any
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.places import ON_HOST, Place
-from loadframe.connections.address import look_up
-from loadframe.connections.host_port import joined, parted
+from loadframe.connections.address import joined, look_up, parted
 from loadframe.errors import ChangeError, FleetError, StepVoid, StudyError, TargetError
 from loadframe.fleet.changing import MACHINE, SERVER
 from loadframe.fleet.coordinator import Coordinator

@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from loadframe.connections.address import look_up
-from loadframe.connections.host_port import parted
+from loadframe.connections.address import look_up, parted
 from loadframe.errors import FleetError, StudyError, TargetError
 from loadframe.fleet.check import different, links_between, tried_all
 from loadframe.fleet.connection import Agent

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.connections.address import decide
+from loadframe.connections.address import decide, joined
 from loadframe.connections.bounds import MIB, shown
-from loadframe.connections.host_port import joined
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, UserError
 from loadframe.formats.exposition import Exposed, Pick, read_json, read_lines, read_prometheus

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadframe.connections.host_port import joined
+from loadframe.connections.address import joined
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.host import identity, to_its_end
 from loadframe.host.leases import Lease

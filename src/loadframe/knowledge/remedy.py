@@ -116,6 +116,25 @@ def raised_alone(limit: str, title: str, why: str, note: str, source: str) -> Bu
     return build
 
 
+OPEN_FILES, NOFILE = "process.open_files", "RLIMIT_NOFILE"
+
+
+def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, ...]], *also: str) -> Remedy | None:
+    """More open files for the process, as far as the machine allows. chain: what is changed for that many. also: what
+    it addresses besides."""
+    files = raised(situation, OPEN_FILES, NOFILE)
+    if files is None or (files := min(files, situation.most_open_files)) <= situation.ceilings[OPEN_FILES]:
+        return None  # the machine allows no more
+    return Remedy(
+        id=f"{OPEN_FILES}.raise",
+        title=f"allow the target {files:,} open files",
+        addresses=(OPEN_FILES, *also),
+        changes=chain(files),
+        price=Price(note="kernel memory for each open file"),
+        source=f"getrlimit(2), {NOFILE}",
+    )
+
+
 def raised(situation: Situation, limit: str, setting: str) -> int | None:
     """The ceiling to ask for: what the highest level needs and a fifth more, at least twice today's; None where the
     limit was not read. Where the need cannot be estimated, four times today's."""

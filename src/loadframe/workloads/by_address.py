@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from loadframe.connections.address import is_here
+from loadframe.connections.address import is_here, parted
 from loadframe.connections.bounds import shown
-from loadframe.connections.host_port import parted
 from loadframe.connections.http_words import METHODS, SAFE, wrong_path
 from loadframe.errors import NotRecovered, StudyError, TargetError
 from loadframe.model import Checked, Declared, Endpoint, Request

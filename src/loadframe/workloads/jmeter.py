@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from loadframe.connections.host_port import parted
+from loadframe.connections.address import parted
 from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.formats.said import words

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Generic
 
-from loadframe.connections.host_port import parted
+from loadframe.connections.address import parted
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.said import words

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadframe.connections.postgres_programs import program as postgres_program
+from loadframe.connections.postgres_connection import program as postgres_program
 from loadframe.errors import StudyError
 from loadframe.formats.said import words
 from loadframe.host.environment import python_package

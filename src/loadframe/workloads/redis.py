@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.connections.host_port import parted
+from loadframe.connections.address import parted
 from loadframe.errors import StudyError
 from loadframe.formats.hdr_histogram import decode
 from loadframe.formats.json_text import JsonError, parse_json

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
-from loadframe.connections.host_port import parted
+from loadframe.connections.address import parted
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.model import Endpoint, SettingValue

@@ -10,8 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from loadframe.connections.address import decide
-from loadframe.connections.host_port import joined, parted
+from loadframe.connections.address import decide, joined, parted
 from loadframe.connections.mariadb_connection import Reach, tls_of
 from loadframe.connections.unix_socket import peer
 from loadframe.errors import TargetError

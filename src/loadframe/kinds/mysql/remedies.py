@@ -1,6 +1,7 @@
 """Remedies of MariaDB and MySQL."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from loadframe.knowledge.remedy import (
     OTHER_FILES,
@@ -8,6 +9,7 @@ from loadframe.knowledge.remedy import (
     Situation,
     enlarged,
     link,
+    more_open_files,
     raised,
     raised_alone,
     server_change,
@@ -115,20 +117,11 @@ class _Remedies:
         )
 
     def raise_open_files(self, situation: Situation) -> Remedy | None:
-        files = raised(situation, "process.open_files", "RLIMIT_NOFILE")
-        if files is None or situation.target_kind != self.kind:
+        if situation.target_kind != self.kind:
             return None
-        files = min(files, situation.most_open_files)
-        if files <= situation.ceilings["process.open_files"]:
-            return None  # the machine allows no more
-        return Remedy(
-            id="process.open_files.raise",
-            title=f"allow the target {files:,} open files",
-            addresses=("process.open_files", f"{self.kind}.open_files_limit"),
-            changes=_file_chain(situation, files, "the files open at the highest level, plus a fifth"),
-            price=Price(note="kernel memory for each open file"),
-            source="getrlimit(2), RLIMIT_NOFILE",
-        )
+        why = "the files open at the highest level, plus a fifth"
+        chain = partial(_file_chain, situation, why=why)
+        return more_open_files(situation, chain, f"{self.kind}.open_files_limit")
 
 
 def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...]:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from loadframe.connections.address import is_here
-from loadframe.connections.host_port import joined
+from loadframe.connections.address import is_here, joined
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words

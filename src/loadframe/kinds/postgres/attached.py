@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from loadframe.connections.address import decide
-from loadframe.connections.host_port import joined, parted
+from loadframe.connections.address import decide, joined, parted
 from loadframe.connections.postgres_connection import CARRIED, NUMBER, check_parameters, guarded
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to

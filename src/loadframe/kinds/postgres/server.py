@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadframe.connections.postgres_programs import program
+from loadframe.connections.postgres_connection import program
 from loadframe.errors import MissingTool
 from loadframe.host import postgres_memory
 from loadframe.host.environment import python_package

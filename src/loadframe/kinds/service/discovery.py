@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from loadframe.connections.host_port import joined
+from loadframe.connections.address import joined
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
 from loadframe.host.listening import Listening

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loadframe.cages import groups
 from loadframe.connections import address
-from loadframe.connections.host_port import joined, parted
+from loadframe.connections.address import joined, parted
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.connections.host_port import parted
+from loadframe.connections.address import parted
 from loadframe.errors import StudyError
 from loadframe.host.environment import located, python_package
 from loadframe.host.leases import Lease

@@ -8,7 +8,7 @@ import http.client
 from collections.abc import Mapping
 
 from loadframe.connections import address
-from loadframe.connections.host_port import joined
+from loadframe.connections.address import joined
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.connections.http_words import wrong_path
 from loadframe.errors import StudyError, TargetError
