@@ -29,7 +29,7 @@ def test_each_setting_has_a_source_and_takes_its_own_default_and_bounds(setting:
     for value in (setting.default, setting.low, setting.high):
         if value is not None and not setting.choices:
             assert setting.read(setting.show(value)) == value
-    assert all(setting.show(setting.read(choice)) == choice for choice in setting.choices)
+    assert all(setting.read(str(choice)) == choice for choice in setting.choices)
 
 
 def test_what_is_known_of_settings_belongs_to_settings() -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from loadframe.kinds.ndb import threads
-from loadframe.kinds.ndb.settings import MEMORY, PER_PART, SETTINGS, NodeValue, read_cpus
-from loadframe.model import NdbThreads
+from loadframe.kinds.ndb.settings import MEMORY, PER_PART, SETTINGS, read_cpus
+from loadframe.model import NdbThreads, SettingValue
 
 KINDS = {
     "ndbd": "ndbd",
@@ -205,7 +205,7 @@ class Node:
         entry = self.entry(name)
         return self.section.line if entry is None else entry.line
 
-    def value(self, name: str) -> NodeValue | None:
+    def value(self, name: str) -> SettingValue | None:
         """Its value of a setting; the default where none is written, or none that can be read."""
         setting, entry = SETTINGS[self.section.kind][name.lower()], self.entry(name)
         try:

@@ -7,12 +7,12 @@ let nodes talk to other hosts, write elsewhere or ask for a password is not amon
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole
-from loadframe.kinds.catalogue import MB, Catalogue, Kind, SettingSpec, Tunable
+from loadframe.kinds.catalogue import MB, Catalogue, Tunable
 from loadframe.kinds.ndb import threads
 from loadframe.kinds.ndb.config import Cluster, Section
 from loadframe.kinds.ndb.settings import SETTINGS, Setting, read_cpus
@@ -29,28 +29,9 @@ OURS = frozenset(
      "heartbeatthreadpriority"}
 )  # fmt: skip
 """Names in small letters: who the nodes are, where they are and where they write is decided here."""
-KINDS: Mapping[str, Kind] = {"integer": "integer", "bytes": "bytes", "boolean": "boolean"}
-"""The others are text."""
 HOST = "127.0.0.1"
 THREADS = re.compile(r"[\w={},\- ]+")
 """What ThreadConfig is written with."""
-
-
-def _spec(setting: Setting) -> SettingSpec:
-    numbers = setting.type in ("integer", "bytes")
-    return SettingSpec(
-        f"{PREFIXES[setting.section]}{setting.name}",
-        KINDS.get(setting.type, "text"),
-        False,
-        setting.low,
-        setting.high,
-        tuple(int(choice) if numbers else choice for choice in setting.choices),
-        setting.default,
-        setting.gives_up,
-        source=setting.source,
-        takes=setting.takes or None,
-        safe=setting.safe,
-    )
 
 
 _BY_NAME = {
@@ -62,7 +43,7 @@ _BY_NAME = {
 }
 CATALOGUE = Catalogue(
     "ndb",
-    tuple(_spec(setting) for setting in _BY_NAME.values()),
+    tuple(replace(setting, name=name) for name, setting in _BY_NAME.items()),
     "settings of data nodes have the names of config.ini; those of API nodes and connections begin with api_ and tcp_",
 )
 
@@ -146,7 +127,6 @@ def _written(section: str, settings: Mapping[str, SettingValue]) -> Iterable[str
     for name, value in settings.items():
         setting = setting_of(name)
         if setting.section == section:
-            assert not isinstance(value, float), "config.ini has none"
             yield f"{setting.name}={setting.show(value)}"
 
 

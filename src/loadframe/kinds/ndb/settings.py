@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from loadframe.formats.plain_numbers import whole
+from loadframe.kinds.catalogue import Kind, SettingSpec
+from loadframe.model import SettingValue
 
 NodeValue = int | bool | str
 Type = Literal["integer", "bytes", "boolean", "word", "text", "cpus"]
@@ -18,31 +20,16 @@ FALSE = frozenset({"N", "n", "No", "NO", "no", "False", "FALSE", "false", "0"})
 LARGEST_CPU = 65535
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting in one kind of section.
-
-    low, high: bounds of a number, None where none are known. choices: the words or numbers allowed, where they are
-    listed. default: None where there is none. unit: of a number, "" for a count. restart: what has to be restarted
-    for a new value, a key of settings.RESTARTS. takes: the memory or disk space that its value takes. first: what has
-    to be as this needs it, so that it can have its value, or an effect. deprecated: it is still read. gives_up: what
-    may be lost with values other than the default, or than `safe` ones.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(SettingSpec):
+    """A setting in one kind of section. type: what it is in config.ini. unit: of a number, "" for a count. restart:
+    what has to be restarted for a new value, a key of RESTARTS. first: what has to be as this needs it, so that it can
+    have its value, or an effect. deprecated: it is still read."""
 
     section: str
-    name: str
     type: Type
-    low: int | None
-    high: int | None
-    choices: tuple[str, ...]
-    unit: str
-    default: NodeValue | None
     restart: str
     deprecated: bool
-    source: str
-    takes: str = ""
-    gives_up: str | None = None
-    safe: range = range(0)
     first: str = ""
 
     def read(self, text: str) -> NodeValue:
@@ -55,16 +42,12 @@ class Setting:
             case "integer" | "bytes":
                 return self._number(text)
             case "word":
-                if (choice := next((one for one in self.choices if one.lower() == text.lower()), None)) is None:
-                    raise ValueError(f"one of {', '.join(self.choices)}")
+                if (choice := next((one for one in self.choices if str(one).lower() == text.lower()), None)) is None:
+                    raise ValueError(self._one_of())
                 return choice
             case "cpus":
                 read_cpus(text)
         return text
-
-    def weakens(self, value: NodeValue) -> bool:
-        """Whether this value gives up what `gives_up` says."""
-        return self.gives_up is not None and value not in (self.safe or (self.default,))
 
     def range_words(self) -> str:
         """Its values, in words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
@@ -74,12 +57,15 @@ class Setting:
             case "cpus":
                 return "CPU numbers such as 0-3,6"
         if self.choices:
-            return ", ".join(self.choices)
+            return ", ".join(map(str, self.choices))
         if self.low is None or self.high is None:
             return "" if self.type == "text" else "a number"
         return f"{self.show(self.low)} to {self.show(self.high)}"
 
-    def show(self, value: NodeValue) -> str:
+    def _one_of(self) -> str:
+        return f"one of {self.range_words()}"
+
+    def show(self, value: SettingValue) -> str:
         """A value as config.ini writes it; bytes with the largest unit that leaves nothing over."""
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -93,8 +79,8 @@ class Setting:
         written = re.fullmatch(r"([0-9]+)\s*(?:([kKMG])\w*)?", text)
         count = whole(written[1]) if written else None
         number = None if written is None or count is None else count * UNITS[(written[2] or "").upper()]
-        if self.choices and str(number) not in self.choices:
-            raise ValueError(f"one of {', '.join(self.choices)}")
+        if self.choices and number not in self.choices:
+            raise ValueError(self._one_of())
         if number is None:
             raise ValueError("a whole number, perhaps with K, M or G behind it (capitals)")
         if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
@@ -150,28 +136,29 @@ def _table(section: str, source: str, rows: str) -> Mapping[str, Setting]:
 
 def _row(section: str, source: str, name: str, values: str, default: str, restart: str) -> Setting:
     type_, low, high, choices, unit = _VALUES.fullmatch(values).groups()  # type: ignore[union-attr]
-    plain = name.rstrip("*")
+    plain, numbers = name.rstrip("*"), type_ in ("integer", "bytes")
     of_data_node = section == "ndbd"
     setting = Setting(
-        section,
-        plain,
-        cast(Type, type_),
-        _bound(low),
-        _bound(high),
-        tuple((choices or "").split()),
-        unit or "",
-        None,
-        restart,
-        name != plain,
-        source,
-        TAKES.get(plain, "") if of_data_node else "",
-        GIVES_UP.get(plain) if of_data_node else None,
+        name=plain,
+        kind=cast(Kind, type_) if numbers or type_ == "boolean" else "text",
+        dynamic=False,
+        low=_bound(low),
+        high=_bound(high),
+        choices=tuple(int(one) if numbers else one for one in (choices or "").split()),
+        gives_up=GIVES_UP.get(plain) if of_data_node else None,
+        source=source,
+        unit=unit or "",
+        takes=TAKES.get(plain) if of_data_node else None,
+        section=section,
+        type=cast(Type, type_),
+        restart=restart,
+        deprecated=name != plain,
         first=FIRST.get(plain, "") if of_data_node else "",
     )
     setting = replace(setting, default=setting.read(default)) if default else setting
     if plain not in _FILE["larger_gives_up"] or setting.low is None:
         return setting
-    return replace(setting, safe=range(setting.low, int(setting.default or 0) + 1))
+    return replace(setting, safe=range(int(setting.low), int(setting.default or 0) + 1))
 
 
 _VALUES = re.compile(r"(\w+)(?: (\w+)\.\.(\w+))?(?: {(.*)})?(?: (\w+))?")
