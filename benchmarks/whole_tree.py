@@ -7,9 +7,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from loadframe.indexing.beneath import shown
-from loadframe.indexing.comparing import MOST_TOLD, PATIENCE_S, Compared, Listing, only
+from loadframe.indexing.comparing import MOST_TOLD, listed, only
 from loadframe.indexing.entries import id_of, in_64_bits
 from loadframe.indexing.store import Store, as_signed
+from loadframe.model import AnswerCompared
 
 ALL = ("path", "device", "inode", "type", "size", "blocks", "links", "uid", "gid", "mode", "mtime_ns", "ctime_ns")
 """What `everything` compares: all but atime_ns, which changes when a directory is read."""
@@ -17,14 +18,14 @@ _PRINTED = "".join(rf"%{letter}\0" for letter in ("P", "D", "i", "y", "s", "b", 
 _DIGEST_BYTES = 8
 
 
-def everything(store: Store, root: Path) -> Compared:
+def everything(store: Store, root: Path) -> AnswerCompared:
     """Every column of ALL, of every entry of the tree. MissingTool, WorkloadError, StoreError."""
     ours = {row[0]: _digest((*row[2:3], *row[4:13], *row[14:16])) for row in store.rows()}
     count, entries = len(ours), 0
     other: list[bytes] = []
     only_theirs: list[bytes] = []
-    listing = Listing(os.fsencode(root.absolute()), [], _PRINTED, PATIENCE_S)
-    for path, device, inode, type_, *numbers, mtime, ctime in listing.lines(len(ALL)):
+    listing = listed(os.fsencode(root.absolute()), [], _PRINTED, len(ALL))
+    for path, device, inode, type_, *numbers, mtime, ctime in listing:
         entries += 1
         links_to_gid, mode = [int(number) for number in numbers[:-1]], int(numbers[-1], 8)
         told = (path, int(device), as_signed(int(inode)), type_.decode(), *links_to_gid, mode, _ns(mtime), _ns(ctime))
@@ -36,7 +37,7 @@ def everything(store: Store, root: Path) -> Compared:
     differences += tuple(
         f"find and the database differ in what they tell of {shown(path)}" for path in other[:MOST_TOLD]
     )
-    return Compared("entries with all their columns", count, entries, differences, listing.said)
+    return AnswerCompared("entries with all their columns", count, entries, differences)
 
 
 def _digest(told: tuple[object, ...]) -> bytes:

@@ -7,7 +7,6 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import MissingTool, WorkloadError
@@ -16,53 +15,36 @@ from loadframe.indexing.answers import Wanted, find, usage
 from loadframe.indexing.beneath import joined, shown
 from loadframe.indexing.entries import id_of
 from loadframe.indexing.store import Store
+from loadframe.model import AnswerCompared
 
 PATIENCE_S = 3600.0
 MOST_TOLD = 20
 SAID_BYTES = 4000
-"""Of what a program says on its standard error: its end."""
+"""Of what du says on its standard error: its end."""
 READ_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One answer. differences: in sentences, the first of them. said: what the program wrote to its standard error."""
-
-    answer: str
-    ours: int
-    theirs: int
-    differences: tuple[str, ...] = ()
-    said: str = ""
-
-    @property
-    def equal(self) -> bool:
-        """Whether both gave the same."""
-        return self.ours == self.theirs and not self.differences
-
-
-def compare_usage(store: Store, root: Path, under: bytes = b"", *, within_s: float = PATIENCE_S) -> list[Compared]:
+def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCompared]:
     """Bytes on the disk, apparent bytes, and the number of entries. MissingTool, WorkloadError, StoreError."""
     ours, full = usage(store, under), _full(root, under)
-    disk, said = _du(full, "-B1", within_s)
-    apparent, _ = _du(full, "-b", within_s)
+    disk = _du(full, "-B1")
+    apparent = _du(full, "-b")
     own_apparent = ours.apparent_bytes if counts_directories() else ours.file_bytes
-    listing = Listing(full, [], r"%P\0", within_s)
-    entries = sum(1 for _ in listing.lines(1))
+    entries = sum(1 for _ in listed(full, [], r"%P\0", 1))
     return [
-        Compared("bytes on disk", ours.bytes_on_disk, disk, said=said),
-        Compared("apparent bytes", own_apparent, apparent, said=said),
-        Compared("entries", ours.entries, entries, said=listing.said),
+        AnswerCompared("bytes on disk", ours.bytes_on_disk, disk),
+        AnswerCompared("apparent bytes", own_apparent, apparent),
+        AnswerCompared("entries", ours.entries, entries),
     ]
 
 
-def compare_find(store: Store, root: Path, wanted: Wanted, *, within_s: float = PATIENCE_S) -> list[Compared]:
+def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompared]:
     """The number of entries that are found, their bytes, and which they are. MissingTool, WorkloadError, StoreError."""
     ours = {found.id: found for found in find(store, wanted)}
     count, own_bytes = len(ours), sum(found.size for found in ours.values())
     entries = bytes_ = 0
     only_theirs: list[bytes] = []
-    listing = Listing(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", within_s)
-    for path, size in listing.lines(2):
+    for path, size in listed(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", 2):
         entries, bytes_ = entries + 1, bytes_ + int(size)
         path = joined(wanted.under, path) if path else wanted.under
         if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_TOLD:
@@ -70,8 +52,8 @@ def compare_find(store: Store, root: Path, wanted: Wanted, *, within_s: float = 
     only_ours = [found.path for found in list(ours.values())[:MOST_TOLD]]
     told = only("find", only_theirs) + only("the database", only_ours)
     return [
-        Compared("entries found", count, entries, told, listing.said),
-        Compared("bytes found", own_bytes, bytes_, said=listing.said),
+        AnswerCompared("entries found", count, entries, told),
+        AnswerCompared("bytes found", own_bytes, bytes_),
     ]
 
 
@@ -100,7 +82,7 @@ def conditions(wanted: Wanted) -> list[str | bytes]:
 def counts_directories() -> bool:
     """Whether du -b counts the sizes of directories (coreutils before 9.2). MissingTool, WorkloadError."""
     with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:
-        return _du(os.fsencode(empty), "-b", PATIENCE_S)[0] > 0
+        return _du(os.fsencode(empty), "-b") > 0
 
 
 def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
@@ -120,23 +102,23 @@ def _located(program: str) -> str:
     return found
 
 
-def _du(full: bytes, unit: str, within_s: float) -> tuple[int, str]:
-    """Bytes, and what du said. WorkloadError where it printed no number."""
+def _du(full: bytes, unit: str) -> int:
+    """Bytes. WorkloadError where it printed no number."""
     command: list[str | bytes] = [_located("du"), "-sx", unit, "--", full]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=within_s, check=False, env=_environment()
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False, env=_environment()
         )
     except subprocess.TimeoutExpired as error:
-        raise _late("du", within_s) from error
-    number, said = done.stdout.partition(b"\t")[0], _end(done.stderr)
+        raise _late("du") from error
+    number = done.stdout.partition(b"\t")[0]
     if not number.isdigit():
         raise WorkloadError(
             f"du gave no number of bytes for {shown(full)}.",
             remedy="Check that the folder is there and can be read; what du said is below.",
-            details=said,
+            details=done.stderr[-SAID_BYTES:].decode("utf-8", "backslashreplace").strip(),
         )
-    return int(number), said
+    return int(number)
 
 
 def _environment() -> dict[str, str]:
@@ -145,59 +127,45 @@ def _environment() -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
 
 
-def _late(program: str, within_s: float) -> WorkloadError:
-    return WorkloadError(
-        f"{program} did not end within {within_s:,.0f} s", remedy="Compare a smaller tree, or give it more time."
+def _late(program: str) -> WorkloadError:
+    return WorkloadError(f"{program} did not end within {PATIENCE_S:,.0f} s", remedy="Compare a smaller tree.")
+
+
+def listed(full: bytes, wanted: Sequence[str | bytes], printed: str, fields: int) -> Iterator[list[bytes]]:
+    """The fields that find prints of each entry. MissingTool, and WorkloadError where find does not end in time, or
+    ends amid an entry."""
+    command: list[str | bytes] = [_located("find"), "-P", full, "-xdev", *wanted, "-printf", printed]
+    running = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()
     )
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        running.kill()
+
+    timer = threading.Timer(PATIENCE_S, end)
+    timer.start()
+    try:
+        yield from _entries(running, fields)
+    finally:
+        timer.cancel()
+        with suppress(ProcessLookupError):
+            running.kill()
+        running.communicate()
+    if late.is_set():
+        raise _late("find")
 
 
-def _end(said: bytes) -> str:
-    return said[-SAID_BYTES:].decode("utf-8", "backslashreplace").strip()
-
-
-class Listing:
-    """find, as it lists. said: what it wrote to its standard error, once all is listed."""
-
-    def __init__(self, full: bytes, wanted: Sequence[str | bytes], printed: str, within_s: float) -> None:
-        self._command: list[str | bytes] = [_located("find"), "-P", full, "-xdev", *wanted, "-printf", printed]
-        self._within_s = within_s
-        self.said = ""
-
-    def lines(self, fields: int) -> Iterator[list[bytes]]:
-        """The fields of each entry. WorkloadError where find does not end in time, or ends amid an entry."""
-        with tempfile.TemporaryFile() as said:
-            running = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=_environment()
-            )
-            late = threading.Event()
-
-            def end() -> None:
-                late.set()
-                running.kill()
-
-            timer = threading.Timer(self._within_s, end)
-            timer.start()
-            try:
-                yield from self._read(running, fields)
-            finally:
-                timer.cancel()
-                with suppress(ProcessLookupError):
-                    running.kill()
-                running.communicate()
-                said.seek(0)
-                self.said = _end(said.read())
-            if late.is_set():
-                raise _late("find", self._within_s)
-
-    def _read(self, running: subprocess.Popen[bytes], fields: int) -> Iterator[list[bytes]]:
-        assert running.stdout is not None
-        rest, values = b"", list[bytes]()
-        while data := running.stdout.read(READ_BYTES):
-            *more, rest = (rest + data).split(b"\0")
-            values += more
-            whole = len(values) - len(values) % fields
-            for at in range(0, whole, fields):
-                yield values[at : at + fields]
-            del values[:whole]
-        if running.wait() >= 0 and (rest or values):
-            raise WorkloadError("find ended amid an entry", remedy="Compare again: is the disk of the output full?")
+def _entries(running: subprocess.Popen[bytes], fields: int) -> Iterator[list[bytes]]:
+    assert running.stdout is not None
+    rest, values = b"", list[bytes]()
+    while data := running.stdout.read(READ_BYTES):
+        *more, rest = (rest + data).split(b"\0")
+        values += more
+        whole = len(values) - len(values) % fields
+        for at in range(0, whole, fields):
+            yield values[at : at + fields]
+        del values[:whole]
+    if running.wait() >= 0 and (rest or values):
+        raise WorkloadError("find ended amid an entry", remedy="Compare again: is the disk of the output full?")

@@ -2,6 +2,7 @@
 beside those of du and find on the same tree."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from loadframe.indexing import config as configs
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.config import Config
 from loadframe.indexing.store import Store
-from loadframe.model import AnswerCompared, AnswersCompared
+from loadframe.model import AnswersCompared
 from loadframe.workloads import step_files
 
 BESIDE = "du and find"
@@ -28,15 +29,13 @@ WANTED = {
 def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
     """Each answer with that of du or find. of, load: of that tree. WorkloadError, StoreError."""
     try:
-        found = [(one.answer, one) for one in comparing.compare_usage(store, tree)]
+        found = comparing.compare_usage(store, tree)
         for what, wanted in WANTED.items():
             count, bytes_ = comparing.compare_find(store, tree, wanted)
-            found += [(what, count), (f"bytes of {what}", bytes_)]
+            found += [replace(count, answer=what), replace(bytes_, answer=f"bytes of {what}")]
     except MissingTool as error:
         return AnswersCompared(of, load, BESIDE, missing=error.fact)
-    return AnswersCompared(
-        of, load, BESIDE, tuple(AnswerCompared(name, one.ours, one.theirs, one.differences) for name, one in found)
-    )
+    return AnswersCompared(of, load, BESIDE, tuple(found))
 
 
 def differing(found: AnswersCompared) -> list[str]:
