@@ -114,7 +114,7 @@ class Finder:
         wanted = self._find.get("command_line")
         if not wanted or not self._uids:
             return None
-        found = [one for one in identity.naming(wanted[0]) if command_line(one.pid) == list(wanted)]
+        found = [one for one in identity.naming(wanted[0]) if identity.command_of(one.pid) == tuple(wanted)]
         found = [one for one in found if uids_of(one.pid) == self._uids]
         return min(found, key=lambda one: one.started_ticks).pid if found else None
 
@@ -132,19 +132,10 @@ def _children(pid: int, task: str) -> list[int]:
         os.close(descriptor)
 
 
-def command_line(pid: int) -> list[str]:
-    """The words with which a process was started; none where it has ended."""
-    try:
-        data = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return []
-    return data.decode("utf-8", "surrogateescape").split("\0")[:-1]
-
-
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
     """A process that is named by its pid: by what it is found again once it was started again."""
     found = identity.identify(pid)
-    line = command_line(pid)
+    line = identity.command_of(pid)
     return {
         "pid": pid,
         "started": None if found is None else found.started_ticks,

@@ -276,6 +276,14 @@ def parent_of(pid: int) -> int | None:
     return int(fields[1]) if fields is not None else None
 
 
+def command_of(pid: int) -> tuple[str, ...]:
+    """The words of its command line; none where it has ended, or is one of the kernel."""
+    try:
+        return tuple(map(os.fsdecode, (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")[:-1]))
+    except OSError:
+        return ()
+
+
 def children(pid: int) -> tuple[int, ...]:
     """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but not every
     kernel is built with that, and one that ends meanwhile may hide another (proc(5))."""

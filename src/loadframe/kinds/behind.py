@@ -56,16 +56,8 @@ def parents(pids: Collection[int]) -> tuple[int, ...]:
     above = {identity.parent_of(pid) for pid in first}
     if len(first) < 2 or len(above) != 1 or not (parent := above.pop()):
         return first
-    alike = {command_of(pid) for pid in (parent, *first)}
+    alike = {identity.command_of(pid) for pid in (parent, *first)}
     return (parent,) if len(alike) == 1 and () not in alike and parent != os.getpid() else first
-
-
-def command_of(pid: int) -> tuple[bytes, ...]:
-    """Its command line; empty where it has ended, or is one of the kernel."""
-    try:
-        return tuple(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1])
-    except OSError:
-        return ()
 
 
 def comm_of(pid: int) -> str:

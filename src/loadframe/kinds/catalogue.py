@@ -168,6 +168,11 @@ def plain(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
+def on_or_off(value: SettingValue) -> str:
+    """A canonical value as servers take it that have "on" and "off"."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
 def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:
     """The settings that are not the same in both; one that is missing has the target's default."""
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]

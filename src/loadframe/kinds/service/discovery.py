@@ -15,7 +15,7 @@ from loadframe.connections.address import joined
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
 from loadframe.host.listening import Listening
-from loadframe.kinds.behind import command_of, parents
+from loadframe.kinds.behind import parents
 from loadframe.kinds.service.runtimes import Given, Runtime, framework_of, knobs_of, runtime_of
 from loadframe.system.files import regular_file
 
@@ -201,7 +201,7 @@ def _of_port(sockets: list[Listening], held: dict[int, tuple[int, ...]]) -> Iter
     for first in parents(pids):
         holders = tuple(pid for pid in pids if first in identity.ancestors(pid))
         numbers = tuple(sorted({one.number for one in sockets if set(held.get(one.inode, ())) & set(holders)}))
-        groups.setdefault((command_of(first) or first, numbers), []).append((first, holders))
+        groups.setdefault((identity.command_of(first) or first, numbers), []).append((first, holders))
     for (_, numbers), members in groups.items():
         firsts = tuple(first for first, _ in members)
         if os.getpid() not in firsts:
@@ -221,7 +221,7 @@ def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple
     above = identity.ancestors(pid)[1:]
     for one in all_of_them:
         came_from = next((each for each in one.first if each in above), None)
-        if came_from is not None and (pid in one.holders or command_of(came_from) == command_of(pid)):
+        if came_from is not None and (pid in one.holders or identity.command_of(came_from) == identity.command_of(pid)):
             return came_from, tuple(each for each in all_of_them if came_from in each.first)
     # one of several that a process of the same command line has started, which listens nowhere itself
     return pid, tuple(one for one in all_of_them if pid in one.first)

@@ -11,6 +11,7 @@ from loadframe.host import shared_memory
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer, write_readable
@@ -160,7 +161,7 @@ class Server(PrivateServer):
 def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[str]:
     """The directives for complete settings. place: where it stores, None without a store on the disk."""
     lines = [
-        f"{spec.name} {word(settings[spec.name])}{_unit(spec.kind)}"
+        f"{spec.name} {on_or_off(settings[spec.name])}{_unit(spec.kind)}"
         for spec in CATALOGUE.specs
         if spec.name in settings and not spec.name.startswith(("cache_dir_", "refresh_pattern_"))
     ]
@@ -171,11 +172,6 @@ def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[st
         megabytes = int(settings["cache_dir_size"]) >> 20
         lines.append(f"cache_dir {kind} {place} {megabytes} {'' if kind == 'rock' else folders}".rstrip())
     return lines
-
-
-def word(value: SettingValue) -> str:
-    """A canonical value as Squid takes it."""
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def _unit(kind: str) -> str:

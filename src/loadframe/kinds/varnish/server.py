@@ -15,6 +15,7 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance
+from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.varnish.settings import MOST_THREADS
@@ -176,7 +177,7 @@ class Server(PrivateServer):
 
     def set_parameter(self, name: str, value: SettingValue) -> None:
         """TargetError, with Varnish's own words, where it does not take the value."""
-        self._ask("param.set", name, word(value))
+        self._ask("param.set", name, on_or_off(value))
 
     def parameters(self) -> dict[str, str]:
         """All parameters as they are in effect, in Varnish's own spelling of numbers."""
@@ -220,9 +221,4 @@ def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
         key=lambda name: name == ceiling,
         reverse=float(settings[ceiling]) > MOST_THREADS,
     )
-    return [part for name in names for part in ("-p", f"{name}={word(settings[name])}")]
-
-
-def word(value: SettingValue) -> str:
-    """A canonical value as Varnish takes it."""
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return [part for name in names for part in ("-p", f"{name}={on_or_off(settings[name])}")]
