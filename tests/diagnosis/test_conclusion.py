@@ -96,35 +96,50 @@ def test_nothing_gained_is_said_so(rounds: list[Round], kind: str) -> None:
     assert conclusion.outcome(rounds, interrupted=True).kind == "interrupted"
 
 
+@pytest.fixture
+def proof_steps(make_step: Callable[..., Step]) -> list[Step]:
+    """A step takes 2 s, 1.5 s of which pass before its load begins: the target starts anew in the other state."""
+    return [make_step(1.0, number=n, treatment="AB"[n % 2], started_s=2.0 * n - 0.5, ended_s=2.0 * n) for n in range(3)]
+
+
 @pytest.mark.parametrize(
     ("ratios", "open_"),
     [((1.29, 1.72, 1.66, 1.57), True), ((1.29, 0.9, 1.66, 1.57), False), ((1.29, 1.72), False)],
 )
 def test_what_gained_in_every_block_and_is_not_proved_says_what_would_decide(
-    make_step: Callable[..., Step], ratios: tuple[float, ...], open_: bool
+    proof_steps: list[Step], ratios: tuple[float, ...], open_: bool
 ) -> None:
     """Seen: a gain of 1.55, 4 of 4 blocks from 1.29 to 1.72, was put back as "no proven gain", and no more was said."""
     undecided = Verdict(1.55, 0.8, 3.0, "cannot-tell", len(ratios), "paired", ratios, (1.0,))
-    tried = replace(trial("wal", 1.0), verdict=undecided, treatment_before="A", treatment_after="B")
-    steps = [make_step(1.0, treatment=name, started_s=0.0, ended_s=2.0) for name in "AB"]
+    tried = replace(trial("wal", 1.0), verdict=undecided, deciding=(1, 2))
     command = "loadframe investigate study.toml"
-    found = conclusion.unfinished([one_round(trial("other", 0.5), tried)], steps, 60.0, 12, command)
+    found = conclusion.unfinished([one_round(trial("other", 0.5), tried)], proof_steps, 60.0, 12, command)
     assert found == (Unfinished("wal", undecided, 24.0, f"{command} --set measure.budget=84s") if open_ else None)
 
 
-def test_what_no_number_of_blocks_decides_hides_nothing_and_has_no_command(make_step: Callable[..., Step]) -> None:
+def test_what_only_lacks_fresh_blocks_says_how_long_they_would_take(proof_steps: list[Step]) -> None:
+    """Seen: 2.1 to 4.1 times in each of four blocks, put back, and "no change that was tried has a proven gain"."""
+    once = Verdict(3.0, 1.4, 6.6, "better", 4, "paired", (2.1, 4.1, 3.5, 2.7), (1.0,), floor=(0.52, 1.9))
+    tried = replace(trial("pool", 1.0), verdict=once, kept=False, deciding=(1, 2))
+    assert conclusion.unfinished([one_round(tried)], proof_steps, 60.0, 6, "run") == Unfinished(
+        "pool", once, 16.0, "run --set measure.budget=76s"
+    )
+    again = replace(tried, fresh=replace(once, ratio=1.2, floor=(0.5, 2.0)))
+    assert conclusion.unfinished([one_round(again)], proof_steps, 60.0, 6, "run") is None
+
+
+def test_what_no_number_of_blocks_decides_hides_nothing_and_has_no_command(proof_steps: list[Step]) -> None:
     """Seen: 1,025 blocks, where a study allows 100, and a proposal of more of them where no warm-up had ended."""
 
     def tried(name: str, ratio: float, low: float, unsettled_at: tuple[float, ...] = ()) -> Trial:
         told = Verdict(ratio, low, 9.0, "cannot-tell", 4, "", (1.1, 1.2, 1.3, 1.4), (1.0,), unsettled_at=unsettled_at)
-        return replace(trial(name, 1.0), verdict=told, treatment_before="A", treatment_after="B")
+        return replace(trial(name, 1.0), verdict=told, deciding=(1, 2))
 
-    steps = [make_step(1.0, treatment=name, started_s=0.0, ended_s=2.0) for name in "AB"]
     near, far = tried("near", 1.3, 0.9), tried("far", 1.7, 0.04)
     rising, without = tried("rising", 1.9, 0.9, (1.0,)), tried("without scatter", 1.8, 1.0)
 
     def remedy(*trials: Trial) -> str | None:
-        found = conclusion.unfinished([one_round(*trials)], steps, 60.0, 12, "command")
+        found = conclusion.unfinished([one_round(*trials)], proof_steps, 60.0, 12, "command")
         return found and found.remedy
 
     assert remedy(near) == "near"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import fmean
 
 from loadframe.analysis import comparison
@@ -185,22 +186,29 @@ def unfinished(
     rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
     """Of the changes that gained in each of their blocks, and that as many blocks as a study may have would prove, the
-    one that gained most. None where there is none, or where a change was kept."""
-    trials = (trial for one in rounds for trial in one.tried if not trial.kept and not trial.told.decided)
-    alike = [trial for trial in trials if _gained_in_each(trial.told)]
-    counts = [(needed(trial.told, "blocks").count, trial) for trial in alike]
+    one that gained most. None where there is none, or where a change was kept. steps: all of the run, in order."""
+    trials = [trial for one in rounds for trial in one.tried if not trial.kept and _gained_in_each(trial.told)]
+    counts = [(_blocks_to_decide(trial), trial) for trial in trials]
     within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
     if kept_trials(rounds) or not within:
         return None
     count, best = max(within, key=lambda pair: pair[1].told.ratio)
-    told, sides = best.told, (best.treatment_before, best.treatment_after)
-    mine = [step for step in steps if step.treatment in sides and step.level in told.levels]
-    if not mine:
+    told = best.told
+    took = [step.ended_s - before.ended_s for before, step in pairwise(steps) if step.number in best.deciding]
+    if not took:
         return None
-    more_s = (count - told.blocks) * 2 * len(told.levels) * fmean(step.ended_s - step.started_s for step in mine)
+    more_s = (count - told.blocks) * 2 * len(told.levels) * fmean(took)
     budget = f" --set measure.budget={math.ceil(budget_s + more_s)}s"
-    blocks = f" --set measure.blocks.max={count}" if count > most_blocks else ""
+    blocks = f" --set measure.blocks.max={count}" if count > most_blocks and not told.decided else ""
     return Unfinished(best.remedy.title, told, more_s, f"{command}{budget}{blocks}")
+
+
+def _blocks_to_decide(trial: Trial) -> int | None:
+    """How many blocks a proof takes in all; as many again where it was proved once, and no time was left for fresh
+    blocks. None where no number of them would decide, or it is decided."""
+    if trial.fresh is None and trial.told.decision == "better":
+        return 2 * trial.told.blocks
+    return None if trial.told.decided else needed(trial.told, "blocks").count
 
 
 def _gained_in_each(told: Verdict) -> bool:
