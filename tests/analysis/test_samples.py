@@ -202,10 +202,27 @@ def test_single_outliers_do_not_hide_a_change_in_a_long_sample() -> None:
 def test_samples_without_scatter_prove_nothing(judge: Callable[..., Verdict]) -> None:
     """100.49 and 100.51, rounded."""
     found = judge([100.0] * 5, [101.0] * 5)
-    assert (found.decision, found.low) == ("no-proven-difference", 1.0)
+    assert (found.decision, (found.sessions or found).low) == ("no-proven-difference", 1.0)
     assert found.high > found.ratio == pytest.approx(1.01)
     assert margin(found, 0.005, lower_is_better=True) == "cannot-tell"
     assert judge([100.0] * 5, [100.0] * 5).decision == "no-proven-difference"
+
+
+@pytest.mark.parametrize("judge", [unpaired, paired])
+def test_samples_without_scatter_are_known_to_their_last_digit(judge: Callable[..., Verdict]) -> None:
+    """Seen: ten times 100 against ten times 80, "no proven difference", as if the values were known to 20 only."""
+    found = judge([100.0] * 10, [80.0] * 10)
+    alone = found.sessions or found
+    assert (found.decision, found.ratio) == ("worse", pytest.approx(0.8))
+    assert (alone.low, alone.high) == (pytest.approx(79.5 / 100.5), pytest.approx(80.5 / 99.5))
+    assert judge([0.5] * 5, [0.6] * 5).decision == "no-proven-difference"
+    assert judge([0.50001] * 5, [0.60001] * 5).decision == "better"
+
+
+def test_two_sides_of_zeros_are_said_to_be_that() -> None:
+    """Seen: "one side did nothing" of both."""
+    assert unpaired([0.0] * 5, [0.0] * 5).method == "neither side did anything"
+    assert unpaired([0.0] * 5, [1.0, 2.0, 3.0]).method == "one side did nothing"
 
 
 @pytest.mark.parametrize("count", [3, 5])

@@ -133,14 +133,17 @@ def at_each_level(
 
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
-    """A verdict on these sides; where one of them did nothing, there is no ratio."""
-    return verdict if all(any(side) for side in sides) else without_ratio(verdict, "one side did nothing")
+    """A verdict on these sides; where one or both did nothing, there is no ratio."""
+    did = [any(side) for side in sides]
+    why = "one side did nothing" if any(did) else "neither side did anything"
+    return verdict if all(did) else without_ratio(verdict, why)
 
 
 def without_ratio(verdict: Verdict, why: str, decision: Decision = "cannot-tell") -> Verdict:
     """A verdict whose ratio is 1, of which nothing is known."""
     low, high = NOT_KNOWN
-    return replace(verdict, ratio=1.0, low=low, high=high, decision=decision, block_ratios=(), floor=None, method=why)
+    nothing = replace(verdict, ratio=1.0, low=low, high=high, block_ratios=(), floor=None, sessions=None)
+    return replace(nothing, decision=decision, method=why)
 
 
 def turned(verdict: Verdict) -> Verdict:

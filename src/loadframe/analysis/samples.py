@@ -10,6 +10,7 @@ smaller.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -20,6 +21,7 @@ from loadframe.analysis.quantity import TooFewError, pseudo_values
 from loadframe.analysis.series import Mean, Numbers, batched, drift, means
 from loadframe.model import Needed, Sessions, Verdict
 from loadframe.model.verdict import decide
+from loadframe.progress import counted
 
 FEWEST = 3
 """Two values have no noise of their own beyond their difference."""
@@ -70,26 +72,28 @@ def unpaired(
     hold the ratio. A quantile: the intervals of both (`quantity.quantile_ends`) combined (MOVER: Zou and Donner 2008,
     Statistics in Medicine 27). fitted: as in `series.means`. Then it is widened by what two sessions differ by, in
     quadrature; Verdict.sessions has it without that. Values may be rounded: each is known to the smallest spacing of
-    all of them only. Samples without any scatter prove nothing: what the values would be without rounding is not known.
+    all of them only, and where neither sample scatters to the last digit that is written (`_as_written`).
     Raises ValueError for fewer values and for values that are negative or not finite; TooFewError for a quantile of
     which they say too little.
     """
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
-    if (constant := _without_scatter(before, after)) is not None:
-        return constant
-    centre, low, high = _ends(first, second, by, alpha, fitted, grains(before, after))
     what = f"{by} of {len(first)} and {len(second)} values"
-    how = "intervals of their ranks" if by in quantity.QUANTILES else "autocorrelation-corrected t"
+    if _scatter(before, after):
+        centre, low, high = _ends(first, second, by, alpha, fitted, grains(before, after))
+        used = "intervals of their ranks" if by in quantity.QUANTILES else "autocorrelation-corrected t"
+        how = f"{used} at {100 * (1 - alpha):.4g} %"
+    else:
+        (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
     found = _verdict(
         centre,
         centre - math.hypot(centre - low, between.width),
         centre + math.hypot(high - centre, between.width),
         blocks=min(len(first), len(second)),
-        method=f"{what}, {how} at {100 * (1 - alpha):.4g} %, and what two sessions differ by{zeros_words(zeros)}",
+        method=f"{what}, {how}, and what two sessions differ by{zeros_words(zeros)}",
     )
     alone = Sessions(math.expm1(between.half), between.learnt_from, exp_in_range(low), exp_in_range(high))
-    return replace(found, sessions=alone)
+    return unless_zero(replace(found, sessions=alone), before, after)
 
 
 def learnt(
@@ -151,8 +155,10 @@ def paired(
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
     _check(first, second)
-    if (constant := _without_scatter(before, after)) is not None:
-        return constant
+    if not _scatter(before, after):
+        centre, low, high = _as_written(before[0], after[0])
+        found = _verdict(centre, low, high, blocks=len(first), method=NO_SCATTER)
+        return unless_zero(found, before, after)
     one, two = pseudo_values(np.array([first, second]), "mean" if by == "mean" else quantity.TYPICAL, alike=True)
     centre = float((two - one).mean())
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
@@ -229,28 +235,34 @@ def _rounded(mean: Mean, grain: float) -> Mean:
     return replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
 
 
-def _without_scatter(before: Sequence[float], after: Sequence[float]) -> Verdict | None:
-    """The verdict on two samples of one value each, or of zeros alone; None where there is any scatter to judge by."""
-    if (any(value != before[0] for value in before) or any(value != after[0] for value in after)) and (
-        any(before) and any(after)
-    ):
-        return None
-    (first, second), zeros = logarithms([before[:1], after[:1]])
-    centre = float(second[0] - first[0])
-    found = _verdict(
-        centre,
-        min(0.0, 2 * centre),
-        max(0.0, 2 * centre),
-        blocks=min(len(before), len(after)),
-        method=f"no scatter in either sample: all noise may have been rounded away{zeros_words(zeros)}",
+NO_SCATTER = "no scatter: each value is known to its last digit"
+
+
+def _scatter(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether there is any to judge by: both have more than zeros, and one of them several values."""
+    return any(before) and any(after) and len({*before}) + len({*after}) > 2
+
+
+def _as_written(before: float, after: float) -> tuple[float, float, float]:
+    """Log ratio of two constants with the ends that rounding leaves open: each is anywhere within one of the last digit
+    that either is written with, whole numbers within 1. Zeros without more: they have no ratio."""
+    if not (before and after):
+        return 0.0, 0.0, 0.0
+    half = (
+        10.0 ** min(0, *(int(Decimal(repr(float(each))).normalize().as_tuple().exponent) for each in (before, after)))
+        / 2
     )
-    return unless_zero(found, before, after)
+    return (
+        math.log(after / before),
+        math.log((after - half) / (before + half)),
+        math.log((after + half) / (before - half)),
+    )
 
 
 def _check(*samples: Numbers) -> None:
     fewest = min(len(each) for each in samples)
     if fewest < FEWEST:
-        raise ValueError(f"{fewest} values or blocks say nothing about the noise; at least {FEWEST} are needed")
+        raise ValueError(f"{counted(fewest, 'value')} of one side; at least {FEWEST} are needed to show the noise")
 
 
 def _verdict(

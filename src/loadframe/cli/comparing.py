@@ -98,9 +98,7 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
         arranged = arrange(before, after)
         found = arranged.judged(chosen)
     except ValueError as error:
-        raise SampleError(
-            f"{before.name} and {after.name}: {error}", remedy="Measure more blocks or other levels."
-        ) from error
+        raise SampleError(f"{before.name} and {after.name}: {error}", remedy="Give more values.") from error
     turned = verdicts.turned if lower_is_better else (lambda verdict: verdict)
     return Comparison(
         before=before.name,

@@ -42,8 +42,8 @@ def _quantity(row: Quantity) -> str:
     if row.verdict is None or row.before is None or row.after is None:
         return f"{row.name}: not judged, {row.because}"
     values = f"{rounding.plain(row.before)} before, {rounding.plain(row.after)} after"
-    decision = verdict_words.DECISIONS[row.verdict.decision]
-    return f"{row.name}: {decision}, {verdict_words.ratio_words(row.verdict)}, {values}"
+    decided = f"{verdict_words.DECISIONS[row.verdict.decision]}, " if row.verdict.has_ratio else ""
+    return f"{row.name}: {decided}{verdict_words.ratio_words(row.verdict)}, {values}"
 
 
 # --- GitHub Actions ---------------------------------------------------------------------------------------------------
