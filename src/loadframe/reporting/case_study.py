@@ -139,7 +139,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         yield doc.Aside(doc.Span(other.name, to=f"#side-by-side-{number}"), (text,))
     yield doc.Aside("Drivers", () if inv.drivers is None else (drivers_sentence(inv.drivers),), only="screen")
     evidence = [piece for finding in facts.main_findings(inv)[:1] for piece in finding.evidence[:3]]
-    yield doc.Aside("Evidence", tuple(map(finding_words.evidence_value, evidence)), only="screen")
+    yield doc.Aside("Evidence", tuple(map(finding_words.evidence_brief, evidence)), only="screen")
     step = next_step(inv)
     yield doc.Aside(step.heading, (step.action, *((f"Why: {step.why}",) if step.why else ())), "next")
     if slower := latencies.slower(inv):

@@ -54,6 +54,11 @@ def evidence_value(evidence: Evidence) -> str:
     return f"{metric_words(evidence.metric)}: {show_metric(evidence.metric, evidence.value)}"
 
 
+def evidence_brief(evidence: Evidence) -> str:
+    """ "disk cache flushes per request of the workload: 4 past the bend": one counter may stand for two windows."""
+    return f"{evidence_value(evidence)} {evidence.window.partition(', at ')[0]}".strip()
+
+
 def evidence_sentence(evidence: Evidence, unit: str = "") -> str:
     """One piece of evidence in a line: what, how much, what would have been suspicious, when."""
     window = evidence_window(evidence, unit)
