@@ -628,6 +628,20 @@ def test_checkpoints_that_come_often_are_a_log_too_small(make_step: StepMaker) -
     assert checkpoints(0.5, 2.0) == [], "often, and nobody pays for it"
 
 
+@pytest.mark.parametrize(("due", "found"), [(4.0, ["postgres.checkpoints"]), (1.7, [])])
+def test_a_slow_disk_makes_checkpoints_few_and_the_log_long(make_step: StepMaker, due: float, found: list[str]) -> None:
+    """Seen: 32 MiB of log on a disk of 25 MB/s, four times as long as it should be, and a checkpoint in 11 s: too few
+    to be named."""
+    metrics = {
+        **IDLE,
+        "postgres.checkpoint_due": due,
+        "postgres.checkpoints_requested": 0.09,
+        "postgres.wal_pages": 60.0,
+    }
+    steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
+    assert [finding.id for finding in diagnosed(steps)] == found
+
+
 def test_refused_connections_of_postgres_are_named(make_step: StepMaker) -> None:
     steps = []
     for block in (1, 2, 3):

@@ -12,6 +12,11 @@ DERIVED = (
     derived("postgres.buffer_miss_share", "blocks_read blocks_hit", of_both),
     derived("postgres.requested_share", "checkpoints_requested checkpoints_timed", of_both),
     derived(
+        "postgres.checkpoint_due",
+        "wal_since_checkpoint checkpoint_distance",
+        lambda log, distance: log / distance if distance > 0 else 0.0,
+    ),
+    derived(
         "postgres.spill_share",
         "temp_files commits rollbacks",
         lambda spilled, commits, rollbacks: share(spilled, commits + rollbacks),
