@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import shutil
 import socket as sockets
 import struct
 import sys
@@ -22,13 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from loadframe.connections.bounds import MIB, Bound
 from loadframe.errors import MissingTool, TargetError
+from loadframe.host.environment import located
 
 if TYPE_CHECKING:
     from psycopg import Connection
-
-import shutil
-
-from loadframe.host.environment import located
 
 Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
