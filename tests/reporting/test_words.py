@@ -182,6 +182,18 @@ def test_loads_at_which_it_makes_no_difference_stand_beside_the_gain(farm: Inves
     assert "2.5x at 320 active jobs." in answers.answer(replace(farm, variants=(wide,))), "that stands below"
 
 
+def test_a_change_kept_because_requests_no_longer_fail_says_that(farm: Investigation) -> None:
+    """Seen: "Set max_connections = 40: cannot tell at 32 threads.", of a server that had refused a tenth of them."""
+    (variant,), (first, *rest) = farm.variants, farm.rounds
+    unknown = replace(variant.gain, ratio=1.2, low=0.8, high=1.8)
+    levels = tuple(unknown if one.load == variant.at else replace(one, low=0.8, high=1.8) for one in variant.levels)
+    cured = tuple(replace(one, note="requests that failed fell from 10.3 % to 0 %") for one in first.tried)
+    inv = replace(farm, rounds=(replace(first, tried=cured), *rest), variants=(replace(variant, levels=levels),))
+    _, do, why = answers.lines(inv)
+    assert do.endswith(": no proven gain at 320 active jobs.")
+    assert why == "Requests that failed fell from 10.3 % to 0 %."
+
+
 def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_where_it_gains(
     farm: Investigation,
 ) -> None:

@@ -208,7 +208,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
         new = tuple(change for change in one.changes if change not in known)
         said.append(f"With {_settings(new, len(whole))} too: {_gain(one, unit)}{_but(one)}.")
         known = one.changes
-    return said if more else [*said, _price(inv)]
+    return said if more else [*said, _price(inv) if first.gain.decided else words.sentence(whole[-1].note)]
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
@@ -232,7 +232,7 @@ def _gain(variant: Variant, unit: str) -> str:
     at = variant.gain
     none = [one for one in variant.levels if not one.decided and one is not at and _is_none(one)]
     where = words.load(at.load, unit)
-    times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "cannot tell"
+    times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "no proven gain"
     here = f"{times} at {where}"
     best = max(variant.levels, key=lambda one: one.low)
     if at.low > 1:
