@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import MachineError
-from loadframe.experiments.suggesting import suggested
+from loadframe.experiments.beginning import suggested
 from loadframe.formats import access_log
 from loadframe.indexing.recorded import Recorded
 from loadframe.kinds.service.discovery import interpreter_of, is_go

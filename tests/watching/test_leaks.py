@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.analysis.saturation import Leak
-from loadframe.experiments.watch_unjudged import in_words, unjudged
+from loadframe.experiments.watch_rows import in_words, unjudged
 from loadframe.model import Saturation
 from watch_farm import BEGUN_S, MIB, Farm, watching
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from loadframe.bench.caged import DRIVER_CPUS
 from loadframe.bench.on_bench import OnBench
-from loadframe.bench.own_schema import THERE, OwnSchema
+from loadframe.bench.places import THERE, OwnSchema
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import NOT_ALONE, DurableJournal
 from loadframe.changes.places import Place, again

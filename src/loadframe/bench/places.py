@@ -3,15 +3,16 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadframe.bench.own_schema import OwnSchema
 from loadframe.changes import reverting
 from loadframe.changes.host import Host
 from loadframe.changes.places import Place, PlaceKind, Places
 from loadframe.changes.process import ServerProcess
 from loadframe.errors import TargetError
 from loadframe.kinds import attached, config_file, registry
+from loadframe.kinds.attached import Attached
 from loadframe.kinds.config_file import ConfigFile
-from loadframe.model import ChangeRecord
+from loadframe.model import ChangeRecord, Endpoint, SettingValue
+from loadframe.workloads import databases, ownership
 from loadframe.workloads.ownership import marked
 from loadframe.workloads.redis_keys import OwnKeys
 
@@ -68,3 +69,34 @@ def places() -> Places:
         "keys": PlaceKind(OwnKeys.at, longest_s=SERVER_S, namespace=lambda _: "net"),
         "schema": PlaceKind(_schema, longest_s=SERVER_S, way_in=_way_in),
     }
+
+
+THERE, GONE = "present", "absent"
+
+
+class OwnSchema:
+    """See changes.places.Place. Its only setting is whether one that has our mark is there; gone is all that it can be
+    set to."""
+
+    def __init__(self, endpoint: Endpoint, server: Attached, remove: Callable[[], None] | None = None) -> None:
+        """endpoint: with the mark. remove: how whoever made it takes it away; without it, what a killed command left is
+        dropped."""
+        self._endpoint = endpoint
+        self._remove = remove
+        self.name = f"schema {endpoint.options['schema']}"
+        own = {"mark": endpoint.options[ownership.MARK], "database": endpoint.options.get("database", "")}
+        self.address: Mapping[str, str] = {**server.address, **own, "kind": "schema", "server": server.kind}
+        self.words = server.words
+
+    def make_room(self) -> None:
+        """TargetError where there is one that is not ours."""
+        databases.make_room(self._endpoint)
+
+    def read(self, name: str) -> SettingValue:
+        return THERE if databases.has_own_schema(self._endpoint) else GONE
+
+    def write(self, name: str, value: SettingValue) -> None:
+        if self._remove is not None:
+            self._remove()
+        else:
+            databases.drop_schema(self._endpoint)

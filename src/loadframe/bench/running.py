@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from loadframe.bench.attached import AttachedTarget
-from loadframe.bench.own_schema import THERE
+from loadframe.bench.places import THERE
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import TargetError
 from loadframe.kinds.base import Attached

@@ -11,8 +11,7 @@ from loadframe.analysis.approaching import Days, span
 from loadframe.analysis.regime import Change, Series
 from loadframe.analysis.saturation import Leak, leak
 from loadframe.experiments.watch_alarms import advice_for
-from loadframe.experiments.watch_rows import Gathering, Thinned
-from loadframe.experiments.watch_unjudged import in_words, unjudged
+from loadframe.experiments.watch_rows import Gathering, Thinned, in_words, unjudged
 from loadframe.model.watch import WatchAlarm
 from loadframe.progress import counted
 from loadframe.reporting.rounding import plain
