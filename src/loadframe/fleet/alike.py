@@ -8,8 +8,10 @@ another, which machines that share CPUs, a disk or a link do.
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from loadframe.analysis import divergence
 from loadframe.errors import FleetError
@@ -37,8 +39,8 @@ class Sample:
     grain: Mapping[float, float]
 
 
-Measure = Callable[[int, TaskPurpose, Sequence[str]], Mapping[str, Sample]]
-"""Take the start on these hosts at the same time, in a block of this number."""
+Shown = TypeVar("Shown")
+"""What the start came to on one host in one block."""
 Samples = Mapping[str, Sequence[Sample]]
 """By host, in the order of the blocks."""
 
@@ -46,34 +48,42 @@ Samples = Mapping[str, Sequence[Sample]]
 def calibrate(
     hosts: Sequence[str],
     levels: Sequence[float],
-    measure: Measure,
+    measure: Callable[[int, TaskPurpose, Sequence[str]], Mapping[str, Shown]],
+    sample: Callable[[Shown], Sample],
     drawn: random.Random,
-    note: Callable[[FleetHosts], None] = lambda _: None,
+    run: RunFolder,
+    notes: list[str],
     affords: Callable[[], bool] = lambda: True,
-) -> FleetHosts:
-    """Blocks until all hosts are known to be alike. note: is told what is known, also before a refusal. affords:
-    whether there is time for another block. FleetError where hosts differ, disturb one another, or where that cannot be
-    told."""
+) -> tuple[FleetHosts, dict[str, list[Shown]]]:
+    """Blocks until all hosts are known to be alike, and what each showed in them while all were loaded. measure: takes
+    the start on these hosts at the same time, in a block of this number. What is known is kept in the run, and in words
+    in the notes, also before a refusal. affords: whether there is time for another block. FleetError where hosts
+    differ, disturb one another, or where that cannot be told."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
-    together: dict[str, list[Sample]] = {host: [] for host in hosts}
+    together: dict[str, list[Shown]] = {host: [] for host in hosts}
     found: FleetHosts | None = None
     for block in range(1, divergence.PLAN.last + 1):
         if block > divergence.PLAN.first and not affords():
             break
         for host in drawn.sample(list(hosts), len(hosts)):
-            alone[host].append(measure(block, "alone", [host])[host])
-        for host, sample in measure(block, "together", hosts).items():
-            together[host].append(sample)
+            alone[host].append(sample(measure(block, "alone", [host])[host]))
+        for host, shown in measure(block, "together", hosts).items():
+            together[host].append(shown)
         if block < divergence.PLAN.first:
             continue
-        found = compared(alone, together, levels)
+        found = compared(alone, {host: list(map(sample, each)) for host, each in together.items()}, levels)
         likenesses = {each.likeness for each in (*found.hosts, *found.together)}
         if likenesses == {"alike"} or "differ" in likenesses:
             break
     assert found is not None, "the plan has a look"
-    note(found)
+    fleet_files.HOSTS.add(run, found)
+    notes += [
+        f"With the same settings, the host {each.host} serves {each.ratio:.2f} ({each.low:.2f} to {each.high:.2f}) of "
+        f"what {each.beside} serves."
+        for each in found.hosts
+    ]
     _refuse(found)
-    return found
+    return found, together
 
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
@@ -93,15 +103,6 @@ def _beside(
 
 def _grain(samples: Sequence[Sample], level: float) -> float:
     return max(each.grain[level] for each in samples)
-
-
-def likeness_sentences(found: FleetHosts) -> list[str]:
-    """For the report: what was measured of the hosts before anything was compared."""
-    return [
-        f"With the same settings, the host {each.host} serves {each.ratio:.2f} ({each.low:.2f} to {each.high:.2f}) of "
-        f"what {each.beside} serves."
-        for each in found.hosts
-    ]
 
 
 def _by_level(samples: Sequence[Sample], levels: Sequence[float]) -> dict[float, list[float]]:
@@ -166,14 +167,6 @@ def steps_asked(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """What is known. starts: of each host, as it serves while all are loaded: what its trials are held against."""
-
-    found: FleetHosts
-    starts: Mapping[str, Start]
-
-
 def alike(
     on: OnHosts,
     study: Study,
@@ -182,29 +175,12 @@ def alike(
     drawn: random.Random,
     notes: list[str],
     affords: Callable[[], bool],
-) -> Calibrated:
-    """The start on each host, until all are known to be alike at these levels. FleetError where they are not."""
-    together: dict[str, list[Step]] = {host: [] for host in on.engine.hosts}
-
-    def start_on(block: int, purpose: TaskPurpose, hosts: Sequence[str]) -> Mapping[str, Sample]:
-        taken = start_of(on, study, levels, block, purpose, hosts)
-        if purpose == "together":
-            for host, steps in taken.items():
-                together[host] += steps
-        return {host: _sample(steps) for host, steps in taken.items()}
-
-    found = calibrate(on.engine.hosts, levels, start_on, drawn, noting(run, notes), affords)
-    return Calibrated(found, {host: Start.of(steps, levels) for host, steps in together.items()})
-
-
-def noting(run: RunFolder, notes: list[str]) -> Callable[[FleetHosts], None]:
-    """Keeps how alike the hosts are, in the run and in words."""
-
-    def note(found: FleetHosts) -> None:
-        fleet_files.HOSTS.add(run, found)
-        notes.extend(likeness_sentences(found))
-
-    return note
+) -> dict[str, Start]:
+    """The start on each host, until all are known to be alike at these levels: as it serves while all are loaded, which
+    is what its trials are held against. FleetError where they are not."""
+    measure = partial(start_of, on, study, levels)
+    _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
+    return {host: Start.of(list(chain.from_iterable(each)), levels) for host, each in together.items()}
 
 
 def start_of(

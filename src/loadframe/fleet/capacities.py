@@ -3,12 +3,13 @@ the same host."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
-from loadframe.fleet.alike import START_TITLE, Sample, calibrate, noting
+from loadframe.fleet.alike import START_TITLE, Sample, calibrate
 from loadframe.fleet.on_hosts import Done, TakesOnHosts, Work
 from loadframe.model import Capacity, LoadInterval, SettingValue, Verdict
 from loadframe.model.capacity import CapacityBeside
@@ -35,22 +36,13 @@ class CapacitiesOnHosts(TakesOnHosts):
         notes, hosts = list[str](), self._engine.hosts
         self._study = study
         self._over(book, run, notes, longer_s=ENDS_S)
-        starts: dict[str, list[Capacity]] = {host: [] for host in hosts}
-        guess = around(here)
-
-        def start_on(block: int, purpose: TaskPurpose, those: Sequence[str]) -> Mapping[str, Sample]:
-            found = self._searched(block, purpose, those, guess)
-            if purpose == "together":
-                for host, each in found.items():
-                    starts[host].append(each)
-            return {host: _sample(each) for host, each in found.items()}
-
         book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
         fewest = divergence.PLAN.first * (len(hosts) + 1)
         book.progress.say(
             f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
         )
-        alike = calibrate(hosts, [AT_ALL], start_on, book.random, noting(run, notes))
+        measure = partial(self._searched, around(here))
+        alike, starts = calibrate(hosts, [AT_ALL], measure, _sample, book.random, run, notes)
         book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
         works = [
             Work("capacity", number, each.name, self._told(each.target.settings), each.target.settings)
@@ -60,7 +52,7 @@ class CapacitiesOnHosts(TakesOnHosts):
         return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
 
     def _searched(
-        self, block: int, purpose: TaskPurpose, those: Sequence[str], guess: LoadInterval | None
+        self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
         """The start's capacity on each of these hosts. A search that does not decide is made again, once, with all of
         them: one of the many would else end the whole."""

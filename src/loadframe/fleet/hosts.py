@@ -68,21 +68,13 @@ class Hosts:
         wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers), *self._observers]
         with ExitStack() as stack:
             self._say(f"Reaching {counted(len(wanted), 'host')}")
-            self._agents = {
-                agent.host.name: stack.enter_context(agent)
-                for agent in reached(wanted, self._fleet.fleet.ssh_config, self._say)
-            }
-            check_alike({name: agent.facts for name, agent in self._agents.items()})
-            self._stack = stack.pop_all()
-        watched = [host.name for host in (*self._targets, *self._observers)]
-        self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
-        try:
+            self._agents = reached(wanted, self._fleet.fleet.ssh_config, self._say, stack)
+            watched = [host.name for host in (*self._targets, *self._observers)]
+            self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
             self._set_up()
             if is_private(self._study):
                 self._serve()
-        except BaseException:
-            self._stack.close()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -305,17 +297,18 @@ def serving_host(fleet: Fleet) -> HostTable:
     return host
 
 
-def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None]) -> list[Agent]:
-    """The agents of all of them, at the same time. FleetError for the first that is not reached; then none stays."""
+def reached(
+    hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
+) -> dict[str, Agent]:
+    """The agents of all of them, at the same time; the stack ends them. FleetError for the first that is not reached,
+    or is not as this program is."""
     tried = tried_all(hosts, ssh_config)
-    errors = [each for each in tried if isinstance(each, FleetError)]
-    agents = [each for each in tried if isinstance(each, Agent)]
-    if errors:
-        for agent in agents:
-            agent.close()
-        raise errors[0]
-    for agent in agents:
-        agent.say = say
+    agents = {each.host.name: stack.enter_context(each) for each in tried if isinstance(each, Agent)}
+    for each in tried:
+        if isinstance(each, FleetError):
+            raise each
+        each.say = say
+    check_alike({name: agent.facts for name, agent in agents.items()})
     return agents
 
 

@@ -17,7 +17,7 @@ from loadframe.fleet.clocks import Offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet
-from loadframe.fleet.hosts import SET_UP_WITHIN_S, HostRecordings, check_alike, reached
+from loadframe.fleet.hosts import SET_UP_WITHIN_S, HostRecordings, reached
 from loadframe.fleet.transport import OverAgents
 from loadframe.model.fleet_step import WATCHED
 from loadframe.model.fleet_trials import SeenBeside
@@ -71,9 +71,7 @@ class Observing:
             return self
         with ExitStack() as stack:
             self._say(f"Reaching {len(self._hosts)} hosts that are recorded beside the trials")
-            agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say)
-            self._agents = {agent.host.name: stack.enter_context(agent) for agent in agents}
-            check_alike({name: agent.facts for name, agent in self._agents.items()})
+            self._agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say, stack)
             self._coordinator = Coordinator(OverAgents(self._agents), (), list(self._agents))
             told = {"study": parse(STUDY).resolved(), "folder": "", "drives": False, "environment": {}}
             asked = {name: ("set_up", {**told, "name": name}) for name in self._agents}

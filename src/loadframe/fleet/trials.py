@@ -6,7 +6,7 @@ asked first all the same: what a change is worth may depend on the machine.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.experiments.tuning_proof import kept_s
 from loadframe.experiments.tuning_start import Start
 from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials, named
-from loadframe.fleet.alike import Calibrated, alike, start_of, steps_asked
+from loadframe.fleet.alike import alike, start_of, steps_asked
 from loadframe.fleet.capacities import CapacitiesOnHosts, check_settings_alone
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.engine import DaskEngine
@@ -52,16 +52,16 @@ class SideBySide(TakesOnHosts):
         self._tuned = tuned
         self._over(tuned.book, tuned.run, tuned.notes, f"go on: --resume {tuned.run.path}")
         try:
-            calibrated = self._calibrated()
-            self._tell_this_machine(calibrated)
-            self._search(calibrated, most)
-            self._look_again(calibrated)
+            starts = self._calibrated()
+            self._tell_this_machine(starts)
+            self._search(starts, most)
+            self._look_again(starts)
         finally:
             self._engine.close()
 
     # --- before anything is compared --------------------------------------------------------------------------------
 
-    def _calibrated(self) -> Calibrated:
+    def _calibrated(self) -> dict[str, Start]:
         tuned, hosts = self._tuned, self._engine.hosts
         book = tuned.book
         book.progress.phase(f"the start on each of {len(hosts)} hosts, to see whether they are alike", 0)
@@ -70,10 +70,10 @@ class SideBySide(TakesOnHosts):
             lambda: self._time_left(len(hosts) + 1),
         )  # fmt: skip
 
-    def _tell_this_machine(self, calibrated: Calibrated) -> None:
+    def _tell_this_machine(self, starts: Mapping[str, Start]) -> None:
         """The proof is of this machine: whether the hosts are like it matters to what may hold here, not to whether
         it does."""
-        mine, theirs = self._tuned.start.reference, next(iter(calibrated.starts.values())).reference
+        mine, theirs = self._tuned.start.reference, next(iter(starts.values())).reference
         level = self._tuned.levels[0]
         self._tuned.notes.append(
             "The start, its cause and the proof are of this machine. As given, the hosts serve "
@@ -82,7 +82,7 @@ class SideBySide(TakesOnHosts):
 
     # --- the search -------------------------------------------------------------------------------------------------
 
-    def _search(self, calibrated: Calibrated, most: int) -> None:
+    def _search(self, starts: Mapping[str, Start], most: int) -> None:
         tuned = self._tuned
         trials = max(0, most - len(tuned.done))
         tuned.book.progress.phase(f"up to {trials} trials of {len(tuned.space.dimensions)} settings, side by side", 0)
@@ -91,13 +91,11 @@ class SideBySide(TakesOnHosts):
         def draw() -> Work:
             nonlocal begun
             begun += 1
-            return self._proposed(first + begun - 1, calibrated)
+            return self._proposed(first + begun - 1, starts)
 
-        self._on.carry_out(
-            lambda: begun < trials and self._time_left(1), draw, lambda done: self._ended(done, calibrated)
-        )
+        self._on.carry_out(lambda: begun < trials and self._time_left(1), draw, lambda done: self._ended(done, starts))
 
-    def _proposed(self, number: int, calibrated: Calibrated) -> Work:
+    def _proposed(self, number: int, starts: Mapping[str, Start]) -> Work:
         tuned = self._tuned
         pending = [self._proposals[work.number].point for work in self._on.running]
         proposal = self._proposals[number] = tuned.search.propose(pending)
@@ -109,20 +107,20 @@ class SideBySide(TakesOnHosts):
         def asked(host: str) -> dict[str, object]:
             return steps_asked(
                 tuned.book.bench.study, [(name, level) for level in tuned.levels], states=states, block=number,
-                round_number=TRIALS_ROUND, floors=tuned.floors(calibrated.starts[host]),
+                round_number=TRIALS_ROUND, floors=tuned.floors(starts[host]),
             )  # fmt: skip
 
         return Work("trial", number, f"Trial {number}", asked, changes)
 
-    def _ended(self, done: Done, calibrated: Calibrated) -> None:
+    def _ended(self, done: Done, starts: Mapping[str, Start]) -> None:
         tuned, number = self._tuned, done.work.number
-        start = calibrated.starts[done.host]
+        start = starts[done.host]
         trial = tuned.judged(number, self._proposals[number], done.steps, done.failed, start, done.host)
         tuned.add(trial)
         tuned.say(trial)
         tuned.book.progress.step(f"trial {trial.number}")
 
-    def _look_again(self, calibrated: Calibrated) -> None:
+    def _look_again(self, starts: Mapping[str, Start]) -> None:
         """Whether the hosts still serve what they did: what has changed meanwhile has changed its trials."""
         hosts, tuned = self._engine.hosts, self._tuned
         if not self._time_left(1) or self._engine.present() != set(hosts) or self._on.unfit:
@@ -135,7 +133,7 @@ class SideBySide(TakesOnHosts):
             return
         for host, steps in after.items():
             served = all(step.throughput > 0 for step in steps)
-            ratio = math.exp(calibrated.starts[host].value(steps)) if served else 0.0
+            ratio = math.exp(starts[host].value(steps)) if served else 0.0
             if not 1 / MARGIN <= ratio <= MARGIN:
                 self._on.say(
                     f"After the trials host {host} serves {ratio:.2f} of what it did before, with the same settings: "
@@ -179,7 +177,7 @@ class BlocksOnHosts(TakesOnHosts):
             return book.budget.spent_s() + (len(hosts) + 1) * self._on.longest_s <= ALIKE_SHARE * book.budget.total_s
 
         found = alike(self._on, study, run, levels, book.random, notes, affords)
-        there = next(iter(found.starts.values())).reference
+        there = next(iter(found.values())).reference
         notes.append(
             "All blocks were measured on the hosts, each of them whole on one. As given, the hosts serve "
             f"{there[levels[0]] / here.reference[levels[0]]:.2f} of what this machine serves at {levels[0]:g}."
