@@ -83,6 +83,7 @@ def test_higher_loads_are_forecast_with_the_same_shape(here: Command) -> None:
     [
         (("curve", "range.json"), 1, "the load is not known"),
         (("curve", "production.csv", "--use", "cpu"), 2, "has no name"),
+        (("curve", "production.csv", "--use", "cpu=a", "--use", "cpu=b"), 2, "names the same again"),
         (("curve", "production.csv", "--response-is", "max"), 2, "mean or p95"),
         (("curve", "production.csv", "--within-latency-p95-ms", "50"), 1, "no p95 latency"),
         (("curve", "production.csv", "--load", "jobs"), 1, "matches no series"),

@@ -10,11 +10,11 @@ import typer
 import loadframe
 from loadframe.cli import faults, terminal
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted, MissingTool, UsageError
+from loadframe.errors import CageError, Interrupted, MissingTool, SampleError, UsageError
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key needs the options alone
-    from loadframe.model import ObservedMapping, RunAnswer
+    from loadframe.model import Observations, Observed, ObservedMapping, RunAnswer
     from loadframe.progress import Progress
     from loadframe.runs.folder import RunFolder
 
@@ -128,6 +128,19 @@ def is_folder(name: str) -> bool:
         return Path(name).is_dir()
     except OSError:  # too long a name, a folder that may not be entered
         return False
+
+
+def run_or_data(
+    name: str, treatment: str | None, mapping: "ObservedMapping", also: list[str] | None
+) -> "RunFolder | Observations | Observed":
+    """A run folder, or what a file has. SampleError and UsageError for options that are for the other one."""
+    if is_folder(name):
+        if mapping.given or also:
+            raise SampleError(f"{name} is a folder; a series of it cannot be named", remedy="Give a file.")
+        return opened(Path(name))
+    if treatment is not None:
+        raise UsageError("--treatment is for run folders", remedy="Omit it.")
+    return loadframe.read_data(name, mapping, also=also or [])
 
 
 def opened(run: Path) -> "RunFolder":
@@ -244,21 +257,16 @@ def mapping_of(
     counters: list[str] | None,
 ) -> "ObservedMapping":
     """The options as one record. UsageError for a --use without a name, and for another --response-is."""
+    from loadframe.formats.observed import named_series
     from loadframe.model import ObservedMapping
 
-    uses = {}
-    for one in use or ():
-        name, equals, term = one.partition("=")
-        if not equals or not name.strip() or not term.strip() or not name.strip().isprintable():
-            raise UsageError(f"--use {words(one, 100)!r} has no name", remedy="Write it as --use cpu=SERIES.")
-        uses[name.strip()[:100]] = term.strip()
     if response_is not in ("mean", "p95"):
         raise UsageError(f"--response-is {words(response_is, 40)!r} is unknown", remedy="It is mean or p95.")
     return ObservedMapping(
         load=load,
         throughput=throughput,
         response=response,
-        use=uses,
+        use=named_series("--use", use or (), "Write it as --use cpu=SERIES."),
         counters=tuple(counters or ()),
         response_is="p95" if response_is == "p95" else "mean",
         axis="load",

@@ -1,8 +1,7 @@
 """loadframe curve RUN|FILE: knee, cliff, capacity and scalability law from data, measured or observed."""
 
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,15 +16,11 @@ from loadframe.cli.common import (
     ThroughputOf,
     UseOf,
     command,
-    is_folder,
     mapping_of,
-    opened,
+    run_or_data,
     show,
 )
-from loadframe.errors import SampleError, UsageError
-
-if TYPE_CHECKING:
-    from loadframe.model import ObservedMapping
+from loadframe.errors import UsageError
 
 UNIT = "units of load"
 """For a CSV file: what its load axis counts."""
@@ -58,40 +53,24 @@ def curve(
 ) -> None:
     """Compute a curve from a run's steps, from your own measurements, or from production data."""
     with command(as_json):
+        from loadframe.model import Observations, Observed
+
         if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < float("inf"):
             raise UsageError(
                 f"--within-latency-p95-ms {within_latency_p95_ms:g} is not an objective",
                 remedy="Give milliseconds above zero.",
             )
         mapping = mapping_of(load, throughput, response, response_is, use, counter)
-        if is_folder(data):
-            if mapping.given or also:
-                raise SampleError(f"{data} is a folder; a series of it cannot be named", remedy="Give a file.")
-            _of_run(Path(data), treatment or "A", within_latency_p95_ms, as_json)
-        elif treatment is not None:
-            raise UsageError("--treatment is for run folders", remedy="Omit it.")
-        else:
-            _of_file(data, mapping, also or [], within_latency_p95_ms, as_json)
-
-
-def _of_file(
-    place: str, mapping: "ObservedMapping", also: list[str], within_latency_p95_ms: float | None, as_json: bool
-) -> None:
-    from loadframe.model import Observed
-
-    read = loadframe.read_data(place, mapping, also=also)
-    if isinstance(read, Observed):
-        learned = loadframe.learn(read, within_latency_p95_ms=within_latency_p95_ms)
-        show(as_json, loadframe.learned_json, partial(loadframe.render_learned, unit=UNIT), learned)
-        return
-    found = loadframe.fit_curve(read, within_latency_p95_ms=within_latency_p95_ms)
-    show(as_json, loadframe.curve_json, partial(loadframe.render_curve, unit=UNIT), found)
-
-
-def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
-    folder = opened(run)
-    case = loadframe.conclude(folder, within_latency_p95_ms=within_latency_p95_ms)
-    found = case.state(treatment).curve
-    to_json = partial(loadframe.curve_json, quality=case.quality)
-    unit, work = case.study.axis_unit, case.study.work_unit
-    show(as_json, to_json, partial(loadframe.render_curve, unit=unit, quality=case.quality, work=work), found)
+        match run_or_data(data, treatment, mapping, also):
+            case Observed() as rows:
+                learned = loadframe.learn(rows, within_latency_p95_ms=within_latency_p95_ms)
+                show(as_json, loadframe.learned_json, partial(loadframe.render_learned, unit=UNIT), learned)
+            case Observations() as levels:
+                found = loadframe.fit_curve(levels, within_latency_p95_ms=within_latency_p95_ms)
+                show(as_json, loadframe.curve_json, partial(loadframe.render_curve, unit=UNIT), found)
+            case run:
+                told = loadframe.conclude(run, within_latency_p95_ms=within_latency_p95_ms)
+                found = told.state(treatment or "A").curve
+                unit, quality, work = told.study.axis_unit, told.quality, told.study.work_unit
+                to_text = partial(loadframe.render_curve, unit=unit, quality=quality, work=work)
+                show(as_json, partial(loadframe.curve_json, quality=quality), to_text, found)

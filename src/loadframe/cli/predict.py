@@ -20,12 +20,11 @@ from loadframe.cli.common import (
     ThroughputOf,
     UseOf,
     command,
-    is_folder,
     mapping_of,
-    opened,
+    run_or_data,
 )
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import SampleError, UsageError
+from loadframe.errors import UsageError
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def predict(
 ) -> None:
     """Forecast throughput, latency and the first limit from measurements at low loads."""
     with command(as_json, measures=verify is not None):
-        from loadframe.model import WORK, Observed
+        from loadframe.model import WORK, Observations, Observed
 
         loads = _loads(at)
         if load_is is not None and load_is not in KINDS:
@@ -89,20 +88,14 @@ def predict(
         kind = cast(Literal["closed", "rate"] | None, KINDS.get(load_is or ""))
         unit, work = UNIT, WORK
         mapping = mapping_of(load, throughput, response, response_is, use, counter)
-        if is_folder(data):
-            if mapping.given or also:
-                raise SampleError(f"{data} is a folder; a series of it cannot be named", remedy="Give a file.")
-            run = opened(Path(data))
-            unit, work = run.axis_unit(), run.work_unit()
-            found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
-        elif treatment is not None:
-            raise UsageError("--treatment is for run folders", remedy="Omit it.")
-        else:
-            read = loadframe.read_data(data, mapping, also=also or [])
-            if isinstance(read, Observed):
-                found = loadframe.predict_observed(read, loads, up_to=up_to, kind=kind)
-            else:
-                found = loadframe.predict(read, loads, up_to=up_to, kind=kind)
+        match run_or_data(data, treatment, mapping, also):
+            case Observed() as rows:
+                found = loadframe.predict_observed(rows, loads, up_to=up_to, kind=kind)
+            case Observations() as levels:
+                found = loadframe.predict(levels, loads, up_to=up_to, kind=kind)
+            case run:
+                unit, work = run.axis_unit(), run.work_unit()
+                found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
         where = None
         if verify is not None:
             found, where = _verified(found, verify, overrides or [], runs, as_json)

@@ -22,7 +22,7 @@ from loadframe.experiments.watch_child import fitted
 from loadframe.experiments.watch_journal import Journal
 from loadframe.experiments.watch_ledger import Ledger
 from loadframe.experiments.watch_model import Model
-from loadframe.formats.observed import import_observed
+from loadframe.formats.observed import import_observed, named_series
 from loadframe.formats.watch_days import SCHEMA, observed
 from loadframe.host import identity
 from loadframe.model import Observed, ObservedMapping
@@ -63,16 +63,8 @@ class _Times:
 
 
 def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
-    """Of `NAME=SERIES` each: NAME is load, throughput, response or a limit. SampleError."""
-    found: dict[str, str] = {}
-    for one in terms:
-        name, equals, term = (part.strip() for part in one.partition("="))
-        if not equals or not name or not term or not name.isprintable() or name in found:
-            raise SampleError(
-                f"--as {one[:100]!r} is no NAME=SERIES, or names the same again",
-                remedy="Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.",
-            )
-        found[name[:100]] = term
+    """Of `NAME=SERIES` each: NAME is load, throughput, response or a limit. UsageError."""
+    found = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
     load, throughput, response = (found.pop(name, None) for name in ROLES)
     return ObservedMapping(load=load, throughput=throughput, response=response, use=found, counters=tuple(counters))
 
@@ -254,6 +246,3 @@ def _check_times(rows: Observed) -> None:
             f"The last row of {rows.name} is at {moment} UTC, which is in the future",
             remedy="Correct its times; seconds or milliseconds since 1970, or ISO 8601.",
         )
-
-
-__all__ = ["begin_from", "mapping_of"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
-from loadframe.errors import SampleError
+from loadframe.errors import SampleError, UsageError
 from loadframe.formats import observed_csv
 from loadframe.formats.csv_tables import name_of, parse_observations, read_text
 from loadframe.formats.observed_csv import MILLISECONDS_FROM, NO_ZONE, moment, zoneless
@@ -313,6 +313,17 @@ def import_observed(place: str, mapping: ObservedMapping = NOTHING_SAID, *, also
     not say it. also: more files, whose series are joined by their times. SampleError names the line, the series or the
     value that is wrong."""
     return _observed([(read_text(file, remedy=REMEDY), name_of(file)) for file in (place, *also)], mapping)
+
+
+def named_series(option: str, terms: Sequence[str], remedy: str) -> dict[str, str]:
+    """Terms of a mapping by their names, of what an option says: `NAME=SERIES` each. UsageError."""
+    found: dict[str, str] = {}
+    for one in terms:
+        name, equals, term = (part.strip() for part in one.partition("="))
+        if not equals or not name or not term or not name.isprintable() or name in found:
+            raise UsageError(f"{option} {words(one, 100)!r} has no name, or names the same again", remedy=remedy)
+        found[name[:100]] = term
+    return found
 
 
 def read_data(
