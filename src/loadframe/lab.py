@@ -18,10 +18,9 @@ from loadframe.experiments import (
     tuning_start,
 )
 from loadframe.experiments.climbing import Climbed, climb
-from loadframe.experiments.drivers import beside_fewer
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.executor import HERE, Executor
-from loadframe.experiments.fleet_limits import limits_of_fleet, others_found
+from loadframe.experiments.fleet_limits import beside_fewer, limits_of_fleet, others_found
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms

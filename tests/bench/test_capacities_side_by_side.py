@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
-from loadframe.fleet.capacities import CapacitiesOnHosts, check_settings_alone
+from loadframe.fleet.trials import CapacitiesOnHosts, check_settings_alone
 from loadframe.model import Capacity, Step
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder

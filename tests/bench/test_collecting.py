@@ -9,8 +9,8 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.judging import judge
-from loadframe.experiments.collecting import looks_for_a_collector, receded, with_collecting, with_collector
 from loadframe.experiments.frame import looked_at
+from loadframe.experiments.profiling import looks_for_a_collector, receded, with_collecting, with_collector
 from loadframe.experiments.sweep import sweep
 from loadframe.model import (
     Finding,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import loadframe
 from loadframe.analysis import comparison
-from loadframe.experiments.drivers import beside
+from loadframe.experiments.fleet_limits import beside
 from loadframe.experiments.frame import new_run, on_bench
 from loadframe.experiments.proof import by_level
 from loadframe.fleet.bench import FleetBench

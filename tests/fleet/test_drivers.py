@@ -13,7 +13,7 @@ import pytest
 from network import Network
 from stations import Laboratory, Station, paced
 
-from loadframe.experiments.drivers import judge
+from loadframe.experiments.fleet_limits import judge
 from loadframe.model import Latency, Step
 from loadframe.reporting.fleet_report import drivers_sentence
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Self
 
-from loadframe.bench.attached import AttachedTarget
+from loadframe.bench.attached import AttachedTarget, running
 from loadframe.bench.base import Bench
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import workload_of
@@ -19,7 +19,6 @@ from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, ste
 from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
 from loadframe.bench.on_bench import OnBench
 from loadframe.bench.rig import Rig, kinds_of, prefix_of
-from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.bench.telling import tell_cost
 from loadframe.bench.workload_options import WorkloadOptions

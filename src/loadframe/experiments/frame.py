@@ -14,10 +14,15 @@ from loadframe.bench.telling import TellsRun
 from loadframe.changes import durable, lists, places
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import ladder_states
-from loadframe.experiments.collecting import looks_for_a_collector, with_collecting
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.executor import HERE, Executor
-from loadframe.experiments.profiling import past_the_bend, profile_around, profile_at
+from loadframe.experiments.profiling import (
+    looks_for_a_collector,
+    past_the_bend,
+    profile_around,
+    profile_at,
+    with_collecting,
+)
 from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.stopping import kept_of_a_stop
 from loadframe.machine import check_address_space

@@ -10,10 +10,10 @@ from loadframe.diagnosis import judging
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
 from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh
-from loadframe.experiments.collecting import receded, with_collector
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.frame import looked_at
 from loadframe.experiments.fresh import Unloaded, measure_unloaded
+from loadframe.experiments.profiling import receded, with_collector
 from loadframe.experiments.proof import (
     Proof,
     compared,

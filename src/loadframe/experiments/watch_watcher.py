@@ -66,7 +66,7 @@ class Watcher:
         self.alarms: list[dict[str, Any]] = []
         self.gaps = self.samples = 0
         self.model = Model(plan.load.rpartition(".")[2].replace("_", " ") or "load", ledger.titles)
-        self._alarms = Alarms(plan, self._undelivered)
+        self._alarms = Alarms(plan, lambda why: say(f"An alarm was not delivered: {why}"))
         self._gone: dict[str, float] | None = None
         self._who = self._learned_of = ""
         self._first_pid = self._pid = next(iter(reader.pids()), plan.find.get("pid"))
@@ -292,9 +292,6 @@ class Watcher:
                     "at_s": round(self._clocks.wall(), 3), **record}  # fmt: skip
         self._alarms.give(alarm, document)
         self._keep()
-
-    def _undelivered(self, why: str) -> None:
-        say(f"An alarm was not delivered: {why}")
 
     def _housekeeping(self, now_s: float, load: float | None) -> None:
         parts, journal = self._parts, self.journal

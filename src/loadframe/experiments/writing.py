@@ -16,11 +16,10 @@ from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.errors import RecordingError, RunError, StudyError
 from loadframe.experiments import gains
-from loadframe.experiments.collecting import with_collecting
 from loadframe.experiments.examination import examine
 from loadframe.experiments.fleet_limits import limits_of_fleet, with_hosts
 from loadframe.experiments.latencies import latencies_of
-from loadframe.experiments.profiling import profiles_of
+from loadframe.experiments.profiling import profiles_of, with_collecting
 from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
 from loadframe.model import (

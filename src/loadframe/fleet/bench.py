@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from loadframe.bench.attached import AttachedTarget
+from loadframe.bench.attached import AttachedTarget, RunningTarget
 from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
 from loadframe.bench.on_bench import OnBench
 from loadframe.bench.rig import prefix_of
-from loadframe.bench.running import RunningTarget
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid

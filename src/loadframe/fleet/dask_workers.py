@@ -219,7 +219,8 @@ def carry_out(asked: str) -> str:
     left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
     me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
     if why or not said or not said[0].strip():
-        why = why or f"its process has ended by {_how(process.returncode)}"
+        code = process.returncode
+        why = why or f"its process has ended by {f'signal {-code}' if code < 0 else f'exit code {code}'}"
         return write_json({**me, "died": f"{why}{left and '. '}{left}"})
     return write_json({**parse_json(said[0]), **me})
 
@@ -259,7 +260,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _how(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

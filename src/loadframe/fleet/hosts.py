@@ -103,14 +103,12 @@ class Hosts:
     def ways(self) -> Mapping[str, Way]:
         """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
-            asked = dict.fromkeys(self._in_load(), ("route", {"address": look_up(at)[0]}))
+            # What an observer carries is no traffic of the load.
+            in_load = self._agents.keys() - {host.name for host in self._observers}
+            asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
             told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
             self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in told.items()}
         return self._ways
-
-    def _in_load(self) -> list[str]:
-        """Hosts that exchange something with the target: what an observer carries is no traffic of the load."""
-        return [name for name in self._agents if name not in {host.name for host in self._observers}]
 
     def _address_of(self, name: str | None) -> str:
         return next((host.address for host in self._targets if host.name == name), "")

@@ -250,7 +250,8 @@ class Worker:
             standing = standing_of(os.getpid())
             self._tell_under_way(standing)
             if self._putting_back.acquire(timeout=GIVEN_UP_S + standing.within_s):
-                self._end_processes()  # not before: a command that puts back has our mark, too
+                if (part := self._part) is not None:  # not before: a command that puts back has our mark, too
+                    identity.end_all(identity.marked(mark_of(part.lease.id)), 0.0)
                 self._putting_back.release()
         if not self._closed.wait(GIVEN_UP_S):
             os._exit(1)
@@ -269,11 +270,6 @@ class Worker:
             self._say({"beat": True})
         except Over as over:
             self._why = str(over)
-
-    def _end_processes(self) -> None:
-        """What the main thread may be waiting for."""
-        if (part := self._part) is not None:
-            identity.end_all(identity.marked(mark_of(part.lease.id)), 0.0)
 
     def _say(self, message: dict[str, Any]) -> None:
         with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading tells

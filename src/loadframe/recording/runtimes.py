@@ -18,7 +18,7 @@ _COLLECTORS: tuple[tuple[str, str], ...] = (
     (r"VM Thread", "HotSpot, runtime/vmThread.cpp: the serial collector runs in it, and other work at safepoints"),
 )
 """Name of a thread, as far as the kernel keeps it (15 bytes) | source. Threads of Go have no names, and those of V8
-compile, too: of these a profile tells what the collector takes (experiments/collecting.py)."""
+compile, too: of these a profile tells what the collector takes (experiments/profiling.py)."""
 
 _PROGRAMS = tuple(re.compile(pattern) for pattern, _ in _ONE_AT_A_TIME)
 _THREADS = tuple(re.compile(pattern) for pattern, _ in _COLLECTORS)
