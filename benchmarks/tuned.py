@@ -14,8 +14,7 @@ import kept
 import verdicts as noises
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import proved
-from loadframe.experiments.tuning_start import Start, measure_start
-from loadframe.experiments.tuning_trials import Trials
+from loadframe.experiments.tuning_trials import Start, Trials, measure_start
 from loadframe.model import Remedy, SettingValue, TargetState, TuningProof
 from loadframe.tuning.search import Search
 from loadframe.tuning.space import Dimension, Space

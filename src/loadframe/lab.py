@@ -9,22 +9,21 @@ from pathlib import Path
 from loadframe.errors import StudyError
 from loadframe.experiments import (
     answer_writing,
+    climbing,
     comparing,
     forecasting,
-    ladder_states,
     searching,
     tuning,
     tuning_space,
-    tuning_start,
+    tuning_trials,
 )
-from loadframe.experiments.climbing import Climbed, climb
+from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.fleet_limits import beside_fewer, limits_of_fleet, others_found
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
-from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
@@ -188,7 +187,7 @@ def ladder(
     with on_bench(alone(study), run, progress) as book:
         book.warms = True
         states = LadderStates(book)
-        ladder_states.check_changes(book.bench, states)
+        climbing.check_changes(book.bench, states)
         told: list[str] = []
 
         def note(climbed: Climbed) -> None:
@@ -264,7 +263,7 @@ def tune(
         effective = read_back(book, run, "A")
         if resume is not None:
             tuning.check_start(resume, effective)
-        tuning_start.measure_start(book)
+        tuning_trials.measure_start(book)
         curve, here = curve_of(book.steps, study, "A"), run.host().memory_bytes
         found = tuning.tune(
             book,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments import tuning, tuning_start
+from loadframe.experiments import tuning, tuning_trials
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.sweep import curve_of
 from loadframe.model import SettingValue, TargetState, Tuning
@@ -34,7 +34,7 @@ def idle(state: TargetState, level: float) -> Answer:
 def examined(book: Bookkeeping) -> Examined:
     """The start as `lab.tune` looks at it."""
     study, state = book.bench.study, book.bench.start_state
-    tuning_start.measure_start(book)
+    tuning_trials.measure_start(book)
     return examine(
         book.of("A"),
         number=1,

@@ -10,8 +10,7 @@ from itertools import islice
 import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments.climbing import Climbed, climb
-from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.experiments.proof import grouped_orders
 from loadframe.experiments.side_by_side import changed
 from loadframe.model import Rung, TargetState

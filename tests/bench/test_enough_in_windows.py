@@ -16,7 +16,7 @@ from loadframe.experiments import within
 from loadframe.experiments.proof import verdict_on
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
-from loadframe.experiments.tuning_start import measure_start
+from loadframe.experiments.tuning_trials import measure_start
 from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, StepRequest, TargetState
 
 Simulated = Callable[..., Bookkeeping]

@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from loadframe.experiments import gains
+from loadframe.experiments import writing
 from loadframe.experiments.proof import level_ratios, verdict_on
 from loadframe.model import (
     Curve,
@@ -70,10 +70,10 @@ def found(
     tried = [(change(trial(one, "AB")),), (change(trial(two, "BC", LOSS)),), ()]
     steps = [*one, *two, *(blocks(make_step, "AC", 3) if total else ())]
     rounds = [
-        gains.with_intervals(Round(number, name, TargetState(), {}, curve(name), (), (), mine, ()), steps)
+        writing.with_intervals(Round(number, name, TargetState(), {}, curve(name), (), (), mine, ()), steps)
         for number, (name, mine) in enumerate(zip("ABC", tried, strict=True), start=1)
     ]
-    safe, risky = gains.variants(rounds, steps, None)
+    safe, risky = writing.variants_of(rounds, steps, None)
     return safe, risky
 
 
@@ -143,7 +143,7 @@ def test_where_fresh_blocks_followed_the_deciding_ones_do_not_count(make_step: C
     one = trial(decided, "AB")
     one = replace(one, fresh=verdict_on(again, "A", "B"), levels=())
     known = Round(1, "A", TargetState(), {}, curve("A"), (), (), (one,), ())
-    (told,) = gains.with_intervals(known, [*decided, *again]).tried
+    (told,) = writing.with_intervals(known, [*decided, *again]).tried
     assert by_load(told.levels) == pytest.approx({2: 5, 4: 6}, rel=0.01)
     assert told.told.ratio == pytest.approx(mean(told.levels, (2, 4)))
 
@@ -157,7 +157,7 @@ def test_another_trial_or_a_control_of_the_same_round_is_no_part_of_a_trial(
     others = [replace(step, throughput=1.3 * step.throughput) for step in blocks(make_step, later, 1)]
     one = earlier(trial(mine, "AB"))
     for steps in ([*mine, *others], [*others, *mine]):
-        (told,) = gains.with_intervals(replace(KNOWN, tried=(one,)), steps).tried
+        (told,) = writing.with_intervals(replace(KNOWN, tried=(one,)), steps).tried
         assert by_load(told.levels) == pytest.approx(by_load(one.levels))
 
 
@@ -169,7 +169,7 @@ def test_trials_of_the_last_state_are_no_part_of_the_total(make_step: Callable[.
         replace(KNOWN, number=number, treatment=name, curve=curve(name), tried=mine)
         for number, (name, mine) in enumerate(zip("ABC", tried, strict=True), start=1)
     ]
-    (told,) = gains.variants(rounds, [*one, *two, *vain, *total], None)
+    (told,) = writing.variants_of(rounds, [*one, *two, *vain, *total], None)
     assert by_load(told.levels) == pytest.approx({1: AT_CURVES, 2: 30, 4: 36}, rel=0.01)
 
 
@@ -192,7 +192,7 @@ def test_a_run_that_ended_right_after_its_second_change_has_the_widths_of_both_s
             replace(KNOWN, curve=narrow, tried=(trial(one, "AB"),)),
             replace(KNOWN, number=2, treatment="B", curve=curve("B"), tried=(last,)),
         ]
-        (told,) = gains.variants(rounds, [*one, *two], None)
+        (told,) = writing.variants_of(rounds, [*one, *two], None)
         assert (told.told.decision, told.told.ratio > 25) == (decision, True)
 
 
@@ -205,10 +205,10 @@ def test_a_ratio_without_an_interval_decides_nothing_and_gives_way_to_the_curves
     first, second = (
         Round(number, name, TargetState(), {}, curve(name), (), (), (), ()) for number, name in enumerate("AB")
     )
-    (variant,) = gains.variants([replace(first, tried=(one,)), second], (), None)
+    (variant,) = writing.variants_of([replace(first, tried=(one,)), second], (), None)
     assert [(row.load, row.from_curves, row.decided) for row in variant.levels] == [
         (1, True, True), (2, True, True), (4, True, True), (8, False, False)
     ]  # fmt: skip
     assert all(row.low < row.ratio < row.high for row in variant.levels if row.from_curves)
-    (alone,) = gains.variants([replace(first, tried=(one,))], (), None)
+    (alone,) = writing.variants_of([replace(first, tried=(one,))], (), None)
     assert [row.decided for row in alone.levels if row.load > 1] == [False] * 3, "no curve of the state after"

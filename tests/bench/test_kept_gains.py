@@ -13,7 +13,7 @@ import pytest
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis import judging
-from loadframe.experiments import fresh, gains
+from loadframe.experiments import fresh, writing
 from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import Tried, prove_total, try_remedies
 from loadframe.experiments.writing import write_down
@@ -68,7 +68,7 @@ def test_what_is_told_of_a_kept_gain_is_from_blocks_that_decided_nothing(simulat
     assert trial.kept and trial.fresh is not None
     assert trial.verdict.ratio == pytest.approx(4.5, rel=0.1)
     assert trial.told.ratio == pytest.approx(3, rel=0.1)
-    (variant,) = gains.variants([tried.round], book.steps, None)
+    (variant,) = writing.variants_of([tried.round], book.steps, None)
     assert variant.told == trial.fresh and variant.levels == trial.levels
     assert (trial.verdict.may_overstate, trial.told.may_overstate) == (True, False)
     judged = {row.load: row.ratio for row in trial.levels}
@@ -84,7 +84,7 @@ def test_where_no_time_is_left_it_is_said_whence_the_number_is(simulated: Simula
     trial = tried.round.tried[0]
     assert trial.kept and trial.fresh is None
     assert trial.told.may_overstate
-    (variant,) = gains.variants([tried.round], (), None)
+    (variant,) = writing.variants_of([tried.round], (), None)
     assert variant.told.may_overstate
     assert "from the deciding blocks, may be overstated" in verdict_words.gain_sentence(variant.told)
 

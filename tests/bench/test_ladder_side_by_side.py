@@ -11,8 +11,7 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
-from loadframe.experiments.climbing import Climbed, climb
-from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.fleet.trials import BlocksOnHosts
 from loadframe.model import Step
 from loadframe.model.fleet_trials import FleetAttempt

@@ -17,7 +17,7 @@ from loadframe.changes.host import Host
 from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import ChangeError, Interrupted, StudyError
 from loadframe.experiments import frame
-from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.climbing import LadderStates
 from loadframe.experiments.side_by_side import declare
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder

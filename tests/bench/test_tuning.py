@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import StudyError
-from loadframe.experiments import tuning_space, tuning_start, within
+from loadframe.experiments import tuning_space, tuning_trials, within
 from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.tuning_proof import PROOF_ROUND
-from loadframe.experiments.tuning_start import START_ROUND, Start
-from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials
+from loadframe.experiments.tuning_trials import START_ROUND, TRIALS_ROUND, Start, Trials
 from loadframe.model import CapacityObjective, SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
@@ -236,7 +235,7 @@ def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simu
 
     run = RunFolder.create(tmp_path, "tuned")
     book = simulated(model, *SETTINGS, "tune.settings={innodb_adaptive_hash_index=[false, true]}")
-    tuning_start.measure_start(book)
+    tuning_trials.measure_start(book)
     start = Start.of(book.of("A"), (32.0,))
     space = tuning_space.vary(book.bench.study, book.bench.use("A"), 16 * GB, ()).space
     trials = Trials(book, run, space, Search(space), (32.0,), book.bench.start_state, start, names={(0,): "A"})

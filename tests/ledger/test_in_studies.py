@@ -9,7 +9,7 @@ import pytest
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.windows import look
-from loadframe.experiments.memory_budget import memory_at_full, with_memory_at_full
+from loadframe.experiments.examination import memory_at_full, with_memory_at_full
 from loadframe.kinds.mysql import counters as mysql_counters
 from loadframe.kinds.postgres import settings as postgres_settings
 from loadframe.ledger.derived import derive

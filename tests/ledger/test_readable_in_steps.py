@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench import evaluation
-from loadframe.experiments.memory_budget import with_memory_at_full
+from loadframe.experiments.examination import with_memory_at_full
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.counters import MARIADB as COUNTING

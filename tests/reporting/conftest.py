@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.analysis.stacks import Baseline, flame, shares
-from loadframe.experiments import gains
+from loadframe.experiments import writing
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import (
     Change,
@@ -353,7 +353,7 @@ def render_farm() -> Investigation:
         warnings=("latencies are those of a closed loop: a stall hides the requests that would have come meanwhile",),
         variants=tuple(
             replace(one, to_copy=("[mariadbd]", "table_open_cache = 2000"))
-            for one in gains.variants((first, second), (), None)
+            for one in writing.variants_of((first, second), (), None)
         ),
     )
 

@@ -6,11 +6,10 @@ from typing import TypeVar
 
 from loadframe.analysis import cpu_use
 from loadframe.errors import RunError, StudyError
-from loadframe.experiments import gains
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_answer import with_file
-from loadframe.experiments.writing import Ended, finish
+from loadframe.experiments.writing import Ended, copied, finish
 from loadframe.kinds import registry
 from loadframe.model import Capacity, Ladder, Tuning
 from loadframe.reporting.capacity_report import render_capacity_page
@@ -94,7 +93,7 @@ def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
             found,
             finished=run.closed(),
             cpu_use=cpu_use.of_states(run.steps(), titles),
-            to_copy=gains.copied(run.declared(), found.net_changes),
+            to_copy=copied(run.declared(), found.net_changes),
         )
     try:
         study = run.declared()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.checking import check_study
-from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.climbing import LadderStates
 from loadframe.experiments.tuning_proof import kept_s
 from loadframe.experiments.tuning_trials import Trials
 from loadframe.model import Capacity

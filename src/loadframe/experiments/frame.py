@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.bench.budget import Budget
+from loadframe.bench.budget import Budget, TellsRun
 from loadframe.bench.declared import distributions, knobs_of
-from loadframe.bench.telling import TellsRun
 from loadframe.changes import durable, lists, places
 from loadframe.errors import Interrupted, RunError, UserError
-from loadframe.experiments import ladder_states
+from loadframe.experiments import climbing
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.profiling import (
@@ -94,7 +93,7 @@ def bare_bench(
                 told.say(f"The load driver runs as {user}.")
             book = Bookkeeping(bench, budget, told, random.Random(seed))
             book.next_treatment("as given", bench.start_state)
-            ladder_states.check_alternatives(bench)
+            climbing.check_alternatives(bench)
             try:
                 with kept_of_a_stop(book):
                     yield book

@@ -16,7 +16,7 @@ from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
 from loadframe.diagnosis.pipelines import in_words, stages_in
 from loadframe.errors import TargetError
-from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full, resident_by_connections
+from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections
 from loadframe.experiments.watch_ledger import SOURCES
 from loadframe.host.identity import Identity, alive, identify
 from loadframe.host.leases import Lease

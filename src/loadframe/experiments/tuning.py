@@ -18,8 +18,7 @@ from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_answer import Answers
 from loadframe.experiments.tuning_proof import Proof, proved
 from loadframe.experiments.tuning_space import vary
-from loadframe.experiments.tuning_start import Start
-from loadframe.experiments.tuning_trials import Trials
+from loadframe.experiments.tuning_trials import Start, Trials
 from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study

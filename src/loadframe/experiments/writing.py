@@ -1,38 +1,52 @@
-"""From rounds to a conclusion on disk: investigation.json, the derived tables, the report."""
+"""From rounds to a conclusion on disk: investigation.json, the derived tables, the report. What the kept changes give
+is one comparison of the state with them and the first one, which every sentence, table and export reads."""
 
 import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from loadframe.analysis.carryover import carried_over
 from loadframe.analysis.cpu_use import beside
 from loadframe.analysis.disturbance import influences
+from loadframe.analysis.divergence import at_loads
 from loadframe.analysis.selection import counting, deciding
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
+from loadframe.diagnosis.conclusion import net_changes
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.errors import RecordingError, RunError, StudyError
-from loadframe.experiments import gains
 from loadframe.experiments.examination import examine
 from loadframe.experiments.fleet_limits import limits_of_fleet, with_hosts
 from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of, with_collecting
+from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
 from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
+from loadframe.kinds import registry, settings_file
 from loadframe.model import (
     AnswersCompared,
+    Change,
+    ChangeRecord,
+    Compared,
     Curve,
+    CurvePoint,
     Host,
     Investigation,
+    LevelRatio,
     Limit,
     Round,
     RunQuality,
     Step,
     StudySummary,
+    Trial,
+    Variant,
+    Verdict,
 )
+from loadframe.model.verdict import decide
 from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.reporting import quality_words, time_spent, verdict_words, words
 from loadframe.reporting.case_study import render_page
@@ -68,12 +82,12 @@ def concluded(
     """What these rounds and all steps of the run folder add up to; as write_down, but nothing is written."""
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
-    rounds = [gains.with_intervals(one, steps) for one in rounds]
+    rounds = [with_intervals(one, steps) for one in rounds]
     rounds = with_hosts(_from_all_steps(rounds, steps, study), run)
     end = ended(run, steps)
     last, stop = rounds[-1], run.stop()
     profiles, profile_missing = profiles_of(run)
-    variants = gains.variants(rounds, steps, study)
+    variants = variants_of(rounds, steps, study)
     drivers = fleet_files.DRIVERS.last(run)
     latencies = latencies_of(run, rounds, mine, variants[-1].told if variants else None)
     command = f"loadframe investigate {shlex.quote(f'{run.path}/study.toml')}"
@@ -117,9 +131,9 @@ def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Inve
     try:
         again = concluded(run, found.rounds, steps, interrupted=found.outcome.kind == "interrupted")
     except StudyError:
-        rounds = tuple(gains.with_intervals(one, steps) for one in found.rounds)
+        rounds = tuple(with_intervals(one, steps) for one in found.rounds)
         limit = found.next_limit and conclusion.next_limit(rounds)
-        return replace(found, rounds=rounds, variants=gains.variants(rounds, steps, None), next_limit=limit)
+        return replace(found, rounds=rounds, variants=variants_of(rounds, steps, None), next_limit=limit)
     return replace(
         again,
         warnings=tuple(dict.fromkeys((*again.warnings, *found.warnings))),
@@ -264,3 +278,109 @@ def examined(
         declared=study.target.limit,
         run=steps,
     ).round
+
+
+FROM_CURVES = "the curves of both states, which were not measured in turns: the mean over these loads"
+
+
+def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
+    """What can be done, the variant that gives nothing up first: the kept changes before each that gives more up, and
+    all of them; as they are typed in where the study and its kind are known here and have a form for them. steps: all
+    of the run. Empty where nothing was kept, or no load was measured in both states."""
+    kept = [(number, trial) for number, one in enumerate(rounds) for trial in one.tried if trial.kept]
+    ends = [
+        last
+        for last in range(1, len(kept) + 1)
+        if last == len(kept) or kept[last][1].remedy.price.durability is not None
+    ]
+    found = []
+    for end in ends:
+        trials = [trial for _, trial in kept[:end]]
+        against = _against_first(rounds, kept[end - 1][0], trials, steps)
+        if not against.levels:
+            continue
+        given_up = [trial.remedy.price.durability for trial in trials if trial.remedy.price.durability]
+        changes, loads = net_changes(trials), [one.load for one in against.levels]
+        found.append(
+            Variant(
+                changes,
+                study.objective.at if study is not None and study.objective.at in loads else loads[-1],
+                rounds[0].treatment,
+                trials[-1].treatment_after,
+                "; ".join(dict.fromkeys(given_up)),
+                copied(study, changes),
+                verdict=against.verdict,
+                levels=against.levels,
+                fresh=against.fresh,
+            )
+        )
+    return tuple(found)
+
+
+def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
+    """The state with these changes against the first one: of one change its trial, of several the blocks that held both
+    against each other; at loads at which these have no interval, and where there are no such blocks, from the curves.
+    number: of the round of the last change."""
+    first, last = rounds[0], trials[-1]
+    has_curve = number + 1 < len(rounds)
+    if has_curve:
+        after = rounds[number + 1].curve
+    else:
+        points = tuple(
+            CurvePoint(row.load, row.after, row.after * row.low / row.ratio, row.after * row.high / row.ratio, None)
+            for row in last.levels
+        )
+        after = replace(first.curve, points=points)
+    rows = at_loads(first.curve, after)
+    if len(trials) == 1:
+        found = Compared(verdict=last.verdict, levels=last.levels, fresh=last.fresh)
+    elif blocks := in_blocks(steps, first.treatment, last.treatment_after):
+        pair = first.treatment, last.treatment_after
+        found = compared(blocks, *pair)
+    else:
+        judged = [row for row in rows if row.load in last.told.levels] or list(rows)
+        found = Compared(verdict=_of_curves(judged) if judged else last.told)
+    every = {row.load: row for row in (*found.levels, *rows)}
+    every |= {row.load: row for row in found.levels if row.low < row.high or not has_curve}
+    return replace(found, levels=tuple(every[load] for load in sorted(every)))
+
+
+def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
+    """Over these loads; as what a curve suffers from, it may suffer from at all of them, the ends are means, too."""
+    ratio, low, high = (
+        math.exp(fmean(math.log(getattr(row, name)) for row in rows)) for name in ("ratio", "low", "high")
+    )
+    decision = decide(low, high) if all(row.low < row.high for row in rows) else "cannot-tell"
+    return Verdict(ratio, low, high, decision, 0, FROM_CURVES, levels=tuple(row.load for row in rows))
+
+
+def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
+    """Changes as they are typed in, a line each; empty for a kind that is not known here."""
+    try:
+        return () if study is None else settings_file.to_copy(registry.of_study(study), changes)
+    except StudyError:
+        return ()
+
+
+def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
+    """A round with the ratios of its trials from the steps of their blocks, where none of their intervals is known: as
+    an earlier version left it."""
+    tried = []
+    for trial in one.tried:
+        if any(row.low < row.high for row in trial.levels):
+            tried.append(trial)
+            continue
+        pair, judged = (trial.treatment_before, trial.treatment_after), trial.told.levels
+        # The first version did not say what a step was taken for.
+        known = [
+            replace(step, purpose=step.purpose or "proof") for step in steps if step.purpose or step.level in judged
+        ]
+        blocks = in_blocks(known, *pair, above=trial.verdict.blocks if trial.fresh is not None else 0)
+        if blocks:
+            again, told = trial.fresh and verdict_on(blocks, *pair), trial.told
+            levels = level_ratios(blocks, *pair)
+            if again is None and len(told.levels) == 1:
+                levels = tuple(replace(row, low=told.low, high=told.high) for row in levels)
+            trial = replace(trial, fresh=again, levels=levels)
+        tried.append(trial)
+    return replace(one, tried=tuple(tried))

@@ -17,7 +17,7 @@ from loadframe.analysis import divergence
 from loadframe.errors import FleetError
 from loadframe.experiments.proof import grain_of
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.tuning_start import Start
+from loadframe.experiments.tuning_trials import Start
 from loadframe.fleet.on_hosts import OnHosts, Work
 from loadframe.model import Purpose, Step
 from loadframe.model.fleet_hosts import FleetHosts, HostRatio

@@ -17,13 +17,12 @@ from loadframe.analysis import divergence
 from loadframe.analysis.divergence import MARGIN
 from loadframe.bench.bookkeeping import Block, Bookkeeping
 from loadframe.errors import FleetError, StudyError, TargetError
+from loadframe.experiments.climbing import LadderStates
 from loadframe.experiments.executor import Executor
-from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
 from loadframe.experiments.tuning_proof import kept_s
-from loadframe.experiments.tuning_start import Start
-from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials, named
+from loadframe.experiments.tuning_trials import TRIALS_ROUND, Start, Trials, named
 from loadframe.fleet.alike import START_TITLE, Sample, alike, calibrate, start_of, steps_asked
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.engine import DaskEngine
