@@ -16,8 +16,7 @@ from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import proved
 from loadframe.experiments.tuning_trials import Start, Trials, measure_start
 from loadframe.model import Remedy, SettingValue, TargetState, TuningProof
-from loadframe.tuning.search import Search
-from loadframe.tuning.space import Dimension, Space
+from loadframe.tuning.search import Dimension, Search, Space
 
 SPACE = Space(
     (

@@ -41,7 +41,7 @@ from loadframe.kinds.registry import kind_named
 from loadframe.model import SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe.tuning.space import Dimension, Point, Space
+from loadframe.tuning.search import Dimension, Point, Space
 
 STUDY = Path(__file__).with_suffix(".toml")
 LOADED_S = 20.0

@@ -9,8 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from loadframe.tuning.search import STARTS, Outcome, Search
-from loadframe.tuning.space import Point, Space, dimension
+from loadframe.tuning.search import STARTS, Outcome, Point, Search, Space, dimension
 
 NOISE = 0.03
 SPACE = Space(

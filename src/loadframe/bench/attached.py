@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from loadframe.bench.base import OnBench
 from loadframe.bench.caged import DRIVER_CPUS
-from loadframe.bench.on_bench import OnBench
 from loadframe.bench.places import THERE, OwnSchema
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import NOT_ALONE, DurableJournal

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from loadframe.bench.on_bench import OnBench
+from loadframe.bench.base import OnBench
 from loadframe.cages.cage import LIMITS, Cage
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.host.leases import Lease

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from loadframe.bench.on_bench import OnBench
+from loadframe.bench.base import OnBench
 from loadframe.changes.journal import Journal, Reasons
 from loadframe.kinds.exposed import Reading
 from loadframe.model import ChangeRecord, CounterSpec, SettingValue, TargetState

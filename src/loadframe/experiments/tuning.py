@@ -22,8 +22,7 @@ from loadframe.experiments.tuning_trials import Start, Trials
 from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe.tuning.search import Search
-from loadframe.tuning.space import Space
+from loadframe.tuning.search import Search, Space
 
 
 @dataclass(frozen=True, slots=True)

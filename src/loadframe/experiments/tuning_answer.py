@@ -13,7 +13,7 @@ from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.settings_file import written
 from loadframe.model import SettingWorth, TunedSetting, Tuning, TuningEnd, TuningProof
 from loadframe.study import Study
-from loadframe.tuning.space import Dimension, Point
+from loadframe.tuning.search import Dimension, Point
 
 NORMAL = 1.96
 """Standard deviations of a normal 95 % interval."""

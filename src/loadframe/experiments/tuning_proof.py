@@ -13,7 +13,7 @@ from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_trials import Trials
 from loadframe.model import SettingValue, Step, TargetState, TuningObjective, TuningProof, by_block
-from loadframe.tuning.space import Point
+from loadframe.tuning.search import Point
 
 PROOF_ROUND = 3
 """The round of the first proof's steps; each further one has the next."""

@@ -12,7 +12,7 @@ from loadframe.kinds.kind import KindOfTarget
 from loadframe.model import CLIENT_AXES, SettingValue
 from loadframe.study import Study
 from loadframe.study.declaration import TuneRange
-from loadframe.tuning.space import Dimension, Space, dimension, spread
+from loadframe.tuning.search import Dimension, Space, dimension, spread
 
 MEMORY_SHARE = 0.8
 """Of the cage's or the machine's memory, what the settings may take together: the rest is for everything else."""

@@ -17,8 +17,7 @@ from loadframe.experiments.sweep import check_enough, measure_block
 from loadframe.model import CapacityObjective, SettingValue, Step, StepRequest, TargetState, TuningTrial, by_block
 from loadframe.progress import counted
 from loadframe.runs.folder import RunFolder
-from loadframe.tuning.search import Outcome, Proposal, Search
-from loadframe.tuning.space import Point, Space
+from loadframe.tuning.search import Outcome, Point, Proposal, Search, Space
 
 START_ROUND = 1
 """The round of its steps."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from loadframe.bench.attached import AttachedTarget, RunningTarget
+from loadframe.bench.base import OnBench
 from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
-from loadframe.bench.on_bench import OnBench
 from loadframe.bench.rig import prefix_of
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal

@@ -207,7 +207,7 @@ ENDED_WITHIN_S = 30.0
 
 
 class FarTarget:
-    """See bench.on_bench.OnBench."""
+    """See bench.base.OnBench."""
 
     private = True
     embedded = False
