@@ -18,7 +18,7 @@ from loadframe.experiments.tuning_trials import START_ROUND, TRIALS_ROUND, Start
 from loadframe.model import CapacityObjective, SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
-from loadframe.tuning.search import Proposal, Search
+from loadframe.tuning.search import Proposal, Search, Space
 
 from .conftest import STUDY
 from .simulated_search import GB, SETTINGS, WITHIN, Answer, Simulated, after, busy, examined, idle, tune, with_index
@@ -29,12 +29,12 @@ def test_a_server_that_is_not_ours_is_restarted_for_a_trial_only_where_the_study
 ) -> None:
     effective: dict[str, SettingValue] = {"innodb_io_capacity": 200, "innodb_log_buffer_size": 16 << 20}
     theirs = 'target.attach="127.0.0.1"'
-    varied = tuning_space.vary(simulated(idle, theirs).bench.study, effective, 16 * GB, [])
-    assert [each.name for each in varied.space.dimensions] == ["innodb_io_capacity"]
-    assert "target.restart" in varied.left_out["innodb_log_buffer_size"]
+    varied, left_out = tuning_space.vary(simulated(idle, theirs).bench.study, effective, 16 * GB, [])
+    assert [each.name for each in varied.dimensions] == ["innodb_io_capacity"]
+    assert "target.restart" in left_out["innodb_log_buffer_size"]
     said = simulated(idle, theirs, 'target.config="/etc/x.cnf"', 'target.restart=["true"]').bench.study
-    varied = tuning_space.vary(said, effective, 16 * GB, [])
-    assert {each.name for each in varied.space.dimensions} == effective.keys()
+    varied, _ = tuning_space.vary(said, effective, 16 * GB, [])
+    assert {each.name for each in varied.dimensions} == effective.keys()
 
 
 def test_better_settings_are_found_proved_and_written(simulated: Simulated, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simu
     book = simulated(model, *SETTINGS, "tune.settings={innodb_adaptive_hash_index=[false, true]}")
     tuning_trials.measure_start(book)
     start = Start.of(book.of("A"), (32.0,))
-    space = tuning_space.vary(book.bench.study, book.bench.use("A"), 16 * GB, ()).space
+    space, _ = tuning_space.vary(book.bench.study, book.bench.use("A"), 16 * GB, ())
     trials = Trials(book, run, space, Search(space), (32.0,), book.bench.start_state, start, names={(0,): "A"})
     trials.begin([])
     trials.take(Proposal((0,), "start"))
@@ -330,18 +330,18 @@ START: dict[str, SettingValue] = {
 }  # fmt: skip
 
 
-def space(*overrides: str, memory_bytes: float | None = 16 * GB) -> tuning_space.Varied:
+def space(*overrides: str, memory_bytes: float | None = 16 * GB) -> tuple[Space, dict[str, str]]:
     return tuning_space.vary(parse(STUDY, overrides), START, memory_bytes, ())
 
 
-def values(varied: tuning_space.Varied) -> dict[str, tuple[SettingValue, ...]]:
-    return {each.name: each.values for each in varied.space.dimensions}
+def values(varied: tuple[Space, dict[str, str]]) -> dict[str, tuple[SettingValue, ...]]:
+    return {each.name: each.values for each in varied[0].dimensions}
 
 
 def test_durability_is_kept_unless_the_study_relaxes_it() -> None:
     kept, relaxed = space(), space("remedies.durability=relax")
     assert values(kept).keys() == {"innodb_buffer_pool_size", "innodb_flush_method"}
-    assert "durability" in kept.left_out["innodb_doublewrite"]
+    assert "durability" in kept[1]["innodb_doublewrite"]
     assert set(values(kept)["innodb_flush_method"]) == {"fsync", "O_DIRECT"}
     assert set(values(relaxed)["innodb_flush_log_at_trx_commit"]) == {0, 1, 2}
     assert "O_DIRECT_NO_FSYNC" in values(relaxed)["innodb_flush_method"]
@@ -354,15 +354,15 @@ def test_no_setting_takes_more_than_half_of_the_memory() -> None:
 
 def test_of_a_machine_whose_memory_nobody_knows_only_what_the_study_gives_is_taken() -> None:
     unknown = space(memory_bytes=None)
-    assert "tune.settings" in unknown.left_out["innodb_buffer_pool_size"]
+    assert "tune.settings" in unknown[1]["innodb_buffer_pool_size"]
     assert "innodb_flush_method" in values(unknown)
-    given = space('tune.settings={innodb_buffer_pool_size=["64M", "256M"]}', memory_bytes=None)
-    assert given.space.fits(tuple(len(each.values) - 1 for each in given.space.dimensions))
+    given, _ = space('tune.settings={innodb_buffer_pool_size=["64M", "256M"]}', memory_bytes=None)
+    assert given.fits(tuple(len(each.values) - 1 for each in given.dimensions))
 
 
 def test_what_the_diagnosis_names_comes_first() -> None:
-    varied = tuning_space.vary(parse(STUDY), START, 16 * GB, ["innodb_flush_method"])
-    assert varied.space.dimensions[0].name == "innodb_flush_method"
+    varied, _ = tuning_space.vary(parse(STUDY), START, 16 * GB, ["innodb_flush_method"])
+    assert varied.dimensions[0].name == "innodb_flush_method"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """loadframe case list|show|run: ready studies with a story and a known answer; demo, the main job on one of them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,16 +115,11 @@ def run_case(
 
 def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path | None = None) -> dict[str, Any]:
     """A study as its case says, shown to people unless `quiet`; its outcome for programs. over: a fleet file."""
-    found: RunAnswer
     if verb == "ladder" and over is not None:
         raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
-    if verb == "ladder":
-        found = measured(quiet, lambda progress: loadframe.ladder(study, runs, progress=progress))
-    else:
-        with executor_of(over, study, drives=True) as executor:
-            found = measured(
-                quiet, lambda progress: loadframe.investigate(study, runs, progress=progress, executor=executor)
-            )
+    act: Callable[..., RunAnswer] = loadframe.ladder if verb == "ladder" else loadframe.investigate
+    with executor_of(over, study, drives=True) as executor:
+        found = measured(quiet, lambda progress: act(study, runs, progress=progress, executor=executor))
     if not quiet:
         tell(found, as_json=False)
     return document(found)

@@ -45,7 +45,12 @@ def limits(
 ) -> None:
     """Show every limit and its use for a process, a server, a study's target, or this machine."""
     with command(as_json, measures=target is not None):
-        _check(pid, target, attach, option_file, user, overrides)
+        if target is not None and (pid is not None or attach is not None):
+            raise typer.BadParameter("--target starts its own server: omit --pid and --attach")
+        if attach is None and (option_file is not None or user):
+            raise typer.BadParameter("--option-file and --user belong to --attach")
+        if target is None and overrides:
+            raise typer.BadParameter("--set belongs to --target")
         for file in stages or ():
             if not file.is_file():
                 raise SampleError(
@@ -67,22 +72,6 @@ def limits(
                 progress=progress if over_s is not None else None,
             )
         show(as_json, loadframe.ledger_json, loadframe.render_limits, found)
-
-
-def _check(
-    pid: int | None,
-    target: Path | None,
-    attach: str | None,
-    option_file: Path | None,
-    user: str,
-    overrides: list[str] | None,
-) -> None:
-    if target is not None and (pid is not None or attach is not None):
-        raise typer.BadParameter("--target starts its own server: omit --pid and --attach")
-    if attach is None and (option_file is not None or user):
-        raise typer.BadParameter("--option-file and --user belong to --attach")
-    if target is None and overrides:
-        raise typer.BadParameter("--set belongs to --target")
 
 
 def _duration_s(text: str) -> float:

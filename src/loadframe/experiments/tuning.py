@@ -16,7 +16,7 @@ from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.reading import open_run
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_answer import Answers
-from loadframe.experiments.tuning_proof import Proof, proved
+from loadframe.experiments.tuning_proof import proved
 from loadframe.experiments.tuning_space import vary
 from loadframe.experiments.tuning_trials import Start, Trials
 from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning, TuningTrial
@@ -54,11 +54,11 @@ def planned(book: Bookkeeping, examined: Examined, memory_bytes: float | None) -
         if remedy.price.durability is None or study.remedies.durability == "relax"
     ]
     first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
-    varied = vary(study, one.effective, memory_bytes, first)
+    space, left_out = vary(study, one.effective, memory_bytes, first)
     asked, start = within.asked(study), select(book.of(START)).steps
     curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
     levels = tuple(reversed(judged_levels(curve, examined.bend)))
-    return Plan(varied.space, varied.left_out, tuple(each for each in remedies if each), levels, asked)
+    return Plan(space, left_out, tuple(each for each in remedies if each), levels, asked)
 
 
 def tune(
@@ -82,15 +82,7 @@ def tune(
     answers = Answers(tuned, plan.left_out, tuple(finding.title for finding in one.findings))
     save_tuning(run, answers.stopped())
     searching(tuned, trials)
-    return _conclude(tuned, answers)
-
-
-def _conclude(tuned: Trials, answers: Answers) -> Tuning:
-
-    def note(so_far: Sequence[Proof]) -> None:
-        save_tuning(tuned.run, answers.so_far(so_far))
-
-    found = proved(tuned, note)
+    found = proved(tuned, lambda so_far: save_tuning(run, answers.so_far(so_far)))
     if not found:
         return answers.nothing_better()
     return answers.so_far(found) if found[-1].told.held else answers.not_proved(found)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from loadframe.bench.attached import is_dynamic
 from loadframe.errors import StudyError
@@ -21,14 +20,6 @@ LARGEST_SHARE = 0.5
 USUAL_CONNECTIONS = 151
 
 
-@dataclass(frozen=True, slots=True)
-class Varied:
-    """What is searched. left_out: settings of the target's table that are not, and why."""
-
-    space: Space
-    left_out: Mapping[str, str]
-
-
 def check(study: Study) -> None:
     """StudyError where there is nothing to vary, or where the study asks for what it does not allow."""
     known = targets.of_study(study)
@@ -44,10 +35,11 @@ def check(study: Study) -> None:
 
 def vary(
     study: Study, effective: Mapping[str, SettingValue], memory_bytes: float | None, first: Sequence[str]
-) -> Varied:
-    """The space: what the study names, or the target's table; settings in `first` come first. effective: what the
-    target uses at the start. memory_bytes: of its cage or its machine; None where unknown here: then no range
-    of memory is searched that the study does not give. StudyError where nothing is left to vary."""
+) -> tuple[Space, dict[str, str]]:
+    """The space: what the study names, or the target's table; settings in `first` come first; and which of them are not
+    searched, and why. effective: what the target uses at the start. memory_bytes: of its cage or its machine; None
+    where unknown here: then no range of memory is searched that the study does not give. StudyError where nothing is
+    left to vary."""
     known = targets.of_study(study)
     by_load = study.load.axis in CLIENT_AXES
     connections = study.levels[-1] if by_load else float(effective.get("max_connections", USUAL_CONNECTIONS))
@@ -86,7 +78,7 @@ def vary(
             remedy="Name others in tune.settings.",
         )
     most = math.inf if memory_bytes is None else MEMORY_SHARE * memory_bytes
-    return Varied(Space(tuple(dimensions), most), left_out)
+    return Space(tuple(dimensions), most), left_out
 
 
 def _row(study: Study, name: str) -> Tunable:
