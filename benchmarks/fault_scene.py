@@ -20,7 +20,7 @@ from typing import Any
 from loadframe.cages.groups import hierarchies
 from loadframe.cli.about import EXIT_CODES
 from loadframe.errors import Fault, UserError
-from loadframe.host import postgres_memory
+from loadframe.host import shared_memory
 from loadframe.host.identity import children, identify, parent_of
 from loadframe.model import Step
 from loadframe.runs.folder import RunFolder
@@ -224,7 +224,7 @@ class Scene:
         for lease in self.leases:
             found += [str(path) for path in Path("/dev/shm").glob(f"loadframe{lease}*")]
             found += [str(path) for each in hierarchies() for path in each.top.rglob(f"loadframe-{lease}*")]
-        segments = postgres_memory.segments(postgres_memory.SEGMENTS)
+        segments = shared_memory.segments(shared_memory.SEGMENTS)
         found += [f"shared memory {each.id} of a PostgreSQL" for each in segments if each.id in self.segments]
         found += [f"mount {path}" for path in _mounts(self.folder) - self._mounts]
         if self.server is not None:
@@ -335,7 +335,7 @@ class Scene:
 def _segment(pid_file: Path) -> int | None:
     """The System V segment of a PostgreSQL; None where it has none yet, or none any more."""
     try:
-        return postgres_memory.named_segment(pid_file.read_bytes())
+        return shared_memory.named_segment(pid_file.read_bytes())
     except OSError:
         return None
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.host import postgres_memory
-from loadframe.host.postgres_memory import Segment, listed, named_segment, segments
+from loadframe.host import shared_memory
+from loadframe.host.shared_memory import Segment, listed, named_segment, segments
 
 PID_FILE = b"4619\n/data\n1790000000\n5432\n/run\n\n  1142532    688132\nready   \n"
 LISTING = (
@@ -33,7 +33,7 @@ def test_the_segment_is_the_one_that_the_server_has_written_down(tmp_path: Path)
 def test_pieces_in_use_are_listed_and_nothing_of_another_form() -> None:
     items = [(8, 2), (10, 0), (12, 1)]
     body = b"".join(struct.pack("=II32x", *each) for each in items)
-    content = struct.pack("=III4x", postgres_memory.LIST_MAGIC, 3, 64) + body
+    content = struct.pack("=III4x", shared_memory.LIST_MAGIC, 3, 64) + body
     assert listed(content) == [8, 12]
     assert listed(struct.pack("=III4x", 1, 3, 64) + body) == []
     assert listed(content[:20]) == []
@@ -57,7 +57,7 @@ def _removed(place: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, int
     (data / "postmaster.pid").write_bytes(PID_FILE)
     (data / "PG_VERSION").write_text(f"{change.get('version', 15)}\n")
     (shared / "PostgreSQL.16").write_bytes(
-        struct.pack("=III4x", postgres_memory.LIST_MAGIC, 2, 64) + struct.pack("=II32xII32x", 8, 1, 99, 1)
+        struct.pack("=III4x", shared_memory.LIST_MAGIC, 2, 64) + struct.pack("=II32xII32x", 8, 1, 99, 1)
     )
     (shared / "PostgreSQL.8").touch()
     (shared / "PostgreSQL.10").touch()
@@ -65,15 +65,15 @@ def _removed(place: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, int
         name: value for name, value in change.items() if name in ("id", "size_bytes", "attached", "uid")
     }
     own = data.lstat()
-    header = postgres_memory.HEADER.pack(
-        postgres_memory.HEADER_MAGIC, 4619, 56, 0, 16, 0, own.st_dev, int(change.get("inode", own.st_ino))
+    header = shared_memory.HEADER.pack(
+        shared_memory.HEADER_MAGIC, 4619, 56, 0, 16, 0, own.st_dev, int(change.get("inode", own.st_ino))
     )
     forgotten: list[int] = []
-    monkeypatch.setattr(postgres_memory, "POSIX", shared)
-    monkeypatch.setattr(postgres_memory, "segments", lambda _: [Segment(**found)])  # type: ignore[arg-type]
-    monkeypatch.setattr(postgres_memory, "bytes_of", lambda _: header)
-    monkeypatch.setattr(postgres_memory, "forget", lambda segment: not forgotten.append(segment.id))
+    monkeypatch.setattr(shared_memory, "FOLDER", shared)
+    monkeypatch.setattr(shared_memory, "segments", lambda _: [Segment(**found)])  # type: ignore[arg-type]
+    monkeypatch.setattr(shared_memory, "bytes_of", lambda _: header)
+    monkeypatch.setattr(shared_memory, "forget", lambda segment: not forgotten.append(segment.id))
     before = {path.name for path in shared.iterdir()}
-    postgres_memory.remove(place)
+    shared_memory.remove_left("another", place)
     gone = before - {path.name for path in shared.iterdir()}
     return [*forgotten, *sorted(int(name.partition(".")[2]) for name in gone)]

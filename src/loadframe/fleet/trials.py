@@ -250,19 +250,15 @@ def engine_over(
     where a study's target is not one that each host can start for itself, or where a study changes machines that may
     not be changed."""
     for study in studies:
-        _check_study(fleet, study)
+        if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
+            raise StudyError(
+                "trials side by side need a target of their own on each host, and this one runs already",
+                remedy="Let Loadframe start it (without target.attach), or measure without --fleet.",
+            )
+        check_may_change(fleet, study, "trial")
     named = sorted({name for study in studies for name in secrets_named(study)})
     with DaskEngine(fleet, named, say) as engine, Observing(fleet, say) as observing:
         yield engine, observing
-
-
-def _check_study(fleet: Fleet, study: Study) -> None:
-    if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
-        raise StudyError(
-            "trials side by side need a target of their own on each host, and this one runs already",
-            remedy="Let Loadframe start it (without target.attach), or measure without --fleet.",
-        )
-    check_may_change(fleet, study, "trial")
 
 
 AROUND = 1.5

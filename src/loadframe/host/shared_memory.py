@@ -1,13 +1,46 @@
-"""POSIX shared memory that servers leave behind when they are killed (shm_overview(7))."""
+"""Shared memory that servers leave behind when they are killed: POSIX (shm_overview(7)), and that of a PostgreSQL. It
+stays until the machine is started again, or the same data are served again, which those of a lease never are.
 
+The latter has a System V segment of 56 bytes that says of which data directory it is, and which piece of POSIX memory
+lists the others (PGShmemHeader, storage/pg_shmem.h; dsm_control_header, storage/ipc/dsm.c; the same in VERSIONS).
+"""
+
+import ctypes
 import os
 import stat
+import struct
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.host import postgres_memory
+from loadframe.errors import UserError
+from loadframe.system.files import Folder, Whose
 
 FOLDER = Path("/dev/shm")
+SEGMENTS = Path("/proc/sysvipc/shm")
+MOST_BYTES = 1 << 20
+VERSIONS = range(14, 18)
+"""Of PostgreSQL, whose memory looks like this."""
+HEADER = struct.Struct("=iiQQI4xQQQ")
+"""Magic, its creator's pid, two sizes, the number of the list, a pointer, device and inode of the data directory."""
+HEADER_MAGIC = 679834894
+LIST = struct.Struct("=III4x")
+"""Magic, how many items it has, how many it has room for."""
+LIST_MAGIC = 0x9A503D32
+ITEM = struct.Struct("=II32x")
+"""The number of a piece, and how many use it; 0 for a free place."""
+SHM_RDONLY, IPC_RMID = 0o10000, 0  # linux/shm.h, linux/ipc.h
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One of System V (sysvipc(7), /proc/sysvipc/shm). attached: how many processes have it."""
+
+    id: int
+    size_bytes: int
+    attached: int
+    uid: int
 
 
 def name_of(lease: str) -> str:
@@ -18,7 +51,9 @@ def name_of(lease: str) -> str:
 def remove_left(lease: str, folder: Path) -> list[str]:
     """Remove what a lease's servers have left; say what was done. Call it before its folder goes, which
     tells which is theirs."""
-    return [*remove(name_of(lease), _owners(folder)), *postgres_memory.remove(folder)]
+    pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
+    of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
+    return [*remove(name_of(lease), _owners(folder)), *of_postgres]
 
 
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
@@ -45,3 +80,108 @@ def _owners(folder: Path) -> set[int]:
         return {entry.lstat().st_uid for entry in folder.iterdir()}
     except OSError:
         return set()
+
+
+def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
+    """Remove what belongs to a dead server of this data directory: how many pieces. The segment is taken for the
+    server's own only where it names these very data. within_s: how long processes of it may take to end after it."""
+    files = Folder(data, Whose.ANOTHERS)
+    try:
+        place = data.lstat()
+        named = named_segment(files.read("postmaster.pid", MOST_BYTES))
+        version = int(files.read("PG_VERSION", MOST_BYTES))
+    except (OSError, UserError, ValueError):  # it has been removed, or is no file of the server's
+        return 0
+    if version not in VERSIONS:
+        return 0
+    deadline = time.monotonic() + within_s
+    while (segment := _numbered(named)) is not None and segment.attached and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if segment is None or segment.attached or segment.uid != place.st_uid or segment.size_bytes != HEADER.size:
+        return 0
+    magic, _, _, _, number, _, device, inode = HEADER.unpack(bytes_of(segment))
+    if (magic, device, inode) != (HEADER_MAGIC, place.st_dev, place.st_ino):
+        return 0
+    pieces = _pieces(number, segment.uid)
+    return sum(_unlink(FOLDER / f"PostgreSQL.{one}", segment.uid) for one in pieces) + forget(segment)
+
+
+def _numbered(number: int | None) -> Segment | None:
+    return next((segment for segment in segments(SEGMENTS) if segment.id == number), None)
+
+
+def named_segment(text: bytes) -> int | None:
+    """The id of the segment that a postmaster.pid names: its 7th line has key and id (utils/pidfile.h)."""
+    words = text.split(b"\n")[6:7]
+    numbers = words[0].split() if words else []
+    return int(numbers[1]) if len(numbers) == 2 and numbers[1].isdigit() and len(numbers[1]) < 12 else None
+
+
+def segments(listing: Path) -> list[Segment]:
+    """Those of our IPC namespace; none on a kernel without."""
+    try:
+        rows = [line.split() for line in listing.read_text(encoding="utf-8", errors="replace").splitlines()]
+    except FileNotFoundError:
+        return []
+    columns = {name: number for number, name in enumerate(rows[0])}
+    wanted = [columns[name] for name in ("shmid", "size", "nattch", "uid")]
+    return [Segment(*(int(row[number]) for number in wanted)) for row in rows[1:]]
+
+
+def bytes_of(segment: Segment) -> bytes:
+    """The segment's bytes; zeros where it cannot be read any more."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    address = libc.shmat(segment.id, None, SHM_RDONLY)
+    if address is None or address == ctypes.c_void_p(-1).value:
+        return bytes(segment.size_bytes)
+    try:
+        return ctypes.string_at(address, segment.size_bytes)
+    finally:
+        libc.shmdt(ctypes.c_void_p(address))
+
+
+def forget(segment: Segment) -> bool:
+    """Have the kernel remove it. Whether it did."""
+    return bool(ctypes.CDLL(None).shmctl(segment.id, IPC_RMID, None) == 0)
+
+
+def _pieces(number: int, owner: int) -> list[int]:
+    """The numbers of a list's pieces, itself last. Odd ones lie in memory that is not shared by name (dsm.c)."""
+    try:
+        content = _read(FOLDER / f"PostgreSQL.{number}", owner)
+    except OSError:
+        return []
+    return [*(one for one in listed(content) if one % 2 == 0 and one != number), number]
+
+
+def listed(content: bytes) -> list[int]:
+    """The numbers of the pieces in use; none of a list of another form."""
+    if len(content) < LIST.size:
+        return []
+    magic, items, _ = LIST.unpack_from(content)
+    room = min(items, (len(content) - LIST.size) // ITEM.size) if magic == LIST_MAGIC else 0
+    found = (ITEM.unpack_from(content, LIST.size + place * ITEM.size) for place in range(room))
+    return list(dict.fromkeys(number for number, users in found if users))
+
+
+def _read(path: Path, owner: int) -> bytes:
+    """The beginning of a regular file of this user. OSError for everything else."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
+            raise PermissionError(f"{path} is not a file of user {owner}")
+        return file.read(MOST_BYTES)
+
+
+def _unlink(path: Path, owner: int) -> bool:
+    """Whether it was there, was this user's, and is gone."""
+    try:
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_uid == owner:
+            path.unlink()
+            return True
+    except OSError:
+        return False
+    return False

@@ -126,9 +126,7 @@ levels = [1]
 """
     effective: dict[str, SettingValue] = {"MaxNoOfExecutionThreads": 2, "SchedulerSpinTimer": 0}
     given = 'settings = { ThreadConfig = "main,ldm,recv,rep" }'
-    (free, _), (bound, left_out) = (
-        vary(parse(study.format(settings=text)), effective, 8e9, []) for text in ("", given)
-    )
+    (free, _), (bound, left) = (vary(parse(study.format(settings=text)), effective, 8e9, []) for text in ("", given))
     assert [one.name for one in free.dimensions] == ["MaxNoOfExecutionThreads", "SchedulerSpinTimer"]
     assert [one.name for one in bound.dimensions] == ["SchedulerSpinTimer"]
     assert left["MaxNoOfExecutionThreads"] == "it has no effect where ThreadConfig is given"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loadframe.connections.postgres_connection import program
 from loadframe.errors import MissingTool
-from loadframe.host import postgres_memory
+from loadframe.host import shared_memory
 from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
@@ -163,7 +163,7 @@ class Server(PrivateServer):
     def destroy(self) -> None:
         """With the shared memory of one that was killed: its data directory says which it is."""
         self.kill()
-        postgres_memory.remove_of(self.data, KILL_TIMEOUT_S)
+        shared_memory.remove_of_postgres(self.data, KILL_TIMEOUT_S)
         super().destroy()
 
     def given_up(self) -> bool:
