@@ -12,7 +12,9 @@ from loadframe.cli.common import MUST_ACT, Json, command, show, size_of
 from loadframe.cli.terminal import say
 from loadframe.errors import TargetError, UsageError
 from loadframe.formats.named_files import write_whole
-from loadframe.kinds.ndb.settings import LARGEST_CPU, read_cpus
+
+MOST_CPUS = 1 << 16
+"""Their numbers are those that a list of CPUs may name (read_cpus)."""
 
 
 def ndb(
@@ -23,7 +25,7 @@ def ndb(
     ] = None,
     cpus: Annotated[
         int | None,
-        typer.Option("--cpus", min=1, max=LARGEST_CPU + 1, metavar="N", help="CPUs of each data node's host."),
+        typer.Option("--cpus", min=1, max=MOST_CPUS, metavar="N", help="CPUs of each data node's host."),
     ] = None,
     memory: Annotated[
         str | None, typer.Option("--memory", metavar="SIZE", help="Memory of each data node's host: 64GiB.")
@@ -91,6 +93,8 @@ def _change(text: str) -> tuple[str, str, str]:
 
 
 def _bound(text: str) -> tuple[str, frozenset[int]]:
+    from loadframe.kinds.ndb.settings import read_cpus
+
     name, _, cpus = text.partition("=")
     remedy = "Write --bound mysqld=8-11."
     if not name.strip():
