@@ -47,7 +47,7 @@ from loadframe.model import (
     Tuning,
     Verdict,
 )
-from loadframe.model.fleet_step import FleetDrivers, FleetLimit
+from loadframe.model.fleet import FleetDrivers, FleetLimit
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress
 from loadframe.reporting import answers, words

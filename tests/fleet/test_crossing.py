@@ -10,7 +10,7 @@ import pytest
 from loadframe.fleet.bench import Between, Loading, link_uses
 from loadframe.fleet.hosts import Way
 from loadframe.fleet.looking import interface_to
-from loadframe.model.fleet_step import ClockInStep
+from loadframe.model.fleet import ClockInStep
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.interfaces import SOURCE
 

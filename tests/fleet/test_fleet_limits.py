@@ -9,8 +9,7 @@ import pytest
 
 from loadframe.experiments.fleet_limits import limits_of_fleet, others_found
 from loadframe.model import Step
-from loadframe.model.fleet import FleetLink
-from loadframe.model.fleet_step import FleetLimit, FleetStep, LinkUse
+from loadframe.model.fleet import FleetLimit, FleetLink, FleetStep, LinkUse
 from loadframe.reporting import terminal
 from loadframe.reporting.fleet_report import fleet_limits, fleet_limits_json, fleet_limits_sentences
 from loadframe.runs import fleet_files

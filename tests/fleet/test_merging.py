@@ -11,7 +11,7 @@ import zstandard
 from loadframe.errors import StepVoid
 from loadframe.fleet.coordinator import LogOf
 from loadframe.fleet.load import check_all_along, merge
-from loadframe.model.fleet_step import ClockInStep
+from loadframe.model.fleet import ClockInStep
 from loadframe.workloads.request_log import RECORD
 
 CLOCK = ClockInStep(0.0, 0.001, 0.002, 0.0, 0.0, 0.001, 10.0, 12)

@@ -13,7 +13,7 @@ import loadframe
 from loadframe.errors import RunError
 from loadframe.experiments.writing import finish
 from loadframe.model import Investigation, Ladder, Purpose, Tuning
-from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.fleet import FleetDrivers
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import vega

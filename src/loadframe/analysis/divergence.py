@@ -42,7 +42,7 @@ from loadframe.analysis.queueing import Floats
 from loadframe.analysis.sequential import Plan
 from loadframe.model import Capacity, Curve, CurvePoint, LevelRatio, LoadInterval, Peak, Verdict
 from loadframe.model.capacity import CapacityBeside
-from loadframe.model.fleet_hosts import HostRatio, Likeness
+from loadframe.model.fleet import HostRatio, Likeness
 from loadframe.model.verdict import NOT_KNOWN, decide
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3

@@ -32,7 +32,7 @@ from loadframe.model import (
     Unfinished,
     Verdict,
 )
-from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.fleet import FleetDrivers
 from loadframe.model.verdict import MOST_BLOCKS
 from loadframe.units import show, show_metric
 

@@ -28,8 +28,7 @@ from loadframe.model import (
     TargetState,
     Verdict,
 )
-from loadframe.model.fleet import ENCRYPTS, FleetLink
-from loadframe.model.fleet_step import DriversLimit, FleetDrivers, FleetLimit, FleetStep
+from loadframe.model.fleet import ENCRYPTS, DriversLimit, FleetDrivers, FleetLimit, FleetLink, FleetStep
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.units import show

@@ -20,7 +20,7 @@ from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_trials import Start
 from loadframe.fleet.on_hosts import OnHosts, Work
 from loadframe.model import Purpose, Step
-from loadframe.model.fleet_hosts import FleetHosts, HostRatio
+from loadframe.model.fleet import FleetHosts, HostRatio
 from loadframe.model.fleet_trials import TaskPurpose
 from loadframe.runs import fleet_files
 from loadframe.runs.entries import Treatment

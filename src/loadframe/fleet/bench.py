@@ -25,8 +25,7 @@ from loadframe.fleet.load import FleetDriver, FleetLoad, check_all_along, load_o
 from loadframe.fleet.looking import LOOPBACK
 from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
-from loadframe.model.fleet import ENCRYPTS, FleetLink
-from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, LinkUse, VoidReason
+from loadframe.model.fleet import ENCRYPTS, WATCHED, ClockInStep, FleetLink, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
 from loadframe.recording.interfaces import Carried, carried
 from loadframe.runs import fleet_files

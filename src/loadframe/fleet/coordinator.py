@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from loadframe.errors import StepVoid
 from loadframe.fleet.clocks import Exchange, Offset, offset
 from loadframe.fleet.transport import REMEDY, Arrived, Transport, checked
-from loadframe.model.fleet_step import ClockInStep, VoidReason
+from loadframe.model.fleet import ClockInStep, VoidReason
 
 EXCHANGES = 12
 """With each host, before a step and after it."""

@@ -17,7 +17,7 @@ from loadframe.errors import StepVoid, StudyError
 from loadframe.fleet.coordinator import Begun, Coordinator, LogOf, shares_of
 from loadframe.fleet.transport import REMEDY
 from loadframe.model import CLIENT_AXES, RATE_AXES, WORK, Endpoint, SettingValue
-from loadframe.model.fleet_step import DriverInStep
+from loadframe.model.fleet import DriverInStep
 from loadframe.runs.folder import MOST_REQUESTS_BYTES
 from loadframe.study import Study
 from loadframe.workloads import registry

@@ -19,7 +19,7 @@ from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.hosts import SET_UP_WITHIN_S, HostRecordings, reached
 from loadframe.fleet.transport import OverAgents
-from loadframe.model.fleet_step import WATCHED
+from loadframe.model.fleet import WATCHED
 from loadframe.model.fleet_trials import SeenBeside
 from loadframe.recording.metrics import window_metrics
 from loadframe.runs.folder import RunFolder

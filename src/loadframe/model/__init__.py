@@ -7,13 +7,11 @@ seconds of the machine that measured, the same clock in the driver's request log
 Every record can be written to and read from JSON with pydantic's TypeAdapter; nothing here knows how.
 """
 
-from loadframe.model.answers import *
 from loadframe.model.capacity import *
 from loadframe.model.case_study import *
 from loadframe.model.curve import *
 from loadframe.model.finding import *
 from loadframe.model.forecast import *
-from loadframe.model.growth import *
 from loadframe.model.investigation import *
 from loadframe.model.ladder import *
 from loadframe.model.limit import *

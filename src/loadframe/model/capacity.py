@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.curve import LoadInterval
-from loadframe.model.fleet_hosts import FleetHosts
+from loadframe.model.fleet import FleetHosts
 from loadframe.model.verdict import Verdict
 
 LevelClass = Literal["meets", "misses", "undecided"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.capacity import Capacity
-from loadframe.model.fleet_step import ClockInStep
+from loadframe.model.fleet import ClockInStep
 from loadframe.model.investigation import Investigation
 from loadframe.model.step import Step
 from loadframe.model.target import SettingValue

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from loadframe.model.finding import Change
-from loadframe.model.fleet_hosts import FleetHosts
+from loadframe.model.fleet import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.verdict import Compared, Verdict
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.capacity import CapacityObjective
-from loadframe.model.fleet_hosts import FleetHosts
+from loadframe.model.fleet import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.target import SettingValue
 from loadframe.model.verdict import Compared, Verdict

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from loadframe.model.fleet import ENCRYPTS, FleetCheck, FleetLink, HostCheck
-from loadframe.model.fleet_step import FleetDrivers, FleetLimit
+from loadframe.model.fleet import ENCRYPTS, FleetCheck, FleetDrivers, FleetLimit, FleetLink, HostCheck
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import terminal, verdict_words

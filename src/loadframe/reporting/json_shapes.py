@@ -34,7 +34,7 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.fleet import FleetDrivers
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import answers, limits_report, stages, tuning_report, verdict_words
 

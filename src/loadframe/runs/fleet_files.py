@@ -5,9 +5,7 @@ alike the hosts are."""
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from loadframe.model.fleet import FleetLink
-from loadframe.model.fleet_hosts import FleetHosts
-from loadframe.model.fleet_step import FleetDrivers, FleetStep
+from loadframe.model.fleet import FleetDrivers, FleetHosts, FleetLink, FleetStep
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
