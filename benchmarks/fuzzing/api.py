@@ -45,7 +45,7 @@ from loadframe.model import SettingValue
 from loadframe.recording import jvm_sampling, procfs
 from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.profiles import collapsed, perf_script
+from loadframe.recording.profiles import collapsed, perf
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
 from loadframe.recording.stage_tail import MOST_PROCESSES, StageTail
@@ -147,7 +147,7 @@ def damaged_within(rng: random.Random, data: bytes) -> bytes:
 def read_profile(path: Path) -> None:
     """As what perf prints, and as collapsed stacks, which are read back as they were written."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    samples = list(perf_script.read_samples(text.split("\n"), perf_script.Reading()))
+    samples = list(perf.read_samples(text.split("\n"), perf.Reading()))
     stacks = collapsed.collapse(sample.frames for sample in samples)
     again = collapsed.parse(collapsed.render(stacks))
     if again.stacks != stacks or again.damaged:

@@ -11,10 +11,10 @@ from loadframe.diagnosis import others
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.mechanism import trace_of
 from loadframe.diagnosis.windows import look
-from loadframe.ledger.derived import derive
-from loadframe.ledger.reading import read_limits
+from loadframe.ledger.reading import derive, read_limits
 from loadframe.model import Finding, RuledOut, Step, TargetState
-from loadframe.recording.runtimes import is_collector, runs_one_at_a_time
+from loadframe.recording.process_window import runs_one_at_a_time
+from loadframe.recording.runtime_metrics import is_collector
 
 StepMaker = Callable[..., Step]
 Metrics = Mapping[str, float]

@@ -22,7 +22,7 @@ from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as CATALOGUE
 from loadframe.kinds.mysql.settings import MYSQL_TUNABLES as TUNABLES
 from loadframe.kinds.mysql.target import MysqlTarget, options_of
 from loadframe.kinds.registry import kind_named
-from loadframe.ledger.derived import derive
+from loadframe.ledger.reading import derive
 from loadframe.model import TargetState
 
 VERSIONS = {"mysql": "mysqld  Ver 9.7.4 for Linux", "mariadb": "mysqld  Ver 10.11.14-MariaDB-0+deb12u2 for debian"}

@@ -286,7 +286,7 @@ def test_the_reasoning_rooms_have_its_rows_and_nothing_that_touches_its_server(t
 import sys
 from loadframe.diagnosis import findings, mechanism, remedies
 from loadframe.diagnosis.signatures import SIGNATURES
-from loadframe.ledger.derived import DERIVED
+from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import KIND_OF, RULES
 from loadframe.metrics import METRICS
 from loadframe.metrics.agreements import OF_SERVERS

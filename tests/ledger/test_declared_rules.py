@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loadframe.ledger.now import read_now
-from loadframe.ledger.reading import read_limits
+from loadframe.ledger.reading import read_limits, read_now
 from loadframe.ledger.rules import RULES, rules_among, rules_for
 from loadframe.model import Step, TargetState
 from loadframe.study.exposed_tables import LimitTable

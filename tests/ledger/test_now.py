@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.ledger.derived import derive
-from loadframe.ledger.now import counter_metrics, judge, read_now
+from loadframe.ledger.reading import counter_metrics, derive, judge, read_now
 from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, Limit
 

@@ -23,8 +23,7 @@ from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.sqlite.target import SqliteTarget
 from loadframe.kinds.squid.target import SquidTarget
 from loadframe.kinds.varnish.target import VarnishTarget
-from loadframe.ledger.derived import derive
-from loadframe.ledger.reading import read_limits
+from loadframe.ledger.reading import derive, read_limits
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.metrics import IN_FRONT
 from loadframe.model import Step, TargetState

@@ -11,7 +11,7 @@ from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.squid.target import SquidTarget
 from loadframe.kinds.varnish.target import VarnishTarget
-from loadframe.ledger.derived import DERIVED
+from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 

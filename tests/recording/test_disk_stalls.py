@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from loadframe.recording import procfs
-from loadframe.recording.disk_stalls import disk_stall
+from loadframe.recording.derivation import window_of
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.windows import window_of
+from loadframe.recording.system_metrics import disk_stall
 
 FACTS = Facts(0.1, 100, 2, 4096, boottime_offset_s=5.0, started_s=0.0, started_wall_s=1e9)
 RECORDED = Path(__file__).parents[1] / "data/recorded/disk-stall.txt"

@@ -30,7 +30,7 @@ from loadframe.recording.frames import (
     Tick,
     scan_blocks,
 )
-from loadframe.recording.profiles.perf_script import Reading, function_name, read_samples
+from loadframe.recording.profiles.perf import Reading, function_name, read_samples
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
 
@@ -146,16 +146,16 @@ def test_a_name_with_thousands_of_endings_is_named_at_once() -> None:
             searched += len(name) - begin
             return pattern.search(name, begin)
 
-    from loadframe.recording.profiles import perf_script
+    from loadframe.recording.profiles import perf
 
-    pattern = perf_script.APPENDED
+    pattern = perf.APPENDED
     try:
-        perf_script.APPENDED = Counted()  # type: ignore[assignment]
+        perf.APPENDED = Counted()  # type: ignore[assignment]
         assert function_name("work" + ".cold.1" * 400) == "work"
         assert searched <= 401 * 31
     finally:
-        perf_script.APPENDED = pattern
-    assert len(function_name("x" * 10**6)) == perf_script.LONGEST_SYMBOL
+        perf.APPENDED = pattern
+    assert len(function_name("x" * 10**6)) == perf.LONGEST_SYMBOL
 
 
 PRINTED = ["a 1/2 3.000000:", "\t 100 f (/x)", "\t ffffffff81000000 f (k)", "", "PERF_RECORD_LOST lost 5"]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.ledger.now import counter_metrics
+from loadframe.ledger.reading import counter_metrics
 from loadframe.model import CounterSpec
 from loadframe.recording import snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.cage_metrics import cage_metrics
-from loadframe.recording.derivation import put_together
+from loadframe.recording.derivation import put_together, window_of
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import TASK, Facts, Tick
 from loadframe.recording.held_files import Descriptors
@@ -25,7 +25,6 @@ from loadframe.recording.sampling import HALF_SYSTEM_FILES, SLOW_SYSTEM_FILES, S
 from loadframe.recording.series import metric_series
 from loadframe.recording.snapshot import Pair, Place, read, take
 from loadframe.recording.system_metrics import system_metrics
-from loadframe.recording.windows import window_of
 
 DATA = Path(__file__).parent.parent / "data"
 SOURCES = (*snapshot_machine.SOURCES, *snapshot_kernel.SOURCES)

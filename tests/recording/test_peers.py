@@ -13,7 +13,7 @@ from loadframe.metrics import metric
 from loadframe.metrics.families import peer_of
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.peer_metrics import MOST_PEERS
+from loadframe.recording.peer_metrics import FEWEST_LOOKS, MOST_PEERS, Pace, awaits_answer, is_asked, pace_of
 from loadframe.recording.socket_rows import (
     LISTEN,
     ROW,
@@ -25,7 +25,6 @@ from loadframe.recording.socket_rows import (
     address_of,
     parse_rows,
 )
-from loadframe.recording.turns import FEWEST_LOOKS, Pace, awaits_answer, is_asked, pace_of
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.0, 0.0, 1e9)
 

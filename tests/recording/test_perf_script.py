@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.recording.profiles.perf_script import Reading, Sample, function_name, read_samples
+from loadframe.recording.profiles.perf import Reading, Sample, function_name, read_samples
 
 RECORDED = Path(__file__).parents[1] / "data/profiles/perf-script.txt"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.analysis.stages import Limiting, limiting
-from loadframe.diagnosis.pipelines import stages_in
+from loadframe.analysis.stages import Limiting, limiting, stages_in
 from loadframe.recording.metrics import of_readings
 from loadframe.recording.stage_tail import StageTail
 

@@ -15,7 +15,7 @@ from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 from loadframe.host.processes import bound_to, parse_cpus
 from loadframe.kinds import registry as targets
 from loadframe.kinds.behind import component_of
-from loadframe.ledger.derived import derive
+from loadframe.ledger.reading import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import told
 from loadframe.model import (

@@ -26,9 +26,7 @@ from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.kinds.base import Exposing, PrintsStages, Target
 from loadframe.kinds.behind import comm_of
 from loadframe.knowledge.kinds import rows_of
-from loadframe.ledger.derived import derive
-from loadframe.ledger.now import counter_metrics, read_now
-from loadframe.ledger.reading import as_number, clamped
+from loadframe.ledger.reading import as_number, clamped, counter_metrics, derive, read_now
 from loadframe.ledger.rules import RULES, rules_among
 from loadframe.metrics.pipelines import CUMULATIVE
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState

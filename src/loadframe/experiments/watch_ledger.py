@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from loadframe.knowledge.limit import LimitRule
-from loadframe.ledger.derived import derive
-from loadframe.ledger.now import read_now
+from loadframe.ledger.reading import derive, read_now
 from loadframe.ledger.rules import RULES, declared_rule
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.snapshot import Place, Snapshot, Source, read, take
@@ -81,7 +80,7 @@ class _Judged:
 
 
 class Ledger:
-    """declared: the limits that a study declares (name, use, ceiling, title, loud). kinds: as ledger.now takes them."""
+    """declared: the limits that a study declares (name, use, ceiling, title, loud). kinds: as read_now takes them."""
 
     def __init__(self, declared: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> None:
         self._declared = [SimpleNamespace(raises="", **limit) for limit in declared]

@@ -165,7 +165,7 @@ def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
 
 def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
     """Of the workers of a stage: those at work, those with nothing to do, those that are blocked. Where several
-    processes work on it, as its entries find them (recording/stage_flow.py)."""
+    processes work on it, as its entries find them (recording/stage_tail.py)."""
     workers = own.get("workers")
     idle = own["idle_s"] if "idle_s" in own else own.get("idle")
     blocked = own.get("blocked_s")

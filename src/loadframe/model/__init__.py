@@ -18,7 +18,6 @@ from loadframe.model.limit import *
 from loadframe.model.ndb import *
 from loadframe.model.observed import *
 from loadframe.model.profile import *
-from loadframe.model.requests import *
 from loadframe.model.step import *
 from loadframe.model.target import *
 from loadframe.model.tuning import *

@@ -10,25 +10,11 @@ from functools import partial
 from typing import NamedTuple
 
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, growth
+from loadframe.recording.derivation import Derivation, Metrics, Window, derive, growth, rates_of
 from loadframe.recording.system_metrics import pressure
-from loadframe.recording.windows import Window, derive
 
 NO_LIMIT = 2**62
 """Version 1 has no word for "no limit" of memory: it shows the largest number of whole pages."""
-
-
-def _grows(
-    metric: str, key: str, per_second: float = 1.0
-) -> Callable[[dict[str, int], dict[str, int], float], Metrics]:
-    """The metric is how fast this number of a file of names and numbers grows; nothing where the file lacks it."""
-
-    def rate(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
-        if key not in first or key not in last:
-            return {}
-        return {metric: growth(first[key], last[key]) / per_second / elapsed_s}
-
-    return rate
 
 
 def _counts(metric: str, per_second: float = 1.0) -> Callable[[int, int, float], Metrics]:
@@ -59,9 +45,8 @@ def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
     """CPU time; the time that all CPUs together were denied, in microseconds of version 2 or nanoseconds of 1."""
     found: Metrics = {}
     for count in (
-        _grows("cage.cpu", "usage_usec", 1e6),
-        _grows("cage.cpu.throttled_time", "throttled_usec", 1e6),
-        _grows("cage.cpu.throttled_time", "throttled_time", 1e9),
+        rates_of({"cage.cpu": ("usage_usec",), "cage.cpu.throttled_time": ("throttled_usec",)}, 1e6),
+        rates_of({"cage.cpu.throttled_time": ("throttled_time",)}, 1e9),
     ):
         found |= count(first.counted, last.counted, elapsed_s)
     return found
@@ -69,7 +54,7 @@ def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
 
 def _throttled(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
     """How often the quota ran out, and in how much of the time that was so in some period."""
-    found = _grows("cage.cpu.throttled", "nr_throttled")(first.counted, last.counted, elapsed_s)
+    found = rates_of({"cage.cpu.throttled": ("nr_throttled",)})(first.counted, last.counted, elapsed_s)
     if found and last.period_us:
         found["cage.cpu.throttled_share"] = min(1.0, found["cage.cpu.throttled"] * last.period_us / 1e6)
     return found
@@ -178,7 +163,7 @@ CAGE: tuple[Derivation, ...] = (
     Derivation("pids.max", procfs.parse_maximum, (_number("cage.pids.limit"),)),
     Derivation("memory.failcnt", procfs.parse_count, rates=(_counts("cage.memory.hits"),)),
     *(
-        Derivation(file, procfs.parse_vmstat, rates=tuple(_grows(f"cage.{metric}", key) for metric, key in keys))
+        Derivation(file, procfs.parse_vmstat, rates=tuple(rates_of({f"cage.{metric}": (key,)}) for metric, key in keys))
         for file, keys in {
             "memory.events": (("memory.hits", "max"), ("memory.oom_kills", "oom_kill")),
             "memory.oom_control": (("memory.oom_kills", "oom_kill"),),

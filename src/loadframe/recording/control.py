@@ -62,7 +62,8 @@ class Recorder:
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._cost: RecorderCost | None = None
-        self._so_far: RecorderCost | None = None
+        self.cost_so_far: RecorderCost | None = None
+        """What recording had cost at the last flush; None before the first."""
         self._killed = False
         self._unsent = b""
         """What is left of commands: one that was interrupted is sent to its end before the next one."""
@@ -139,12 +140,7 @@ class Recorder:
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
-            self._so_far = _cost(self._await_answer("flush", number))
-
-    @property
-    def cost_so_far(self) -> RecorderCost | None:
-        """What recording had cost at the last flush; None before the first."""
-        return self._so_far
+            self.cost_so_far = _cost(self._await_answer("flush", number))
 
     def stop(self) -> RecorderCost:
         """End the recording and tell what it cost. A second call gives the same answer, also after one that was

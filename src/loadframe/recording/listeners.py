@@ -12,23 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
-from loadframe.recording.socket_rows import attributes
+from loadframe.recording import socket_rows as diag
 
-ESTABLISHED, LISTEN = 1, 10
-_SOCK_DIAG_BY_FAMILY = 20
-_NETLINK_SOCK_DIAG = 4
-_ERROR, _DONE = 2, 3
-_DUMP_REQUEST = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
-_HEADER = struct.Struct("=IHHII")
-_INET_REQUEST = struct.Struct("=BBBxI48x")
-_PORT_REQUEST = struct.Struct("=BBBxIH46x")
-"""The same with a local port, in network order: the kernel leaves out all others."""
-_INET_MESSAGE = struct.Struct("=BBBB48xIIIII")
-_UNIX_REQUEST = struct.Struct("=BBHIIIII")
-_UNIX_MESSAGE = struct.Struct("=BBBxIII")
-_UNIX_SHOW_NAME, _UNIX_SHOW_PEER, _UNIX_SHOW_QUEUES = 0x1, 0x4, 0x10
-_UNIX_NAME, _UNIX_PEER, _UNIX_QUEUES = 0, 2, 4
-_QUEUES = struct.Struct("=II")
+SHOW_NAME, SHOW_PEER, SHOW_QUEUES = 0x1, 0x4, 0x10
 _WITHIN = struct.pack("@ll", 5, 0)
 """struct timeval: 5 s."""
 _LONGEST = 1 << 16
@@ -49,9 +35,9 @@ def listeners() -> list[Listener]:
     """All listening stream sockets of our network namespace. RecordingError where the kernel will not tell."""
     found = []
     for family in FAMILIES:
-        request = _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN)
+        request = diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << diag.LISTEN, 0)
         found += [one for body in _dump(request) if (one := parse_inet(body)) is not None]
-    request = _UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << LISTEN, 0, _UNIX_SHOW_QUEUES, 0, 0)
+    request = diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << diag.LISTEN, 0, SHOW_QUEUES, 0, 0)
     found += [one for body in _dump(request) if (one := parse_unix(body)) is not None]
     return found
 
@@ -64,8 +50,8 @@ def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Askin
     through a table of all sockets for each family. A connection has the family of the socket that accepted it: one to
     `::` has AF_INET6, whatever its client used. asking: of who asks again and again. RecordingError where it will not
     tell."""
-    state = 1 << ESTABLISHED
-    requests = (_PORT_REQUEST.pack(each, socket.IPPROTO_TCP, 0, state, socket.htons(port)) for each in families)
+    state = 1 << diag.ESTABLISHED
+    requests = (diag.INET_REQUEST.pack(each, socket.IPPROTO_TCP, 0, state, socket.htons(port)) for each in families)
     return sum(len(_dump(request, asking)) for request in requests)
 
 
@@ -77,7 +63,7 @@ def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]
         tuple(
             family
             for family in FAMILIES
-            if _dump(_PORT_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN, number), asking)
+            if _dump(diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << diag.LISTEN, number), asking)
         )
         or FAMILIES
     )
@@ -86,27 +72,29 @@ def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
     """The users of the sockets that take connections at this port of ours. RecordingError as `established`."""
     number = socket.htons(port)
-    requests = (_PORT_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN, number) for family in FAMILIES)
+    requests = (diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << diag.LISTEN, number) for family in FAMILIES)
     bodies = (body for request in requests for body in _dump(request, asking))
-    return frozenset(int(_INET_MESSAGE.unpack_from(body)[-2]) for body in bodies if len(body) >= _INET_MESSAGE.size)
+    return frozenset(
+        int(diag.INET_MESSAGE.unpack_from(body)[-2]) for body in bodies if len(body) >= diag.INET_MESSAGE.size
+    )
 
 
 def parse_inet(body: bytes) -> Listener | None:
     """One inet_diag_msg; None for one that is cut short or does not listen."""
-    if len(body) < _INET_MESSAGE.size:
+    if len(body) < diag.INET_MESSAGE.size:
         return None
-    _, state, _, _, _, waiting, most, _, inode = _INET_MESSAGE.unpack_from(body)
-    return Listener(inode, waiting, most) if state == LISTEN else None
+    _, state, *_, waiting, most, _, inode = diag.INET_MESSAGE.unpack_from(body)
+    return Listener(inode, waiting, most) if state == diag.LISTEN else None
 
 
 def parse_unix(body: bytes) -> Listener | None:
     """One unix_diag_msg with its attributes; None for one that is cut short, has no queues or does not listen."""
-    if len(body) < _UNIX_MESSAGE.size:
+    if len(body) < diag.UNIX_MESSAGE.size:
         return None
-    _, _, state, inode, _, _ = _UNIX_MESSAGE.unpack_from(body)
-    for kind, begin, end in attributes(body, _UNIX_MESSAGE.size, len(body)):
-        if kind == _UNIX_QUEUES and end - begin >= _QUEUES.size and state == LISTEN:
-            return Listener(inode, *_QUEUES.unpack_from(body, begin))
+    _, _, state, inode, _, _ = diag.UNIX_MESSAGE.unpack_from(body)
+    for kind, begin, end in diag.attributes(body, diag.UNIX_MESSAGE.size, len(body)):
+        if kind == diag.UNIX_QUEUES and end - begin >= diag.QUEUES.size and state == diag.LISTEN:
+            return Listener(inode, *diag.QUEUES.unpack_from(body, begin))
     return None
 
 
@@ -124,28 +112,28 @@ class UnixSocket:
 def unix_sockets() -> dict[int, UnixSocket]:
     """The Unix stream sockets of our network namespace that listen or are connected, by inode: /proc/net/unix does not
     say to whom. RecordingError as `established`."""
-    states, shown = 1 << ESTABLISHED | 1 << LISTEN, _UNIX_SHOW_NAME | _UNIX_SHOW_PEER
-    found = map(_unix_socket, _dump(_UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, shown, 0, 0)))
+    states, shown = 1 << diag.ESTABLISHED | 1 << diag.LISTEN, SHOW_NAME | SHOW_PEER
+    found = map(_unix_socket, _dump(diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, shown, 0, 0)))
     return {one.inode: one for one in found if one is not None}
 
 
 def _unix_socket(body: bytes) -> UnixSocket | None:
-    if len(body) < _UNIX_MESSAGE.size:
+    if len(body) < diag.UNIX_MESSAGE.size:
         return None
-    _, _, state, inode, _, _ = _UNIX_MESSAGE.unpack_from(body)
-    parts = {kind: body[begin:end] for kind, begin, end in attributes(body, _UNIX_MESSAGE.size, len(body))}
-    peer = int.from_bytes(parts.get(_UNIX_PEER, b"")[:4], sys.byteorder)
-    return UnixSocket(inode, parts.get(_UNIX_NAME, b""), peer, state == LISTEN)
+    _, _, state, inode, _, _ = diag.UNIX_MESSAGE.unpack_from(body)
+    parts = {kind: body[begin:end] for kind, begin, end in diag.attributes(body, diag.UNIX_MESSAGE.size, len(body))}
+    peer = int.from_bytes(parts.get(diag.UNIX_PEER, b"")[:4], sys.byteorder)
+    return UnixSocket(inode, parts.get(diag.UNIX_NAME, b""), peer, state == diag.LISTEN)
 
 
 def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     """(type, body) of each netlink message; stops at one that is cut short."""
     position = 0
-    while position + _HEADER.size <= len(data):
-        length, kind, _, _, _ = _HEADER.unpack_from(data, position)
-        if length < _HEADER.size or position + length > len(data):
+    while position + diag.HEADER.size <= len(data):
+        length, kind, _, _, _ = diag.HEADER.unpack_from(data, position)
+        if length < diag.HEADER.size or position + length > len(data):
             return
-        yield kind, data[position + _HEADER.size : position + length]
+        yield kind, data[position + diag.HEADER.size : position + length]
         position += (length + 3) & ~3
 
 
@@ -176,15 +164,15 @@ class Asking:
     def _asked(self, request: bytes) -> list[bytes]:
         asking = self._socket
         if asking is None:
-            asking = self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG)
+            asking = self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, diag.SOCK_DIAG)
             asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _WITHIN)  # no poll(2) before each answer
-        asking.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _DUMP_REQUEST, 1, 0) + request)
+        asking.send(diag.HEADER.pack(diag.HEADER.size + len(request), diag.BY_FAMILY, diag.DUMP, 1, 0) + request)
         bodies: list[bytes] = []
         while True:
             for kind, body in messages(asking.recv(_LONGEST)):
-                if kind == _DONE:
+                if kind == diag.DONE:
                     return bodies
-                if kind == _ERROR:
+                if kind == diag.ERROR:
                     raise RecordingError(f"the kernel refuses to list sockets: {_error(body)}")
                 bodies.append(body)
 

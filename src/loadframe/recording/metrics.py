@@ -16,8 +16,8 @@ from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
-from loadframe.recording.derivation import Derivation, Metrics, gather
-from loadframe.recording.frames import Tick
+from loadframe.recording.derivation import Derivation, Metrics, Window, derive, gather, nearest_pair, window_of
+from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
 from loadframe.recording.process_window import (
@@ -27,8 +27,7 @@ from loadframe.recording.process_window import (
 )
 from loadframe.recording.runtime_metrics import runtime_metrics
 from loadframe.recording.system_metrics import NETSTAT, busy_cores, cpu_count, system_metrics
-from loadframe.recording.wait_metrics import machine_of, wait_metrics
-from loadframe.recording.windows import Window, derive, nearest_pair, window_of
+from loadframe.recording.wait_metrics import wait_metrics
 
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"
@@ -84,12 +83,12 @@ def window_metrics(
     metrics |= system_metrics(window) | derive(window, recorder_rows(window.facts.clock_ticks_per_s))
     metrics |= gather([partial(_foreign, window, processes, metrics)])
     metrics |= _stalling(window)
-    machine = machine_of(window)
+    machine = next((tick.entries[MACHINE] for tick in window.around if MACHINE in tick.entries), b"")
     ports = {port: name for name, members in by_component.items() for port in Connections(members).listening}
     for component, members in by_component.items():
         seen = Connections(members, {port: name for port, name in ports.items() if name != component})
         parts = [
-            partial(wait_metrics, members, seen, machine),
+            partial(wait_metrics, members, seen, machine.decode("ascii", "replace")),
             partial(peer_metrics, seen),
             partial(runtime_metrics, members),
         ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, gather, growth
+from loadframe.recording.derivation import Derivation, Metrics, gather, growth, rates_of
 from loadframe.recording.frames import TASK, Facts
 from loadframe.recording.procfs import ProcessStat, SchedStat
 
@@ -65,23 +65,13 @@ def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
     return replace(first, **inherited)
 
 
-_IO = {"io.read_bytes": "read_bytes", "io.write_bytes": "write_bytes", "io.write_calls": "syscw"}
-
-
-def _io(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
-    return {
-        metric: growth(first[name], last[name]) / elapsed_s
-        for metric, name in _IO.items()
-        if name in first and name in last
-    }
-
-
+_IO = {"io.read_bytes": ("read_bytes",), "io.write_bytes": ("write_bytes",), "io.write_calls": ("syscw",)}
 CLOCK_CORES, CHILDREN_CORES = "cpu.of its clock", "cpu.of its children"
 STAT, CLOCK, IO = "stat", "cpu", "io"
 BORN: Mapping[str, object] = {
     STAT: ProcessStat(0, "", "", 0, 0, 0, 0, 0, 0, 0),
     CLOCK: 0,
-    IO: dict.fromkeys(_IO.values(), 0),
+    IO: {name: 0 for names in _IO.values() for name in names},
 }
 """What a process's files would have said when it began."""
 
@@ -91,7 +81,7 @@ def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
     return (
         Derivation(STAT, parse_stat, rates=(partial(_counted, ticks_per_s),)),
         Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
-        Derivation(IO, procfs.parse_process_io, rates=(_io,)),
+        Derivation(IO, procfs.parse_process_io, rates=(rates_of(_IO),)),
     )
 
 

@@ -6,13 +6,14 @@ switches) is compared between the two readings nearest to the window's edges, by
 looked at in turn the sample stands for all.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, gather, put_together
+from loadframe.recording.derivation import Derivation, Metrics, Window, gather, nearest_pair, put_together
 from loadframe.recording.frames import Tick
 from loadframe.recording.process_metrics import (
     BORN,
@@ -38,14 +39,19 @@ from loadframe.recording.process_metrics import (
     with_cores,
 )
 from loadframe.recording.procfs import ProcessStat
-from loadframe.recording.runtimes import runs_one_at_a_time
-from loadframe.recording.windows import Window, nearest_pair
 
 _ENOUGH_FOR_MOST = 0.9
 """The hottest thread is known only where the CPU time of nearly all threads is."""
 PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
 """A sum over all threads is estimated from a sample only where it holds half of them."""
+_ONE_AT_A_TIME: tuple[tuple[str, str], ...] = (
+    (r"python[23](\.\d+)?|python", "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)"),
+    (r"pypy[23]?(\.\d+)?", "PyPy has a global interpreter lock, too"),
+    (r"ruby(\d+(\.\d+)*)?", "CRuby, the global VM lock: of the threads of one Ractor one runs"),
+)
+"""Name of the program | source: its threads run one at a time, but for what they do outside of the interpreter."""
+_PROGRAMS = tuple(re.compile(pattern) for pattern, _ in _ONE_AT_A_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +82,6 @@ class ProcessInWindow:
     def last_stat(self) -> ProcessStat:
         """Its last one in the window, or the nearest."""
         return parse_stat(self.held.ticks[-1].entries.get(STAT, b""))
-
-    @cached_property
-    def ended_here(self) -> bool:
-        """Whether it was there at first and not at the end of the window."""
-        return bool(self.present) and self.present[-1] is not self.window.ticks[-1]
 
     @cached_property
     def parent(self) -> int:
@@ -214,7 +215,8 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     found = {key: ProcessInWindow(*key, window, sources[key]) for key in sorted(sources)}
     there = {key: process for key, process in found.items() if process.present}
     for (component, _), process in there.items():
-        if (parent := there.get((component, process.parent))) is not None and process.ended_here:
+        ended = process.present[-1] is not process.window.ticks[-1]
+        if ended and (parent := there.get((component, process.parent))) is not None:
             parent.ended_children.append(process)
     return list(there.values())
 
@@ -334,3 +336,9 @@ def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
     if rates is None:
         return {}
     return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]}
+
+
+def runs_one_at_a_time(program: str) -> bool:
+    """Whether the threads of this program run one at a time. program: as /proc/PID/exe leads to it."""
+    name = program.removesuffix(" (deleted)").rpartition("/")[2]
+    return any(pattern.fullmatch(name) for pattern in _PROGRAMS)

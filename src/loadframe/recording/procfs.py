@@ -30,12 +30,13 @@ def parse_count(data: bytes) -> int:
     return integer(data.strip(), "a count")
 
 
-def parse_hexadecimal(field: bytes) -> int:
-    """A number as in /proc/PID/syscall. RecordingError where it is none."""
+def parse_hexadecimal(field: bytes, where: str) -> int:
+    """A number as in /proc/PID/syscall and in tables of the network. RecordingError where it is none; where: what it
+    stands in, for the message."""
     try:
         return int(field[:32], 16)
     except ValueError as error:
-        raise missing("a system call", "a number") from error
+        raise RecordingError(f"{where} has {field[:20]!r} where a number belongs.") from error
 
 
 def integer(field: bytes, where: str) -> int:

@@ -1,20 +1,30 @@
 """What the runtime of a component's processes does besides their work: collecting garbage, as a Java virtual machine's
 counters have it, and by the CPU time of the threads whose names say that they collect."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Metrics, growth
+from loadframe.recording.derivation import Metrics, growth, nearest_pair
 from loadframe.recording.process_metrics import parse_tasks
 from loadframe.recording.process_window import ProcessInWindow
-from loadframe.recording.runtimes import is_collector
-from loadframe.recording.windows import nearest_pair
 
 JVM = "jvm"
 _ONE_HEAP = "GarbageFirst"
 """G1's two generations share the heap: each may have all of it."""
 Counters = Mapping[str, str]
+_COLLECTORS: tuple[tuple[str, str], ...] = (
+    (r"GC Thread#\d+|ParGC.*|GC task thread.*", "HotSpot, gc/shared/workerThread.cpp: parallel collections"),
+    (r"G1 .*", "HotSpot, gc/g1: G1 Main Marker, G1 Conc#, G1 Refine#, G1 Service"),
+    (r"CMS .*|Concurrent Mark.*", "HotSpot up to 13, gc/cms"),
+    (r"ZWorker.*|ZDriver.*|ZDirector|ZStat|ZUncommitter|XWorker.*|XDriver", "HotSpot, gc/z and gc/x"),
+    (r"Shenandoah.*", "HotSpot, gc/shenandoah"),
+    (r"VM Thread", "HotSpot, runtime/vmThread.cpp: the serial collector runs in it, and other work at safepoints"),
+)
+"""Name of a thread, as far as the kernel keeps it (15 bytes) | source. Threads of Go have no names, and those of V8
+compile, too: of these a profile tells what the collector takes (experiments/profiling.py)."""
+_THREADS = tuple(re.compile(pattern) for pattern, _ in _COLLECTORS)
 
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -104,3 +114,8 @@ def _names(process: ProcessInWindow) -> dict[int, str]:
             if row.thread not in found and row.stat:
                 found[row.thread] = row.name
     return found
+
+
+def is_collector(thread: str) -> bool:
+    """Whether a thread of this name collects garbage."""
+    return any(pattern.fullmatch(thread) for pattern in _THREADS)

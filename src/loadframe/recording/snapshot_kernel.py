@@ -19,6 +19,7 @@ from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCK
 SYN_RECEIVED, LISTENING, NEW_SYN_RECEIVED = 0x03, 0x0A, 0x0C
 """include/net/tcp_states.h"""
 _MEGABIT_BYTES = 125_000
+NETWORK = "a network table"
 
 
 # --- kernel tables --------------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def _connections(pair: Pair) -> dict[str, float]:
         fields = line.split()
         if len(fields) < 4 or not fields[0].endswith(b":") or b":" not in fields[1]:
             continue
-        state = _hexadecimal(fields[3])
+        state = procfs.parse_hexadecimal(fields[3], NETWORK)
         port = fields[1].rpartition(b":")[2]
         if state == LISTENING:
             listening.add(port)
@@ -114,13 +115,6 @@ def _connections(pair: Pair) -> dict[str, float]:
     }
 
 
-def _hexadecimal(field: bytes) -> int:
-    try:
-        return int(field, 16)
-    except ValueError as error:
-        raise RecordingError(f"a network table has {field[:20]!r} where a number belongs.") from error
-
-
 def _softnet(pair: Pair) -> dict[str, float]:
     """One line of hexadecimal numbers per CPU: processed, dropped, squeezed, ... and, since 5.10, as the 12th how many
     packets wait."""
@@ -133,7 +127,7 @@ def _softnet(pair: Pair) -> dict[str, float]:
 
 
 def _columns(text: bytes) -> list[list[int]]:
-    rows = [[_hexadecimal(field) for field in line.split()] for line in text.splitlines()]
+    rows = [[procfs.parse_hexadecimal(field, NETWORK) for field in line.split()] for line in text.splitlines()]
     if not rows or any(len(row) < 3 for row in rows):
         raise RecordingError("softnet_stat lacks its columns.")
     return rows

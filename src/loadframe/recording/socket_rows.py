@@ -29,6 +29,18 @@ INFO_PARTS = ((44, 60), (100, 104), (152, 160))
 """Where these are in tcp_info."""
 ATTRIBUTE = struct.Struct("=HH")
 """Of netlink: length, kind."""
+HEADER = struct.Struct("=IHHII")
+"""Of a message: length, kind, flags, sequence, port."""
+INET_REQUEST = struct.Struct("=BBBxIH46x")
+"""family, protocol, extensions, states; a local port, in network order, without which the kernel leaves out others
+than these; 0: all."""
+UNIX_REQUEST = struct.Struct("=BBHIIIII")
+DUMP, BY_FAMILY, SOCK_DIAG = 0x301, 20, 4
+"""NLM_F_REQUEST | NLM_F_DUMP; SOCK_DIAG_BY_FAMILY; NETLINK_SOCK_DIAG."""
+ERROR, DONE = 2, 3
+UNIX_NAME, UNIX_PEER, UNIX_QUEUES = 0, 2, 4
+"""Attributes of a Unix socket."""
+QUEUES = struct.Struct("=II")
 _V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
 
 

@@ -22,23 +22,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadframe.recording import socket_rows as diag
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
 from loadframe.recording.look_schedule import LookSchedule
-from loadframe.recording.socket_rows import (
-    ATTRIBUTE,
-    CLOSE_WAIT,
-    ESTABLISHED,
-    INET_MESSAGE,
-    INFO,
-    INFO_PARTS,
-    LISTEN,
-    ROW,
-    SYN_SENT,
-    UNIX_EXTRA,
-    UNIX_MESSAGE,
-    attributes,
-)
 
 if TYPE_CHECKING:
     from loadframe.recording.sampling import ProcessFiles
@@ -54,21 +41,16 @@ less often, down to the second of these: a small range is used up, and free agai
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
-_HEADER = struct.Struct("=IHHII")
 _HEAD = struct.Struct("=IH")
 _INODE = struct.Struct("=I")
-_INET_REQUEST = struct.Struct("=BBBxI48x")
-_UNIX_REQUEST = struct.Struct("=BBHIIIII")
-_DUMP, _BY_FAMILY, _SOCK_DIAG = 0x301, 20, 4
-_ERROR, _DONE = 2, 3
 _INFO_ATTRIBUTE = 2
 _TIME_WAIT = 6
-_STATES = 1 << ESTABLISHED | 1 << SYN_SENT | 1 << CLOSE_WAIT | 1 << LISTEN
-_UNIX_STATES = 1 << ESTABLISHED | 1 << LISTEN
+_ATTRIBUTE, _HEADER, _INFO, _INFO_PARTS = diag.ATTRIBUTE, diag.HEADER, diag.INFO, diag.INFO_PARTS
+_ERROR, _DONE = diag.ERROR, diag.DONE
+_STATES = 1 << diag.ESTABLISHED | 1 << diag.SYN_SENT | 1 << diag.CLOSE_WAIT | 1 << diag.LISTEN
+_UNIX_STATES = 1 << diag.ESTABLISHED | 1 << diag.LISTEN
 _UNIX_SHOW = 0x1 | 0x4 | 0x10
 """UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_RQLEN"""
-_UNIX_NAME, _UNIX_PEER, _UNIX_QUEUES = 0, 2, 4
-_QUEUES = struct.Struct("=II")
 _TIMEOUT_S = 1.0
 _NEW_NETWORK = 0x40000000
 
@@ -125,7 +107,7 @@ class SocketSampler:
         self._ports_due_s = 0.0
         self._ports = writer.source(LOCAL_PORTS)
         self._range = port_range() if self._live else 0
-        self._info_at = INET_MESSAGE.size
+        self._info_at = diag.INET_MESSAGE.size
         self._buffer = bytearray(1 << 18)
         self._view = memoryview(self._buffer)
 
@@ -165,7 +147,7 @@ class SocketSampler:
             return
         owners = [owner for owner in self._owners.values() if owner.network == network and not owner.denied]
         try:
-            listed = dict(self._listed(asking, _STATES if at_all else 1 << LISTEN))
+            listed = dict(self._listed(asking, _STATES if at_all else 1 << diag.LISTEN))
         except OSError:  # the kernel does not list them, or what it says is cut short: there is no entry
             asking.close()
             del self._networks[network]
@@ -198,7 +180,7 @@ class SocketSampler:
         rows = []
         for inode in owner.descriptors if at_all else owner.descriptors.keys() & listed.keys():
             family, message, extra = listed.get(inode) or (0, b"", b"")
-            rows += [ROW.pack(owner.descriptors[inode], inode, family, len(message), len(extra)), message, extra]
+            rows += [diag.ROW.pack(owner.descriptors[inode], inode, family, len(message), len(extra)), message, extra]
         if at_all or rows:
             self._writer.put(owner.sources["sockets" if at_all else "listeners"], b"".join(rows))
 
@@ -210,11 +192,13 @@ class SocketSampler:
         try:
             with _netlink() as asking:
                 listening, made = set[bytes](), Counter[bytes]()
-                for states in (1 << LISTEN, _STATES & ~(1 << LISTEN) | 1 << _TIME_WAIT):
+                for states in (1 << diag.LISTEN, _STATES & ~(1 << diag.LISTEN) | 1 << _TIME_WAIT):
                     for family in (socket.AF_INET, socket.AF_INET6):
-                        for begin, _ in self._dump(asking, _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, states)):
+                        for begin, _ in self._dump(
+                            asking, diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, states, 0)
+                        ):
                             local = bytes(self._view[begin + 4 : begin + 6])
-                            if states == 1 << LISTEN:
+                            if states == 1 << diag.LISTEN:
                                 listening.add(local)
                             elif local not in listening:
                                 made[
@@ -236,43 +220,43 @@ class SocketSampler:
     def _listed(self, asking: socket.socket, states: int) -> Iterator[tuple[int, Row | None]]:
         """Every TCP and Unix stream socket in one of these states by its inode; None for one that is known to be of
         others."""
-        size, foreign = INET_MESSAGE.size, self._foreign
+        size, foreign = diag.INET_MESSAGE.size, self._foreign
         for family in (socket.AF_INET, socket.AF_INET6):
-            request = _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, states)
+            request = diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, states, 0)
             for begin, end in self._dump(asking, request):
                 (inode,) = _INODE.unpack_from(self._buffer, begin + size - _INODE.size)
                 if inode in foreign or end - begin < size:
                     yield inode, None
                 else:
                     yield inode, (family, bytes(self._view[begin : begin + size]), self._times(begin, end))
-        request = _UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states & _UNIX_STATES, 0, _UNIX_SHOW, 0, 0)
+        request = diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states & _UNIX_STATES, 0, _UNIX_SHOW, 0, 0)
         unix = {
             _INODE.unpack_from(self._buffer, begin + 4)[0]: bytes(self._view[begin:end])
             for begin, end in self._dump(asking, request)
-            if end - begin >= UNIX_MESSAGE.size
+            if end - begin >= diag.UNIX_MESSAGE.size
         }
         yield from _with_peers(unix)
 
     def _times(self, begin: int, end: int) -> bytes:
         """What is kept of a connection's tcp_info, which mostly lies where that of the one before did."""
-        if begin + self._info_at + ATTRIBUTE.size <= end:
-            length, kind = ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
+        if begin + self._info_at + _ATTRIBUTE.size <= end:
+            length, kind = _ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
             if kind == _INFO_ATTRIBUTE and begin + self._info_at + length <= end:
-                return self._kept(begin + self._info_at + ATTRIBUTE.size, begin + self._info_at + length)
-        for kind, first, last in attributes(self._buffer, begin + INET_MESSAGE.size, end):
+                return self._kept(begin + self._info_at + _ATTRIBUTE.size, begin + self._info_at + length)
+        for kind, first, last in diag.attributes(self._buffer, begin + diag.INET_MESSAGE.size, end):
             if kind == _INFO_ATTRIBUTE:
-                self._info_at = first - ATTRIBUTE.size - begin
+                self._info_at = first - _ATTRIBUTE.size - begin
                 return self._kept(first, last)
         return b""
 
     def _kept(self, first: int, last: int) -> bytes:
-        kept = b"".join([self._view[first + low : min(first + high, last)] for low, high in INFO_PARTS])
-        return kept if len(kept) == INFO.size else b""
+        kept = b"".join([self._view[first + low : min(first + high, last)] for low, high in _INFO_PARTS])
+        return kept if len(kept) == _INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
         """Where in the buffer each answer to a request begins and ends, until the next one is taken. OSError where the
         kernel refuses."""
-        asking.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 1, 0) + request)
+        asking.send(_HEADER.pack(_HEADER.size + len(request), diag.BY_FAMILY, diag.DUMP, 1, 0) + request)
         count, unpack = 0, _HEAD.unpack_from
         while True:
             got, position = asking.recv_into(self._buffer), 0
@@ -317,19 +301,19 @@ def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
     parts = {inode: _unix_parts(row) for inode, row in rows.items()}
     for inode, (name, peer, queues) in parts.items():
         theirs = parts[peer][0] if peer in parts else b""
-        extra = UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
-        yield inode, (socket.AF_UNIX, rows[inode][: UNIX_MESSAGE.size], extra)
+        extra = diag.UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
+        yield inode, (socket.AF_UNIX, rows[inode][: diag.UNIX_MESSAGE.size], extra)
 
 
 def _unix_parts(row: bytes) -> tuple[bytes, int, tuple[int, int]]:
     name, peer, queues = b"", 0, (0, 0)
-    for kind, first, last in attributes(row, UNIX_MESSAGE.size, len(row)):
-        if kind == _UNIX_NAME:
+    for kind, first, last in diag.attributes(row, diag.UNIX_MESSAGE.size, len(row)):
+        if kind == diag.UNIX_NAME:
             name = row[first:last]
-        elif kind == _UNIX_PEER and last - first >= _INODE.size:
+        elif kind == diag.UNIX_PEER and last - first >= _INODE.size:
             (peer,) = _INODE.unpack_from(row, first)
-        elif kind == _UNIX_QUEUES and last - first >= _QUEUES.size:
-            queues = _QUEUES.unpack_from(row, first)
+        elif kind == diag.UNIX_QUEUES and last - first >= diag.QUEUES.size:
+            queues = diag.QUEUES.unpack_from(row, first)
     return name, peer, queues
 
 
@@ -399,6 +383,6 @@ def _enter(namespace: int) -> None:
 
 
 def _netlink() -> socket.socket:
-    asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
+    asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, diag.SOCK_DIAG)
     asking.settimeout(_TIMEOUT_S)
     return asking

@@ -1,15 +1,13 @@
 """The metrics of the whole machine: what each of its files tells, and what a window tells besides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, gather, growth
-from loadframe.recording.disk_stalls import disk_stall
+from loadframe.recording.derivation import Derivation, Metrics, Window, derive, gather, growth, rates_of
 from loadframe.recording.procfs import CpuTimes, DiskCounters, FileNumbers, SystemStat
-from loadframe.recording.windows import Window, derive
 
 CLOCK_STEP_S = 0.010
 """The wall clock was set where it gains or loses this much between two ticks: more than the fastest slewing (chrony's
@@ -123,16 +121,6 @@ PAGING = {
 }
 
 
-def _paging(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
-    metrics = {}
-    for metric, names in PAGING.items():
-        there = [name for name in names if name in first and name in last]
-        if there:
-            grown = growth(sum(first[name] for name in there), sum(last[name] for name in there))
-            metrics[metric] = grown / elapsed_s
-    return metrics
-
-
 PRESSURES = {
     "cpu": ("system.pressure.cpu.some",),
     "memory": ("system.pressure.memory.some", "system.pressure.memory.full"),
@@ -212,30 +200,22 @@ def _files(found: FileNumbers) -> Metrics:
     return {"system.files.allocated": found.allocated, "system.files.limit": found.limit}
 
 
-Protocols = dict[str, dict[str, int]]
 _SNMP = {
-    "system.network.retransmits": ("Tcp", ("RetransSegs",)),
-    "system.network.connections_opened": ("Tcp", ("ActiveOpens",)),  # RFC 4022
+    "system.network.retransmits": ("RetransSegs",),
+    "system.network.connections_opened": ("ActiveOpens",),  # RFC 4022
 }
 _NETSTAT = {
-    "system.network.listen_overflows": ("TcpExt", ("ListenOverflows",)),
-    "system.network.listen_drops": ("TcpExt", ("ListenDrops",)),
-    "system.network.delayed_acks": ("TcpExt", ("DelayedACKs",)),
-    "system.network.syn_drops": ("TcpExt", ("TCPReqQFullDrop", "TCPReqQFullDoCookies")),
-    "system.network.time_wait_overflows": ("TcpExt", ("TCPTimeWaitOverflow",)),
-    "system.network.tcp_memory_pressures": ("TcpExt", ("TCPMemoryPressures",)),
+    "system.network.listen_overflows": ("ListenOverflows",),
+    "system.network.listen_drops": ("ListenDrops",),
+    "system.network.delayed_acks": ("DelayedACKs",),
+    "system.network.syn_drops": ("TCPReqQFullDrop", "TCPReqQFullDoCookies"),
+    "system.network.time_wait_overflows": ("TCPTimeWaitOverflow",),
+    "system.network.tcp_memory_pressures": ("TCPMemoryPressures",),
 }
 
 
-def _protocols(counters: Mapping[str, tuple[str, tuple[str, ...]]], first: Protocols, last: Protocols, elapsed_s: float
-               ) -> Metrics:  # fmt: skip
-    metrics = {}
-    for metric, (protocol, names) in counters.items():
-        before, after = first.get(protocol, {}), last.get(protocol, {})
-        there = [name for name in names if name in before and name in after]
-        if there:
-            metrics[metric] = sum(growth(before[name], after[name]) for name in there) / elapsed_s
-    return metrics
+def _of_protocol(name: str, text: bytes) -> dict[str, int]:
+    return procfs.parse_protocols(text).get(name, {})
 
 
 def _sockets(found: dict[str, int]) -> Metrics:
@@ -264,12 +244,12 @@ def parse_port_range(text: bytes, reserved: bytes) -> int:
 _CPU_FOLDER = "system:/sys/devices/system/cpu/cpu*"
 STAT = Derivation("system:/proc/stat", procfs.parse_stat, (_running,), (cpu, _scheduling))
 MEMINFO = Derivation("system:/proc/meminfo", procfs.parse_meminfo, (_memory,))
-VMSTAT = Derivation("system:/proc/vmstat", procfs.parse_vmstat, rates=(_paging,))
+VMSTAT = Derivation("system:/proc/vmstat", procfs.parse_vmstat, rates=(rates_of(PAGING),))
 DISKSTATS = Derivation("system:/proc/diskstats", procfs.parse_diskstats, rates=(_busiest_disk, _all_disks, _flushes))
 PRESSURE = {resource: pressure(f"system:/proc/pressure/{resource}", metrics) for resource, metrics in PRESSURES.items()}
 FILE_NUMBERS = Derivation("system:/proc/sys/fs/file-nr", procfs.parse_file_numbers, (_files,))
-SNMP = Derivation("system:/proc/net/snmp", procfs.parse_protocols, rates=(partial(_protocols, _SNMP),))
-NETSTAT = Derivation("system:/proc/net/netstat", procfs.parse_protocols, rates=(partial(_protocols, _NETSTAT),))
+SNMP = Derivation("system:/proc/net/snmp", partial(_of_protocol, "Tcp"), rates=(rates_of(_SNMP),))
+NETSTAT = Derivation("system:/proc/net/netstat", partial(_of_protocol, "TcpExt"), rates=(rates_of(_NETSTAT),))
 SOCKSTAT = Derivation("system:/proc/net/sockstat", procfs.parse_sockets, (_sockets,))
 PORT_RANGE = Derivation(
     "system:/proc/sys/net/ipv4/ip_local_port_range",
@@ -337,3 +317,67 @@ def _frequency_drop(window: Window) -> Metrics:
     nothing, for before and after the load the CPUs idle."""
     speeds = [1000.0 * max(khz, default=0) for khz in window.readings(FREQUENCY)]
     return {"system.cpu.frequency_drop": 1 - min(speeds) / max(speeds)} if max(speeds) > 0 else {}
+
+
+SOURCE = "system:/proc/diskstats"
+BUSY = 0.9
+"""Of a stretch: the kernel counts the time with a request outstanding in steps of a clock tick, 1 to 10 ms."""
+FAR_BEYOND = 100.0
+"""A stall is this many times as long as a request keeps the disk busy at other times: a slow disk is none."""
+
+Course = list[tuple[float, DiskCounters]]
+"""A disk at each tick."""
+
+
+def disk_stall(window: Window) -> Metrics:
+    """The longest stretch of the window in which the disk that ended most requests had some and ended none; 0 where
+    that is not far beyond what a request takes otherwise, around the window, too. A flush alone that does not end is
+    not seen: the kernel does not count it as outstanding. RecordingError where no disk was recorded
+    twice, or ended a request."""
+    stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
+    for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
+        ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms
+        if ended == 0 and _waits(before, after, after_s - before_s):
+            stretch_s += max(0.0, min(after_s, window.end_s) - max(before_s, window.start_s))
+            longest_s = max(longest_s, stretch_s)
+            continue
+        stretch_s = 0.0
+        if ended >= 0 and busy_ms >= 0:  # else it was reset: it tells nothing
+            calm_ms, requests = calm_ms + busy_ms, requests + ended
+    if requests == 0:
+        raise RecordingError("No disk ended a request.")
+    far_beyond = 1000 * longest_s * requests > FAR_BEYOND * calm_ms
+    return {"system.disk.stall_ms": 1000 * longest_s if far_beyond else 0.0}
+
+
+def _busiest(window: Window) -> Course:
+    """The disk that ended most requests around the window, of those that were there all the time. Of all ticks but two
+    its own lines alone are read: a long window has thousands."""
+    read = [(tick.monotonic_s, tick.entries[SOURCE]) for tick in window.around if SOURCE in tick.entries]
+    if len(read) < 2:
+        raise RecordingError("No disk was recorded twice.")
+    first, last = (procfs.parse_diskstats(text) for _, text in (read[0], read[-1]))
+    grown = {name: _ended(last[name]) - _ended(first[name]) for name in last if name in first}
+    for name in sorted(grown, key=lambda each: -grown[each]):
+        lines = ((at_s, procfs.parse_diskstats(_line(text, name.encode()))) for at_s, text in read)
+        course = [(at_s, disks[name]) for at_s, disks in lines if name in disks]
+        if len(course) == len(read):
+            return course
+    raise RecordingError("No disk was recorded all the time.")
+
+
+def _line(text: bytes, name: bytes) -> bytes:
+    """That of a disk; empty where it has none."""
+    at = text.find(b" %b " % name)
+    return text[text.rfind(b"\n", 0, at) + 1 :].partition(b"\n")[0] if at >= 0 else b""
+
+
+def _waits(before: DiskCounters, after: DiskCounters, seconds: float) -> bool:
+    """Whether a disk that ended none had a request all the time: at both ends, or by the time that it was busy, which
+    kernels before 5.18 count where the request ends."""
+    busy_ms = after.busy_ms - before.busy_ms
+    return min(before.in_flight, after.in_flight) > 0 or busy_ms >= BUSY * 1000 * seconds
+
+
+def _ended(disk: DiskCounters) -> int:
+    return disk.reads + disk.writes + (disk.discards or 0) + (disk.flushes or 0)

@@ -10,24 +10,17 @@ from collections.abc import Mapping, Sequence
 
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Metrics
-from loadframe.recording.frames import MACHINE, Tick
+from loadframe.recording.frames import Tick
 from loadframe.recording.peer_metrics import REST, Connections
 from loadframe.recording.process_metrics import TaskTexts, parse_tasks
 from loadframe.recording.process_window import ProcessInWindow, sum_over_threads
 from loadframe.recording.socket_rows import OpenSocket
 from loadframe.recording.wait_classes import CALLS, CLASSES, Call, Role, WaitClass, by_descriptors, by_function
 from loadframe.recording.wait_classes import descriptors_of as descriptors
-from loadframe.recording.windows import Window
 
 CALLS_OF_THREADS = "task-syscall"
 Place = tuple[WaitClass, str]
 """A class, and for one that waits for the network the peer, where it is known."""
-
-
-def machine_of(window: Window) -> str:
-    """The kind of machine that was recorded, "" where that is not known: then system calls have no names."""
-    found = next((tick.entries[MACHINE] for tick in window.around if MACHINE in tick.entries), b"")
-    return found.decode("ascii", "replace")
 
 
 def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections, machine: str) -> Metrics:
@@ -116,7 +109,7 @@ def _place(
     if call.wait is not None:
         return call.wait, ""
     polled = asked.schedstat  # the row's second text
-    numbers = descriptors(call, [procfs.parse_hexadecimal(word) for word in rest[:1]], polled)
+    numbers = descriptors(call, [procfs.parse_hexadecimal(word, "a system call") for word in rest[:1]], polled)
     roles, peer = (None, "") if sockets is None else sockets.of(numbers)
     wait = by_descriptors(call.by, roles)
     return wait, peer if wait == "network" else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.ledger.derived import derive
+from loadframe.ledger.reading import derive
 
 
 @pytest.mark.parametrize(

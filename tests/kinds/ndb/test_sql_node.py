@@ -19,7 +19,7 @@ from loadframe.kinds.ndb.sql_node import PACKAGE, added_up
 from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
 from loadframe.kinds.ndb.target import NdbSqlTarget
 from loadframe.kinds.registry import components, kind_named
-from loadframe.ledger.derived import derive
+from loadframe.ledger.reading import derive
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.study import parse
 from loadframe.workloads import registry as workloads

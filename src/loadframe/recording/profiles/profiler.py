@@ -11,8 +11,7 @@ from pathlib import Path
 from loadframe.errors import LoadframeError
 from loadframe.model import ProfileKind, ProfileSource, Requirement
 from loadframe.recording.profiles.collapsed import collapse, render
-from loadframe.recording.profiles.perf import PerfRecord, Permission, Scope
-from loadframe.recording.profiles.perf_script import KERNEL_SUFFIX, Reading, Sample
+from loadframe.recording.profiles.perf import KERNEL_SUFFIX, PerfRecord, Permission, Reading, Sample, Scope
 from loadframe.recording.profiles.threads import ThreadSampler
 
 TARGET, DRIVER, REST = "target", "driver", "rest"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording.procfs import parse_process_stat
-from loadframe.recording.profiles.perf_script import KERNEL_SUFFIX, Sample, function_name
+from loadframe.recording.profiles.perf import KERNEL_SUFFIX, Sample, function_name
 
 LOOK_S = 0.02
 CPU_SHARE = 0.05
