@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadframe.analysis.stages import Limiting, Stage, limiting
-from loadframe.diagnosis.pipelines import stages_in
+from loadframe.analysis.stages import Limiting, Stage, limiting, stages_in
 from loadframe.metrics.pipelines import in_order
 from loadframe.recording.metrics import of_readings
 from loadframe.recording.stage_tail import StageTail

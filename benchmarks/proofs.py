@@ -187,7 +187,7 @@ def _fell(cause: str, form: str, sides: Sequence[list[Step]]) -> bool:
 
 def _finding(cause: str) -> Finding:
     metric = UNCOUNTED if cause == UNCOUNTED else TRACES[cause].metric
-    return Finding(cause, "suspected", cause, None, (Evidence(metric, 1.0, ">=", 0.5, "past the bend"),), (), 0.6)
+    return Finding(cause, cause, None, (Evidence(metric, 1.0, ">=", 0.5, "past the bend"),), 0.6)
 
 
 def _step(block: int, treatment: str, throughput: float, metrics: dict[str, float]) -> Step:

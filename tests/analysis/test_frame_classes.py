@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.analysis.frame_classes import collecting, collects
+from loadframe.analysis.stacks import collecting, collects
 from loadframe.model import Stack
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.analysis.curve import LevelSample, fit
-from loadframe.analysis.search import next_probe
+from loadframe.analysis.curve import LevelSample, fit, next_probe
 from loadframe.model import Curve
 
 
@@ -45,4 +44,6 @@ def test_a_large_drop_of_a_decline_is_bisected_a_small_one_is_not() -> None:
     curve = measured([5, 10, 20, 40, 80], 12, kept=0.7)
     assert curve.shape == "decline"
     assert next_probe(curve, integer=False) == pytest.approx(14.142, abs=0.001)
-    assert next_probe(curve, integer=False, largest_drop=0.4) is None
+    smaller = measured([5, 10, 20, 40, 80], 12, kept=0.8)
+    assert smaller.shape == "decline"
+    assert next_probe(smaller, integer=False) is None

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.analysis.frame_classes import ROWS, class_of_frame
-from loadframe.analysis.stacks import Baseline, classify, flame, per_request, shares
+from loadframe.analysis.stacks import ROWS, Baseline, class_of_frame, classify, flame, per_request, shares
 from loadframe.knowledge.frame import CLASSES
 from loadframe.model import Stack
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import stages
-from loadframe.analysis.stages import Limiting, Stage, limiting, stage_of
+from loadframe.analysis.stages import Limiting, Stage, limiting, stages_in
 from loadframe.metrics.pipelines import derived
 
 
@@ -53,8 +53,8 @@ def test_times_in_another_unit_name_no_stage() -> None:
     def told(name: str, busy: float, unit: float) -> Stage:
         own = {"busy_s": busy * unit, "idle_s": (2 - busy) * unit, "blocked_s": 0.0, "workers": 2.0, "waiting": 0.0}
         metrics = {f"pipeline.{name}.{end}": value for end, value in own.items()}
-        ends = {**own, **{key.rpartition(".")[2]: value for key, value in derived(metrics).items()}}
-        return stage_of(name, ends)
+        (stage,) = stages_in({**metrics, **derived(metrics)})
+        return stage
 
     assert limiting([told("READ", 0.2, 1), told("WRITE", 0.1, 1)]) == Limiting("source", 0)
     wrong = limiting([told("READ", 0.2, 1000), told("WRITE", 0.1, 1000)])

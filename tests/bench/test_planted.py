@@ -80,7 +80,7 @@ def test_they_are_studies_of_different_things() -> None:
 
 
 def suspected(cause: str) -> Finding:
-    return Finding(cause, "suspected", cause, None, (), (), 0.6)
+    return Finding(cause, cause, None, (), 0.6)
 
 
 def test_in_a_sham_every_remedy_is_a_start_without_the_change() -> None:

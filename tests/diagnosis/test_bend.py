@@ -26,7 +26,7 @@ KNEE, FULL = LoadInterval(90, 60, 140), LoadInterval(117, 112, 124)
 
 
 def finding(name: str = CACHE, at: LoadInterval | None = FULL, status: FindingStatus = "suspected") -> Finding:
-    return Finding(name, status, name, at, (), (), 0.9)
+    return Finding(name, name, at, (), 0.9, status=status)
 
 
 def limit(name: str = CACHE) -> Limit:

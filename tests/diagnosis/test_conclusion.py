@@ -44,7 +44,7 @@ def curve(*, knee: float | None = None, growth: float = 0.0) -> Curve:
 
 def finding(name: str, *, score: float = 0.6, metric: str = "system.disk.flushes_per_request") -> Finding:
     evidence = (Evidence(metric, 4.0, ">=", 0.5, "past the bend"),)
-    return Finding(name, "suspected", name, LoadInterval(2, 2, 2), evidence, (), score)
+    return Finding(name, name, LoadInterval(2, 2, 2), evidence, score)
 
 
 def trial(name: str, factor: float, *, gives_up: str | None = None) -> Trial:

@@ -29,7 +29,7 @@ POOL = Knob("senders", (4, 8, 32))
 
 def finding(id_: str, size: float | None = None) -> Finding:
     evidence = () if size is None else (Evidence("workload.in_service", size, "~", size, "on the plateau"),)
-    return Finding(id_, "suspected", "", None, evidence, (), 0.5)
+    return Finding(id_, "", None, evidence, 0.5)
 
 
 def situation(knobs: tuple[Knob, ...], **effective: SettingValue) -> Situation:

@@ -29,7 +29,7 @@ BEFORE = 100.0
 
 def finding(name: str, *metrics: str) -> Finding:
     evidence = tuple(Evidence(metric, 4.0, ">=", 0.5, "past the bend") for metric in metrics)
-    return Finding(name, "suspected", name, None, evidence, (), 0.6)
+    return Finding(name, name, None, evidence, 0.6)
 
 
 def gain(factor: float) -> Verdict:

@@ -216,7 +216,7 @@ SLEEPS = {"system.cpu.steal": 0.14, "system.cpu.utilization": 0.5, "system.cpu.o
 
 
 def suspected(cause: str, metric: str, value: float) -> Finding:
-    return Finding(cause, "suspected", "", None, (Evidence(metric, value, ">=", 0.0, "on the plateau"),), (), 0.6)
+    return Finding(cause, "", None, (Evidence(metric, value, ">=", 0.0, "on the plateau"),), 0.6)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def judged(
     quiet_factor: float | None = None,
 ) -> Finding:
     """Of a remedy with which flushes fall from 4 to 1, proved in these blocks."""
-    cause = Finding("disk.fsync", "suspected", "", None, (Evidence(FLUSHES, 4.0, ">=", 0.5, "past the bend"),), (), 0.6)
+    cause = Finding("disk.fsync", "", None, (Evidence(FLUSHES, 4.0, ">=", 0.5, "past the bend"),), 0.6)
     served = [100.0 + block % 3 for block in range(len(around))]
     quiet = factor if quiet_factor is None else quiet_factor
     before = side(make_step, served, 4.0, around, "A")

@@ -22,7 +22,7 @@ MARIADB: dict[str, SettingValue] = {
 
 
 def finding(name: str) -> Finding:
-    return Finding(name, "suspected", name, None, (), (), 1.0)
+    return Finding(name, name, None, (), 1.0)
 
 
 def situation(

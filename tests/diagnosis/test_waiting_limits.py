@@ -126,8 +126,8 @@ def test_cpus_that_others_use_are_none_that_it_waits_for(make_step: StepMaker) -
 
 def test_it_comes_behind_the_finding_that_names_it_as_what_serves(make_step: StepMaker) -> None:
     full = Evidence("service.in_use", 4, "about", 4, "on the plateau")
-    seen = Finding("service.parallelism", "suspected", "4 at a time", None, (full,), (), 0.51)
-    pool = Finding("service.pool", "suspected", "full", None, (full,), (), 0.9)
+    seen = Finding("service.parallelism", "4 at a time", None, (full,), 0.51)
+    pool = Finding("service.pool", "full", None, (full,), 0.9)
     other = replace(pool, id="service.other", evidence=(replace(full, metric="service.queued"),))
     scores = {one.id: one.score for one in behind([seen, pool, other])}
     assert scores["service.other"] == 0.9 > scores["service.parallelism"] == 0.51 > scores["service.pool"]

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
-from loadframe.analysis.frame_classes import ROWS as FRAMES
+from loadframe.analysis.stacks import ROWS as FRAMES
 from loadframe.diagnosis.mechanism import TRACES
 from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
@@ -21,7 +21,7 @@ from loadframe.knowledge.kinds import FOLDER, IN_FILES, Page, rows, tables
 from loadframe.knowledge.limit import LimitRule
 from loadframe.knowledge.metric import Agreement, Derived
 from loadframe.knowledge.signature import Condition, Signature, Trace
-from loadframe.ledger.derived import DERIVED
+from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import KIND_OF, RULES
 from loadframe.metrics import IN_FRONT, METRICS
 from loadframe.metrics.agreements import OF_CONNECTIONS, OF_SERVERS
@@ -130,7 +130,7 @@ def test_what_is_no_such_row_is_refused() -> None:
 def test_the_tables_are_put_together_without_what_touches_a_server() -> None:
     """They find the pages by name, which no contract of imports can see."""
     program = (
-        "import sys, loadframe.analysis.frame_classes, loadframe.metrics.agreements, loadframe.ledger.rules, "
+        "import sys, loadframe.analysis.stacks, loadframe.metrics.agreements, loadframe.ledger.rules, "
         "loadframe.diagnosis.findings, loadframe.diagnosis.mechanism, loadframe.diagnosis.remedies; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -32,7 +32,7 @@ def test_fewer_indexes_are_tried_last_for_the_stage_that_writes_and_say_what_the
     """The index of parents stays: without it a directory that goes is looked for in the whole table."""
     effective = {"batch": 10, "db_threads": 1, "indexes": now}
     knobs = registry.knobs("metadata-index", "scan_threads")
-    finding = Finding("pipeline.DB_APPLY", "suspected", "at work", None, (), (), 0.6)
+    finding = Finding("pipeline.DB_APPLY", "at work", None, (), 0.6)
     found = remedies(finding, Situation("sqlite", TargetState({}), effective, {}, {}, knobs=knobs))
     assert [one.changes[0].setting for one in found] == ["batch", "db_threads", *(["indexes"] if tried else [])]
     told = [(one.changes[0].after, one.price.durability) for one in found[2:]]
@@ -43,7 +43,7 @@ def test_fewer_indexes_are_tried_last_for_the_stage_that_writes_and_say_what_the
 def test_an_option_that_has_its_most_is_not_tried_with_its_least() -> None:
     effective = {"batch": 100_000, "db_threads": 256}
     knobs = registry.knobs("metadata-index", "scan_threads")
-    finding = Finding("pipeline.DB_APPLY", "suspected", "at work", None, (), (), 0.6)
+    finding = Finding("pipeline.DB_APPLY", "at work", None, (), 0.6)
     assert not remedies(finding, Situation("sqlite", TargetState({}), effective, {}, {}, knobs=knobs))
 
 

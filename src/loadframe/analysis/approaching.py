@@ -227,23 +227,15 @@ class Rhythm:
         median; off: by how much a value at a load is off what is expected there."""
         if now_s - since_s > LONGEST_S or rows < FEWEST or found == 0:
             return False
-        return any(self._was(since_s, now_s, period_s, rows, found, off) for period_s in (DAY_S, WEEK_S))
-
-    def _was(
-        self,
-        since_s: float,
-        now_s: float,
-        period_s: float,
-        rows: int,
-        found: float,
-        off: Callable[[float | None, float], float],
-    ) -> bool:
-        end_s = now_s - period_s + SLACK_S
-        then = self._shares(since_s - period_s - SLACK_S, end_s, found, off)
-        between = self._shares(end_s, since_s - SLACK_S, found, off)
-        if len(then) < rows or not between or median(between) >= HALF_SHARE:
-            return False
-        return max(median(then[at : at + rows]) for at in range(len(then) - rows + 1)) >= MOST
+        for period_s in (DAY_S, WEEK_S):
+            end_s = now_s - period_s + SLACK_S
+            then = self._shares(since_s - period_s - SLACK_S, end_s, found, off)
+            between = self._shares(end_s, since_s - SLACK_S, found, off)
+            if len(then) < rows or not between or median(between) >= HALF_SHARE:
+                continue
+            if max(median(then[at : at + rows]) for at in range(len(then) - rows + 1)) >= MOST:
+                return True
+        return False
 
     def _shares(
         self, from_s: float, to_s: float, found: float, off: Callable[[float | None, float], float]

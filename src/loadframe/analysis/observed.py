@@ -1,10 +1,8 @@
 """What production data say: rows in time order in, curve, demands, bends and changes out.
 
-    observed_rows       which rows count, and whether they are enough
-    observed_blocks     how long rows resemble one another, and blocks of time that do not
+    observed_rows       which rows count, whether they are enough, and these as levels and blocks of a curve
+    observed_blocks     how long rows resemble one another, blocks of time that do not, and what a request needs in them
     observed_regimes    when the system changed: only what came after the last change is learnt from
-    observed_levels     the rows as levels and blocks of a curve
-    observed_demand     what a request needs of each resource, and where that resource would be full
     apart               when a resource was near its end, though not by the load
     saturation_of_rows  at which load it is full, that it grows with time at equal load, or flattens and is full nowhere
     by_the_hour         that the hour of the day drives it, and not the load
@@ -18,20 +16,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadframe.analysis import (
-    by_the_hour,
-    observed_demand,
-    observed_levels,
-    observed_regimes,
-)
+from loadframe.analysis import by_the_hour, observed_regimes
 from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
 from loadframe.analysis import scalability as law
 from loadframe.analysis.approaching import span
 from loadframe.analysis.by_the_hour import apart
 from loadframe.analysis.observed_blocks import Blocks, Floats
-from loadframe.analysis.observed_levels import Level
-from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Rows, named, use_of
+from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, observations, use_of
 from loadframe.analysis.saturation import grows
 from loadframe.analysis.saturation_of_rows import FULL, OfRows, bend, of_rows
 from loadframe.model import (
@@ -70,7 +62,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     rows, notes = _last_regime(rows, changes)
     notes += _of_late(rows)
     residuals = [in_blocks.standardised(rows.load, values) for values in rows.columns.values()]
-    blocks = in_blocks.blocks([in_blocks.winsorised(each) for each in residuals], len(rows.load))
+    blocks = in_blocks.blocks(residuals, len(rows.load))
     if blocks.rows < LONG_MEMORY * blocks.tau:
         notes.append(
             f"Rows resemble one another over {_span(rows, blocks.tau)}, which is more than a "
@@ -86,7 +78,8 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     of_response = _curve(levels, "response", observed, rows, None)
     basis: Basis = "throughput" if curve is not None or of_response is None else "response"
     demands = tuple(_demand(name, rows, blocks, levels, observed, drivers[name]) for name in observed.use)
-    notes += _either(demands)
+    if either := [one.resource for one in demands if one.driver == "either" and one.full_at is not None]:
+        notes.append(f"{by_the_hour.EITHER}: {', '.join(either)}.")
     highest = levels[-1].load
     shown = curve if curve is not None else of_response
     return Learned(
@@ -161,12 +154,6 @@ def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) ->
     names = [name for name in observed.use if named(use_of(name)) not in changed]
     each = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
     return tuple(one for one in each if one is not None)
-
-
-def _either(demands: Sequence[ObservedDemand]) -> list[str]:
-    """What is told to be full at a load, though the hour may drive it as well."""
-    names = [one.resource for one in demands if one.driver == "either" and one.full_at is not None]
-    return [f"{by_the_hour.EITHER}: {', '.join(names)}."] if names else []
 
 
 def _curve(
@@ -256,12 +243,12 @@ def _demand(
     both = np.isfinite(rows.columns[column]) & np.isfinite(rows.columns["throughput"])
     throughput, weight = in_blocks.means(np.where(both, rows.columns["throughput"], np.nan), blocks.label, blocks.count)
     use, _ = in_blocks.means(np.where(both, rows.columns[column], np.nan), blocks.label, blocks.count)
-    if near is not None and int((load < near).sum()) >= observed_demand.FEWEST:
+    if near is not None and int((load < near).sum()) >= in_blocks.FEWEST:
         weight = np.where(load < near, weight, 0.0)
-    line = observed_demand.law(throughput, use, weight)
-    if line is None or line.high * float(np.nanmax(throughput)) < observed_demand.LEAST_RISE:
+    line = in_blocks.law(throughput, use, weight)
+    if line is None or line.high * float(np.nanmax(throughput)) < in_blocks.LEAST_RISE:
         return found
-    grows = observed_demand.growing(throughput, use, weight)
+    grows = in_blocks.growing(throughput, use, weight)
     return replace(
         found,
         demand_s=max(line.slope, 0.0),
@@ -280,7 +267,7 @@ def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[Obs
         return None
     levels = rows.levels(blocks, ahead=True)
     resources = {name: use_of(name) for name in observed.use}
-    found = observed_levels.observations(levels, observed.name, observed.axis, resources, observed.servers)
+    found = observations(levels, observed.name, observed.axis, resources, observed.servers)
     found = replace(
         found,
         flattening=frozenset(one.resource for one in demands if one.cheaper),

@@ -2,19 +2,24 @@
 
 A stack belongs to the class of the innermost of its frames that the table of frames.toml names; where none is
 named, to the kernel or to the program's own code, by its innermost frame. Demands follow the utilisation law D = U / X:
-CPU-seconds per second over requests per second.
+CPU-seconds per second over requests per second. What collects garbage is a class, too, and has an interval of its own.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
 
-from loadframe.analysis.frame_classes import KERNEL_SUFFIX, class_of_frame
 from loadframe.analysis.proportion import wilson
-from loadframe.knowledge.frame import CLASSES
+from loadframe.knowledge.frame import CLASSES, FrameRow, Scope, frame_rows
+from loadframe.knowledge.kinds import rows
 from loadframe.model import ClassShare, FlameFrame, FunctionShare, ProfileKind, Stack
 
+KERNEL_SUFFIX = "_[k]"
 TRUNCATED = "[truncated]"
 Z_BOX = 3.29
 """A box of a flame graph changed where chance alone gives as much once in a thousand times: there are hundreds."""
@@ -219,3 +224,49 @@ def _change(count: int, before: int, now_s: float, before_s: float, z: float) ->
 def per_request(rate: float, seconds: float, throughput: float) -> float:
     """CPU-seconds per request that one sample of a CPU profile stands for; 0 where no request was done."""
     return 1 / (rate * seconds * throughput) if rate > 0 and seconds > 0 and throughput > 0 else 0.0
+
+
+_OF_ANY_PROGRAM = frame_rows(Path(__file__).with_name("frames.toml"))
+ROWS = (*_OF_ANY_PROGRAM, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
+"""Those of the kernel and its libraries, of collectors of garbage, then those of each kind of
+server (`kinds/NAME/frames.toml`)."""
+_OF_COLLECTORS = tuple(re.compile(row.pattern) for row in _OF_ANY_PROGRAM if row.class_id == "collecting")
+
+
+def _compiled(scope: Scope) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(row.pattern), row.class_id) for row in ROWS if row.scope == scope)
+
+
+_KERNEL, _USER = _compiled("kernel"), _compiled("user")
+
+
+@lru_cache(maxsize=65536)
+def class_of_frame(frame: str) -> str | None:
+    """The class of a frame's function; None for one that no row names."""
+    in_kernel = frame.endswith(KERNEL_SUFFIX)
+    name = frame.removesuffix(KERNEL_SUFFIX)
+    rows = _KERNEL if in_kernel else _USER
+    return next((class_id for pattern, class_id in rows if pattern.fullmatch(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """The share of a CPU profile's samples in which garbage was collected, with its 95 % interval (Wilson)."""
+
+    share: float
+    low: float
+    high: float
+
+
+@lru_cache(maxsize=65536)
+def collects(function: str) -> bool:
+    """Whether a function belongs to a collector."""
+    return any(pattern.fullmatch(function) for pattern in _OF_COLLECTORS)
+
+
+def collecting(stacks: Sequence[Stack]) -> Collecting | None:
+    """Of a CPU profile; None without samples, and where no function of a collector has a name in it: then there may be
+    none, or it may be stripped."""
+    total = sum(stack.count for stack in stacks)
+    found = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
+    return Collecting(found / total, *wilson(found, total)) if found else None

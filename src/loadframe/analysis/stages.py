@@ -10,9 +10,10 @@ an entry may wait where nothing is short (a batch that is filled, a queue that i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
+from loadframe.metrics import pipelines
 from loadframe.units import show
 
 FULL = 0.85
@@ -68,6 +69,7 @@ class Stage:
     current: float | None = None
     most_current: float | None = None
     ms_per_op: float | None = None
+    ms_per_entry: float | None = None
     server: float | None = None
     spent: float | None = None
     pool_idle: float | None = None
@@ -166,28 +168,25 @@ class Limiting:
     also: int | None = None
 
 
-def stage_of(name: str, ends: Mapping[str, float]) -> Stage:
-    """A stage from its metrics, by the ends of their names (metrics/pipelines.py)."""
-    return Stage(
-        name,
-        busy=ends.get("busy_share"),
-        server=ends.get("server_share"),
-        idle=ends.get("idle_share"),
-        blocked=ends.get("blocked_share"),
-        at_work=ends.get("busy"),
-        workers=ends.get("workers"),
-        done=ends.get("done"),
-        entries=ends.get("entries"),
-        batch=ends.get("batch"),
-        waiting=ends.get("waiting"),
-        growth=ends.get("waiting_growth"),
-        room=ends.get("queue_share"),
-        current=ends.get("current"),
-        most_current=ends.get("current_most"),
-        ms_per_op=ends.get("ms_per_op"),
-        spent=ends.get("busy", 0.0) + ends.get("idle_s", 0.0) + ends.get("blocked_s", 0.0),
-        pool_idle=ends.get("pool_idle"),
-    )
+ENDS = {
+    **{share: f"{share}_share" for share in ("busy", "server", "idle", "blocked")},
+    "at_work": "busy",
+    "growth": "waiting_growth",
+    "room": "queue_share",
+    "most_current": "current_most",
+}
+"""Fields of a Stage -> the ends of their metrics' names, where these differ."""
+SPENT = ("busy", "idle_s", "blocked_s")
+
+
+def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
+    """The stages that metrics are of, in the order of their pipeline."""
+    found = []
+    for name in pipelines.in_order(metrics):
+        of = f"{pipelines.STAGES}{name}."
+        told = {each.name: metrics.get(of + ENDS.get(each.name, each.name)) for each in fields(Stage)[1:]}
+        found.append(Stage(name, **{**told, "spent": sum(metrics.get(of + end, 0.0) for end in SPENT)}))
+    return found
 
 
 def limiting(stages: Sequence[Stage]) -> Limiting | str:

@@ -69,11 +69,6 @@ def stages_first(findings: Sequence[Finding]) -> list[Finding]:
     return [each for one in findings if one.behind not in there for each in (*causes.get(one.id, ()), one)]
 
 
-def is_one(one: Finding, other: Finding) -> bool:
-    """Whether one of them is what the other, a stage, waits for: then both are the same limit, told twice."""
-    return one.behind == other.id or other.behind == one.id
-
-
 def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
     """The cause with its evidence in requests of the load, as everything else is told, and with that of the stage."""
     name = stage.id.removeprefix(OF)

@@ -24,7 +24,6 @@ from loadframe.model import (
     NextLimit,
     Outcome,
     Round,
-    SettingValue,
     StateSummary,
     Step,
     Stop,
@@ -117,14 +116,12 @@ def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimi
 
 def _raised_to(limit: Limit, trial: Trial) -> bool:
     """Whether a kept change has raised the setting that gives a limit its size."""
-    return bool(limit.setting) and any(
-        change.needed and change.setting == limit.setting and _less(change.before, change.after)
+    sizes = [
+        (change.before, change.after)
         for change in trial.remedy.changes
-    )
-
-
-def _less(before: SettingValue | None, after: SettingValue) -> bool:
-    return isinstance(before, int | float) and isinstance(after, int | float) and before < after
+        if limit.setting and change.needed and change.setting == limit.setting
+    ]
+    return any(isinstance(one, int | float) and isinstance(two, int | float) and one < two for one, two in sizes)
 
 
 def _load(limit: Limit) -> float:
@@ -258,15 +255,11 @@ def stops_growing(curve: Curve) -> str | None:
     if is_flat(curve):
         return f"Throughput does not grow from the lowest level, {curve.axis} {curve.points[0].load:g}, on"
     low, high = curve.points[0], curve.points[-1]
-    if curve.shape == "plateau" and high.load > low.load and high.throughput < low.throughput * _little(curve):
+    little = math.pow(high.load / low.load, LITTLE)
+    if curve.shape == "plateau" and high.load > low.load and high.throughput < low.throughput * little:
         times, loads = high.throughput / low.throughput, high.load / low.load
         return f"Throughput hardly grows: it is {times:.3g} times as high at {loads:.3g} times the {curve.axis}"
     return None
-
-
-def _little(curve: Curve) -> float:
-    """The times that throughput would grow over these levels at LITTLE of the growth of the load."""
-    return math.pow(curve.points[-1].load / curve.points[0].load, LITTLE)
 
 
 def _sentence(title: str) -> str:

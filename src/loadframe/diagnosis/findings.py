@@ -118,11 +118,9 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     reached_at = _acts_from(limit, windows) or limit.exhausted_at or (None if alike else _bend_interval(windows))
     return Finding(
         id=limit.id,
-        status="suspected",
         title=f"{limit.title or limit.id} is full at {_say(limit.use_metric, limit.ceiling)}",
         reached_at=reached_at,
         evidence=(reached, *harm),
-        ruled_out=(),
         score=NOT_THE_BEND if alike else _limit_score(reached_at, windows),
         explanation=_limit_explanation(limit) + (" It costs about as much at every level." if alike else ""),
     )
@@ -243,7 +241,7 @@ def _signature_finding(
     """window: where it must hold, past the bend, or from the peak on where there is none, unless another is named or it
     is one of the lowest level."""
     window = window or (windows.each[0] if signature.unloaded else _place_of_signatures(windows))
-    measured = [(condition, _value(condition, window)) for condition in signature.present]
+    measured = [(condition, condition.of(window.metrics)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
     if measured[0][1] is None or (signature.whole and len(pairs) < len(measured)):
         return None
@@ -253,26 +251,24 @@ def _signature_finding(
                 signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {_wanted(condition)})"
             )
     if signature.rises and windows.bend is not None:
-        condition, below = pairs[0][0], _value(pairs[0][0], windows.below)
+        condition, below = pairs[0][0], pairs[0][0].of(windows.below.metrics)
         if below is not None and condition.holds(below):
             return RuledOut(
                 signature.id, f"{_name(condition)}: {_show(condition, below)} {windows.below.words} already"
             )
     for condition in signature.absent:
-        seen = _value(condition, window)
+        seen = condition.of(window.metrics)
         if seen is not None and condition.holds(seen):
             because = f"{_name(condition)}: {_show(condition, seen)} ({condition.source})"
             return RuledOut(signature.id, because)
     return Finding(
         id=signature.id,
-        status="suspected",
         title=signature.title,
         reached_at=_first_level(signature, windows),
         evidence=(
             *(_evidence(condition, value, window) for condition, value in pairs),
             *_absent_evidence(signature, window),
         ),
-        ruled_out=(),
         score=_signature_score(signature, rank, windows, pairs[0]),
         explanation=signature.explanation,
     )
@@ -290,7 +286,7 @@ def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
             condition.metric, value, opposite[condition.comparison], condition.threshold, window.words, condition.source
         )
         for condition in signature.absent
-        if (value := _value(condition, window)) is not None and not condition.per_request
+        if (value := condition.of(window.metrics)) is not None and not condition.per_request
     ]
 
 
@@ -303,9 +299,7 @@ def _signature_score(signature: Signature, rank: int, windows: Windows, first: t
     """Half a point for holding, less where throughput falls and the cause is there below the bend just the same; the
     deeper cause first among equals."""
     condition, _ = first
-    before = _value(condition, windows.below)
-    everywhere = before is not None and condition.holds(before)
-    unexplained = windows.falls and everywhere and not signature.explains_falling
+    unexplained = windows.falls and condition.met(windows.below.metrics) and not signature.explains_falling
     return (0.3 if unexplained else 0.6) - RANKED * rank / len(SIGNATURES)
 
 
@@ -314,7 +308,7 @@ def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
     it. None where that is at no single level."""
     before: float | None = None
     for window in windows.each:
-        values = [(condition, _value(condition, window)) for condition in signature.present]
+        values = [(condition, condition.of(window.metrics)) for condition in signature.present]
         if all(value is None or condition.holds(value) for condition, value in values):
             level = window.levels[0]
             return LoadInterval(level, level if before is None else before, level)
@@ -326,13 +320,6 @@ def _bend_interval(windows: Windows) -> LoadInterval | None:
     if windows.bend is None:
         return None
     return LoadInterval(windows.bend, windows.below.levels[-1], windows.past.levels[0])
-
-
-def _value(condition: Condition, window: Window) -> float | None:
-    value = window.get(condition.metric)
-    if value is None or not condition.per_request:
-        return value
-    return value / max(window.metrics["throughput"], 1e-9)
 
 
 def _evidence(condition: Condition, value: float, window: Window) -> Evidence:

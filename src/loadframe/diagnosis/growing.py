@@ -113,7 +113,6 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
     costs, took = TOLD[found.of]
     return Finding(
         id=REQUESTS if requests else TIME,
-        status="suspected",
         title=f"a request {costs.format(found.times)} at the end as at first, and its cost follows {what}, "
         "not the load",
         reached_at=None,
@@ -121,7 +120,6 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
             Evidence(GROWS, found.times, ">=", LEAST, where, f"{WHAT[found.of]} at equal levels, last over first"),
             *_each_level(steps),
         ),
-        ruled_out=(),
         score=SCORE,
         explanation=f"At every level requests took {took} the later they were measured, {span}: each {unit} added "
         f"{_share(per)} the cost of a request at first.{apart} This is no limit of the load: under any load the cost "

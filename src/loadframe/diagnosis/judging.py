@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from loadframe.analysis import proportion
 from loadframe.analysis.disturbance import is_disturbed
-from loadframe.diagnosis.behind_stages import is_one
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, confirmed_title
 from loadframe.diagnosis.others import Cost, cost
@@ -126,7 +125,8 @@ def _named(finding: Finding, raised: Collection[str]) -> Finding:
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
     """A cause after a change that helped. first: the one whose evidence receded first and most. why_not: why the change
     confirms none. open_: what it leaves open where it confirms this one."""
-    twice = first is not None and (is_told_twice(first, finding) or is_one(first, finding))
+    one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
+    twice = one_is_behind or (first is not None and is_told_twice(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)
     if same and not why_not:
         return replace(finding, status="confirmed", mechanism=_told(seen.mechanism, open_))

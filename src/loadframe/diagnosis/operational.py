@@ -164,7 +164,6 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
     source = "throughput there x the response time at the lowest load (Little's law)"
     return Finding(
         id=id_,
-        status="suspected",
         title=_title(served, found, refused),
         reached_at=_from(seen.curve, plateau),
         evidence=(
@@ -181,7 +180,6 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
             *(_turns_evidence(flat, where) if turns else ()),
             *_absent_evidence(flat, where),
         ),
-        ruled_out=(),
         score=REFUSES if refused else SCORE,
         explanation=_explanation(seen, plateau, served, found, refused, turns),
         advice=_advice(served, found, seen.own),
@@ -193,7 +191,7 @@ def _where(plateau: Plateau) -> str:
 
 
 def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
-    if plateau.from_the_first_client:
+    if plateau.whole and plateau.lowest == 1:  # one client has all the throughput that there is
         return LoadInterval(plateau.lowest, plateau.lowest, plateau.lowest)
     return curve.knee
 
@@ -366,12 +364,9 @@ def _digits(value: float) -> str:
 
 def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
     """The mean over the steps that have the metric; of a rate per request where the condition is on that."""
-    values = [
-        step.metrics[condition.metric] / (max(step.throughput, 1e-9) if condition.per_request else 1.0)
-        for step in steps
-        if condition.metric in step.metrics
-    ]
-    return sum(values) / len(values) if values else None
+    values = [condition.of({**step.metrics, THROUGHPUT: step.throughput}) for step in steps]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _mean(steps: Sequence[Step], metric: str, default: float) -> float:

@@ -100,20 +100,16 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
         values = [step.metrics[condition.metric] for step in steps if condition.metric in step.metrics]
         if condition.metric != wait and values:
             seen[condition.metric] = fmean(values)
-    if not all(condition.metric in seen and condition.holds(seen[condition.metric]) for condition in PROGRAMS.present):
-        return None
-    if any(condition.metric in seen and condition.holds(seen[condition.metric]) for condition in PROGRAMS.absent):
+    if not all(one.met(seen) for one in PROGRAMS.present) or any(one.met(seen) for one in PROGRAMS.absent):
         return None
     return Finding(
         id=PROGRAMS.id,
-        status="suspected",
         title=PROGRAMS.title,
         reached_at=None,
         evidence=tuple(
             Evidence(one.metric, seen[one.metric], one.comparison, one.threshold, where, one.source)
             for one in PROGRAMS.present
         ),
-        ruled_out=(),
         score=SCORE,
         explanation=PROGRAMS.explanation,
     )

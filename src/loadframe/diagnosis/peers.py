@@ -71,14 +71,12 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
     where = f"at {levels[-1]:g}"
     return Finding(
         id=SLOW,
-        status="suspected",
         title=f"requests wait for {peer.name}, which takes {peer.grows:.2g} times as long under load",
         reached_at=curve.knee or LoadInterval(levels[-1], levels[0], levels[-1]),
         evidence=(
             Evidence(AT_PEER, peer.high_ms, ">=", GROWS * peer.low_ms, where, f"{_counted(peer)} / throughput"),
             Evidence(peer.metric, peer.busy, ">", 0.0, where, "an answer is awaited on them"),
         ),
-        ruled_out=(),
         score=SCORE,
         explanation=_explanation(peer, levels, f" It serves {many} at a time." if many else ""),
         advice=f"Measure {peer.name} as a target of its own, or ask it less.",

@@ -2,9 +2,9 @@
 `pipeline.source`. analysis/stages.py says how it is told; this says it, with what bears it out and what rules out the
 others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Limiting, Stage, limiting, stage_of
+from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Limiting, Stage, limiting, stages_in
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, OWN_PIPELINE, Condition
 from loadframe.metrics import pipelines
@@ -67,16 +67,6 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
     return (_finding(found, stages, where, windows), *others)
 
 
-def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
-    """The stages that metrics are of, in the order of their pipeline."""
-    found = []
-    for name in pipelines.in_order(metrics):
-        prefix = f"{OF}{name}."
-        ends = {metric.removeprefix(prefix): value for metric, value in metrics.items() if metric.startswith(prefix)}
-        found.append(stage_of(name, ends))
-    return found
-
-
 def in_words(stages: Sequence[Stage]) -> str:
     """Which stage limits at this moment, and whether the pipeline is starved or clogged; why that is not told."""
     found = limiting(stages)
@@ -100,15 +90,13 @@ def is_queue(limit: str) -> bool:
 
 def _finding(found: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
     stage = stages[found.at]
-    used_up = _first(CPU_USED_UP, where)
-    sure = bool(found.seen) and used_up is None and not stage.contradicts
+    used_up = any(condition.met(where.metrics) for condition in CPU_USED_UP)
+    sure = bool(found.seen) and not used_up and not stage.contradicts
     return Finding(
         id=SOURCE if found.kind == "source" else f"{OF}{stage.name}",
-        status="suspected",
         title=_title(found, stages),
         reached_at=_from(found, stages, windows),
         evidence=tuple(_evidence(found, stages, where)),
-        ruled_out=(),
         score=SCORE if sure else ALONE,
         explanation=" ".join(_explanation(found, stages, where, windows)),
     )
@@ -202,10 +190,10 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
         told.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
     if stage.contradicts:
         told.append("What it has in work does not agree with the time of its operations (Little's law).")
-    if (cpu := _first(CPU_USED_UP, where)) is not None:
-        told.append(f"Its workers may wait for a CPU: {cpu.source}. Then more of them cannot help.")
-    if (disk := _first(ON_DISK, where)) is not None:
-        told.append(f"Its workers may wait for a disk: {disk.source}.")
+    if cpus := [condition.source for condition in CPU_USED_UP if condition.met(where.metrics)]:
+        told.append(f"Its workers may wait for a CPU: {cpus[0]}. Then more of them cannot help.")
+    if disks := [condition.source for condition in ON_DISK if condition.met(where.metrics)]:
+        told.append(f"Its workers may wait for a disk: {disks[0]}.")
     told += _elsewhere(found, stages, windows)
     return told
 
@@ -264,14 +252,6 @@ def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInt
     return begins
 
 
-def _first(conditions: Sequence[Condition], where: Window) -> Condition | None:
-    for condition in conditions:
-        value = where.get(condition.metric)
-        if value is not None and condition.holds(value):
-            return condition
-    return None
-
-
 # --- change logs ------------------------------------------------------------------------------------------------------
 
 
@@ -303,11 +283,9 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
     source = "log time over real time is below 1"
     return Finding(
         id=id_,
-        status="suspected",
         title=f"the change log {name} is not followed: its time passes at {_percent(1 - behind)} of real time",
         reached_at=LoadInterval(at, at if before is None else before, at),
         evidence=(Evidence(f"{id_}.behind", behind, ">=", BEHIND, top.words, source), *more),
-        ruled_out=(),
         score=FALLS_BEHIND,
         explanation="Changes come faster than they are applied. At this rate the pipeline never catches up: the lag "
         "grows as long as the rate lasts. Which stage limits says what to give more.",

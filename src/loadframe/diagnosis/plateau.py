@@ -41,11 +41,6 @@ class Plateau:
     refuses: bool = False
     own_queues: bool = False
 
-    @property
-    def from_the_first_client(self) -> bool:
-        """Whether one client has all the throughput that there is."""
-        return self.whole and self.lowest == 1
-
 
 def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
     """The plateau of a curve, from the steps that count; None where throughput is not flat over several levels, where

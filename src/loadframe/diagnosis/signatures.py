@@ -135,4 +135,4 @@ def is_crowded(metrics: Mapping[str, float]) -> bool:
 def _holds(signature: Signature, metrics: Mapping[str, float]) -> bool:
     """Of what was measured all that must be present, and nothing that must be absent."""
     present = all(one.holds(metrics[one.metric]) for one in signature.present if one.metric in metrics)
-    return present and not any(one.holds(metrics[one.metric]) for one in signature.absent if one.metric in metrics)
+    return present and not any(one.met(metrics) for one in signature.absent)

@@ -195,7 +195,8 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
     state before; "" where it may. What the study says that a setting raises, it raises, and nothing else. Else it is a
     matter of numbers, where the finding tells of requests in service."""
     for change in remedy.changes:
-        if change.needed and _is_for_another(change.raises, finding):
+        own = (finding.id, finding.behind, "")  # and a limit of the service's own is one of requests in service, too
+        if change.needed and change.raises not in own and not change.raises.startswith(OF):
             return f"the study says that {change.setting} raises {change.raises}, which is another cause"
     most = next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
     if most is None or not remedy.guessed:
@@ -212,12 +213,6 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
             law = f"by Little's law {show(most, 'count')} at most are served at a time"
             return f"{change.setting} = {change.before} counts something else: {law}"
     return ""
-
-
-def _is_for_another(raises: str, finding: Finding) -> bool:
-    """Whether a setting is for a cause that is seen by itself. A limit of the service's own is one of requests in
-    service, too."""
-    return bool(raises) and raises not in (finding.id, finding.behind) and not raises.startswith(OF)
 
 
 def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:

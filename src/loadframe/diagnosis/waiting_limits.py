@@ -68,14 +68,12 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
         evidence, reached_at, score = (_full(limit, known),), None, min(score, AT_EVERY_LEVEL)
     else:
         return RuledOut(limit.id, "it is full, but that does not begin where throughput ends to grow")
-    busy = [condition for condition in BUSY if _holds(condition, windows.past)]
+    busy = [condition for condition in BUSY if condition.met(windows.past.metrics)]
     return Finding(
         id=limit.id,
-        status="suspected",
         title=f"{limit.title or limit.id} is full at {_say(limit, limit.ceiling)}",
         reached_at=reached_at,
         evidence=evidence,
-        ruled_out=(),
         score=min(score, BEHIND) if busy else score,
         explanation=_explanation(limit, busy),
     )
@@ -121,11 +119,6 @@ def _flat(windows: Windows) -> bool:
     if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
         return False
     return max(one.metrics["throughput"] for one in windows.each) < FLAT * lowest.metrics["throughput"]
-
-
-def _holds(condition: Condition, window: Window) -> bool:
-    value = window.get(condition.metric)
-    return value is not None and condition.holds(value)
 
 
 def _explanation(limit: Limit, busy: Sequence[Condition]) -> str:
@@ -182,7 +175,6 @@ def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadI
     share = min(1.0, in_disk / served.value)
     return Finding(
         id=FLUSHES,
-        status="suspected",
         title=f"requests wait for flushes of the disk {100 * share:.0f} % of their time in service",
         reached_at=reached_at,
         evidence=(
@@ -191,7 +183,6 @@ def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadI
                 IN_DISK, in_disk, ">=", MOST_OF_THE_TIME * served.value, where, "of those in service (Little's law)"
             ),
         ),
-        ruled_out=(),
         score=SCORE,
         explanation="Several requests share a flush, and those in service wait for it: all others wait for these. "
         "Fewer flushes, or none within what a request holds meanwhile, would let more be served.",

@@ -101,11 +101,9 @@ def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
         seen, least = limit.use - error, TAKES * limit.ceiling
         yield Finding(
             id=OTHERS,
-            status="suspected",
             title=f"Traffic that is not of the load takes {where}",
             reached_at=None,
             evidence=(Evidence(limit.use_metric, seen, ">=", least, "the first curve", limit.source),),
-            ruled_out=(),
             score=min(1.0, seen / limit.ceiling),
             explanation=f"{show(seen, limit.unit)} at least, of {show(limit.ceiling, limit.unit)} that it carries by "
             "itself. See who sends there.",

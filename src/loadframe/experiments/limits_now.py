@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.analysis.saturation import over_time
+from loadframe.analysis.stages import stages_in
 from loadframe.bench.caged import make_target
 from loadframe.bench.checking import check_consent
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
-from loadframe.diagnosis.pipelines import in_words, stages_in
+from loadframe.diagnosis.pipelines import in_words
 from loadframe.errors import TargetError
 from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections
 from loadframe.experiments.watch_ledger import SOURCES

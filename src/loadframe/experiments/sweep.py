@@ -6,7 +6,8 @@ from dataclasses import replace
 from statistics import mean
 
 from loadframe.analysis import curve as curves
-from loadframe.analysis import queueing, search
+from loadframe.analysis import queueing
+from loadframe.analysis.curve import next_probe
 from loadframe.analysis.selection import select
 from loadframe.analysis.window import LIKELY, unsettled
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookkeeping
@@ -223,7 +224,7 @@ def _overdrawn(book: Bookkeeping, treatment: str) -> bool:
 
 def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:
     least, most = book.bench.study.measure.blocks.min, book.bench.study.measure.blocks.max
-    while (probe := search.next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
+    while (probe := next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
         if probe in {step.level for step in _taken(book.steps, treatment)}:
             break
         if not book.budget.affords([probe] * least, book.remedy_s(most)):

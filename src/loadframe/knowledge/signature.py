@@ -59,6 +59,16 @@ class Condition:
             case "<":
                 return value < self.threshold
 
+    def of(self, metrics: Mapping[str, float]) -> float | None:
+        """What the condition is on, of metrics of one time and its "throughput"; None where that was not measured."""
+        value = metrics.get(self.metric)
+        return value / max(metrics["throughput"], 1e-9) if value is not None and self.per_request else value
+
+    def met(self, metrics: Mapping[str, float]) -> bool:
+        """Whether it was measured and holds."""
+        value = self.of(metrics)
+        return value is not None and self.holds(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:

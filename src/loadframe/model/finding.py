@@ -74,11 +74,11 @@ class Finding:
     """
 
     id: str
-    status: FindingStatus
+    status: FindingStatus = field(default="suspected", kw_only=True)
     title: str
     reached_at: LoadInterval | Saturation | None
     evidence: tuple[Evidence, ...]
-    ruled_out: tuple[RuledOut, ...]
+    ruled_out: tuple[RuledOut, ...] = field(default=(), kw_only=True)
     score: float
     explanation: str = ""
     mechanism: Mechanism | None = None

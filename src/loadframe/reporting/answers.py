@@ -199,7 +199,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
     if not inv.variants:
         return [_untouched(inv)]
     first, *more = inv.variants
-    unit, whole = words.axis_unit(inv), facts.kept_trials(inv)
+    unit, whole = words.axis_unit(inv), conclusion.kept_trials(inv.rounds)
     safe = " (safe)" if more and not first.gives_up else ""
     do = f"Set {_settings(first.changes, len(whole))}" if first.changes else "Keep the change"
     said = [f"{do}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
@@ -267,7 +267,7 @@ def _price(inv: Investigation) -> str:
     """What the kept changes cost besides: a longer tail, or much more memory."""
     if slower := latencies.slower(inv):
         return slower.partition(";")[0].rstrip(".") + "."
-    prices = [trial.remedy.price for trial in facts.kept_trials(inv)]
+    prices = [trial.remedy.price for trial in conclusion.kept_trials(inv.rounds)]
     sizes = [(one.memory_before_bytes, one.memory_after_bytes) for one in prices]
     more = sum(after - before for before, after in sizes if before is not None and after is not None)
     before = next((one for one, _ in sizes if one), 0.0)

@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 
+from loadframe.diagnosis.conclusion import kept_trials
 from loadframe.model import (
     KEPT_FIRST,
     Change,
@@ -83,7 +84,7 @@ APART = 1.1
 
 def parts_sentence(inv: Investigation) -> str:
     """Why the gains of several changes do not multiply to the whole, where they do not."""
-    parts = [trial.told.ratio for trial in facts.kept_trials(inv)]
+    parts = [trial.told.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""
     product = math.prod(parts)

@@ -56,8 +56,9 @@ def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
     """A workflow command for each verdict, one line each.
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
     return [
-        f"::{_level(one)} title={_property(f'Loadframe: {one.after} against {one.before}')}::{_data(_sentence(one))}"
+        f"::{_level(one)} title={title.replace(':', '%3A').replace(',', '%2C')}::{_data(_sentence(one))}"
         for one in comparisons
+        for title in [_data(f"Loadframe: {one.after} against {one.before}")]
     ]
 
 
@@ -99,10 +100,6 @@ def _sentence(one: Comparison) -> str:
 def _data(text: str) -> str:
     """The message of a workflow command: on one line, as the runner decodes it."""
     return said.words(text, 4000).replace("%", "%25")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------

@@ -43,11 +43,6 @@ class Series:
     round: Round
 
 
-def kept_trials(inv: Investigation) -> tuple[Trial, ...]:
-    """The trials whose changes stayed, in order."""
-    return tuple(trial for round_ in inv.rounds for trial in round_.tried if trial.kept)
-
-
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     """What gave: the confirmed findings in their order, then those that a change helped against, each id once; else the
     best suspected one of the first round that has one; none where the drivers limit. That others took the CPU comes
@@ -187,7 +182,7 @@ def _label(trial: Trial) -> str:
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
     """What is different at the end: the kept and needed changes, one line per setting, each from what was found
     first."""
-    return conclusion.net_changes(kept_trials(inv))
+    return conclusion.net_changes(conclusion.kept_trials(inv.rounds))
 
 
 def shown(value: SettingValue | None) -> str:
@@ -218,7 +213,9 @@ def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:
 
 def gives_up(inv: Investigation) -> tuple[str, ...]:
     """The durability that the kept remedies give up, in words."""
-    said = [trial.remedy.price.durability for trial in kept_trials(inv)] + [step.gives_up for step in inv.ladder]
+    said = [trial.remedy.price.durability for trial in conclusion.kept_trials(inv.rounds)] + [
+        step.gives_up for step in inv.ladder
+    ]
     return tuple(dict.fromkeys(text for text in said if text))
 
 

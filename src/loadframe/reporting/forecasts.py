@@ -35,10 +35,15 @@ def render_forecast(
 ) -> str:
     """What saturates first and what each load will give, or why that cannot be told. unit, work: what is counted."""
     unit = unit or forecast.axis.replace("_", " ")
+    earlier = []
+    if calibration is not None:
+        held = f"{calibration.inside} of {counted(calibration.count, 'forecast')} scored (90 % expected)"
+        off = f"the median error was {rounding.percent(calibration.median_error)}"
+        earlier.append(f"On this machine the interval held in {held}; {off}.")
     sections = (
         doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
         doc.listed("Mind", forecast.notes),
-        doc.listed("Earlier forecasts", () if calibration is None else (_calibration(calibration),)),
+        doc.listed("Earlier forecasts", earlier),
     )
     return terminal.render(doc.Document("Forecast", tuple(outcome(forecast, unit, work)), sections), width)
 
@@ -183,13 +188,6 @@ def _no_less(text: str, value: float, seen: float) -> str:
         return text
     plain = rounding.plain(value)
     return rounding.exact(value) if value.is_integer() and float(plain.replace(",", "")) < seen else plain
-
-
-def _calibration(found: Calibration) -> str:
-    return (
-        f"On this machine the interval held in {found.inside} of {counted(found.count, 'forecast')} scored "
-        f"(90 % expected); the median error was {rounding.percent(found.median_error)}."
-    )
 
 
 def render_growth(found: GrowthForecast, *, width: int = 100) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loadframe.diagnosis.conclusion import kept_trials
 from loadframe.model import Investigation, Ladder, Verdict
-from loadframe.reporting import change_words, facts, rounding, vega, verdict_words, words
+from loadframe.reporting import change_words, rounding, vega, verdict_words, words
 from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Canvas, Plot, Size
 
 NOISE = "#D3DAE1"
@@ -42,7 +43,7 @@ def gains(inv: Investigation) -> list[Gain]:
         for round_ in inv.rounds
         for trial in round_.tried
     ]
-    if inv.gain is not None and len(facts.kept_trials(inv)) > 1:
+    if inv.gain is not None and len(kept_trials(inv.rounds)) > 1:
         tried.append(Gain("All kept changes together", inv.gain, None))
     return [each for each in tried if each.verdict.has_ratio]
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -349,6 +349,12 @@ def ends_of(inv: Investigation) -> list[facts.Series]:
 def measured_ends(inv: Investigation) -> list[facts.Series]:
     """Those of them that were measured over all levels in a round of their own."""
     return [each for each in ends_of(inv) if each.curve is not None]
+
+
+def seen(inv: Investigation, chart: str, levels: Callable[[facts.Series], object]) -> list[tuple[str, facts.Series]]:
+    """Those of them of which `levels` tells anything, with the names of their charts."""
+    found = [each for each in measured_ends(inv) if levels(each)]
+    return list(zip((chart, f"{chart}-after"), found, strict=False))
 
 
 def _lines(

@@ -1,9 +1,9 @@
 """The stages of a pipeline: for each stage and level a bar of what its workers did, with the queue before it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from loadframe.analysis.in_service import WORTH
+from loadframe.analysis.stages import Stage, stages_in
 from loadframe.metrics import pipelines
 from loadframe.model import CLIENT_AXES, Investigation, LoadInterval, More
 from loadframe.model.verdict import decide
@@ -27,32 +27,13 @@ SAID_FROM = 0.35
 """Of a bar: a narrower part has no room for its number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What a stage did at a level, on average; None what it does not tell. waiting: operations before it, room: of
-    those that may wait."""
-
-    busy: float | None
-    blocked: float | None
-    idle: float | None
-    waiting: float | None
-    room: float | None
-    workers: float | None
-    at_work: float | None
-    ms_per_entry: float | None
-    entries: float | None
-
-
-METRICS = (
-    "busy_share", "blocked_share", "idle_share", "waiting", "queue_share", "workers", "busy", "ms_per_entry", "entries",
-)  # fmt: skip
-"""Of a stage, in the order of a Cell's fields."""
+TOLD = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
+"""Of a stage, in the JSON."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
     """The states whose stages were seen, before and after, with the names of their charts."""
-    found = [each for each in plots.measured_ends(inv) if _levels(each)]
-    return list(zip(("stages", "stages-after"), found, strict=False))
+    return plots.seen(inv, "stages", _levels)
 
 
 def title(each: facts.Series, unit: str) -> str:
@@ -101,7 +82,7 @@ def table(inv: Investigation) -> list[dict[str, object]]:
             "state": each.role,
             "level": level,
             "stage": name,
-            **{field: getattr(cell, field) for field in Cell.__dataclass_fields__},
+            **{field: getattr(cell, field) for field in TOLD},
         }
         for _, each in rounds(inv)
         for level, found in sorted(_levels(each).items())
@@ -158,7 +139,7 @@ def sentences(inv: Investigation) -> list[str]:
     return [helping(inv), f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *told]
 
 
-def _said(cell: Cell) -> str:
+def _said(cell: Stage) -> str:
     parts = [
         f"{_percent(share)} {what}"
         for share, what in ((cell.busy, "at work"), (cell.blocked, "blocked"), (cell.idle, "idle"))
@@ -194,7 +175,7 @@ class _Drawing(Canvas):
         short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
         self._write(self._left, row + 0.5, short, INK, fontWeight=600)
 
-    def cell(self, column: int, row: int, cell: Cell) -> None:
+    def cell(self, column: int, row: int, cell: Stage) -> None:
         left, top, bottom = column + GAP, row + 0.14, row + 0.7
         at = left
         parts = ((cell.busy, BUSY, "white"), (cell.blocked, BLOCKED, "white"), (cell.idle, IDLE, INK))
@@ -211,7 +192,7 @@ class _Drawing(Canvas):
             self._write(left, (top + bottom) / 2, f"{rounding.plain(cell.at_work)} at work", INK)
         self._queue(column, top, bottom, cell)
 
-    def _queue(self, column: int, top: float, bottom: float, cell: Cell) -> None:
+    def _queue(self, column: int, top: float, bottom: float, cell: Stage) -> None:
         if cell.waiting is None:
             return
         left, right = column + 0.03, column + GAP - 0.03
@@ -241,15 +222,11 @@ class _Drawing(Canvas):
 # --- the data ---------------------------------------------------------------------------------------------------------
 
 
-def _levels(each: facts.Series) -> dict[float, dict[str, Cell]]:
-    found: dict[float, dict[str, Cell]] = {}
+def _levels(each: facts.Series) -> dict[float, dict[str, Stage]]:
+    found: dict[float, dict[str, Stage]] = {}
     for level, rows in facts.by_level(each.round).items():
         means = facts.means(row for row in rows if any(name.startswith(pipelines.STAGES) for name in row))
-        cells = {
-            name: Cell(*(means.get(f"{pipelines.STAGES}{name}.{metric}") for metric in METRICS))
-            for name in pipelines.in_order(means)
-        }
-        if cells:
+        if cells := {stage.name: stage for stage in stages_in(means)}:
             found[level] = cells
     return found
 

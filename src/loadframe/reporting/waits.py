@@ -33,8 +33,7 @@ CPUS_SHOWN_BELOW = 3.0
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
     """The states whose threads were looked at, before and after, with the names of their charts."""
-    found = [each for each in plots.measured_ends(inv) if _levels(each)]
-    return list(zip(("waits", "waits-after"), found, strict=False))
+    return plots.seen(inv, "waits", _levels)
 
 
 def title(each: facts.Series, unit: str) -> str:
