@@ -75,7 +75,7 @@ def told(entry: Entry) -> str:
     """One entry of the page."""
     found, picture = entry.found, f"images/gallery/{entry.case}-{entry.study}.svg"
     if isinstance(found, Ladder):
-        answer, chart, after = ladder_report.answer(found), charts.chart_of(found), ""
+        answer, chart, after = ladder_report.answer(found), charts.page_charts(found).get("waterfall"), ""
     else:
         answer, chart = answers.answer(found), charts.page_charts(found).get("proof")
         given_up = words.sentence("; ".join(facts.gives_up(found)))

@@ -17,7 +17,7 @@ from loadframe.cages import groups
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.model import NOT_RECOVERED, Investigation, Stop
 from loadframe.reporting import answers
-from loadframe.reporting.case_study import render_page
+from loadframe.reporting.reports import render_page
 from loadframe.study import parse
 from loadframe.workloads import asking
 

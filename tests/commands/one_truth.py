@@ -33,8 +33,8 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting import answers, document, facts, forecasts, ladder_report, tuning_report, verdict_words, words
-from loadframe.reporting import case_study as report
 from loadframe.reporting.next_step import next_limit_words
+from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
 
 READS = Reads(loadframe.conclude, answer_of)
@@ -361,13 +361,14 @@ def texts(answer: RunAnswer, run: RunFolder) -> dict[str, str]:
     """By renderer, each on one line: what is read of a run's answer."""
     match answer:
         case Investigation():
-            page, shape = report.render_page(answer), loadframe.investigation_json(answer)
+            shape = loadframe.investigation_json(answer)
         case Ladder():
-            page, shape = ladder_report.render_ladder_page(answer), loadframe.ladder_json(answer)
+            shape = loadframe.ladder_json(answer)
         case Tuning():
-            page, shape = tuning_report.render_tuning_page(answer), loadframe.tuning_json(answer)
+            shape = loadframe.tuning_json(answer)
         case _:
             raise AssertionError("none of the stored runs is of another kind")
+    page = render_page(answer)
     brief, details = loadframe.render_text(answer), loadframe.render_text(answer, details=True)
     markdown = read_markdown(loadframe.render_markdown(answer, details=True))
     shown = {"page": html.unescape(re.sub(r"<[^>]+>", " ", page)), "text": brief, "details": details, "md": markdown}

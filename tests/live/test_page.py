@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from loadframe import live, reporting
 from loadframe.model import Step, TargetState
-from loadframe.reporting.case_study import render_page
+from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import Told
 

@@ -11,11 +11,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from loadframe.experiments.reading import conclude
 from loadframe.live.places import FILES
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, Investigation, Ladder
-from loadframe.reporting.capacity_report import render_capacity_page
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.document import About
-from loadframe.reporting.ladder_report import render_ladder_page
-from loadframe.reporting.tuning_report import render_tuning_page
+from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
 
 from .conftest import DATA
@@ -33,13 +30,13 @@ def _investigation(name: str) -> str:
 def _ladder() -> str:
     found = conclude(RunFolder.open(DATA / "ladder")).answer
     assert isinstance(found, Ladder)
-    return render_ladder_page(found)
+    return render_page(found)
 
 
 def _tuning() -> str:
     found = RunFolder.open(DATA / "tuning").tuning()
     assert found is not None
-    return render_tuning_page(found)
+    return render_page(found)
 
 
 def _capacity() -> str:
@@ -57,7 +54,7 @@ def _capacity() -> str:
     found = Capacity(
         "rate", "requests/s", asked, "found", 612, 600, 622, 0.013, 0.05, 7.2, 8.0, 0.04, True, levels, trials
     )
-    return render_capacity_page(found, About("runs/a", about.study, about.host), about.quality)
+    return render_page(found, About("runs/a", about.study, about.host), about.quality)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -61,7 +61,7 @@ from loadframe.model import (
     UntriedRemedy,
     Verdict,
 )
-from loadframe.reporting.case_study import render_page
+from loadframe.reporting.reports import render_page
 
 MIB = 2.0**20
 HOST = Host(
@@ -273,12 +273,11 @@ def render_farm() -> Investigation:
     )
     refuted = Finding(
         "mariadb.table_definition_cache",
-        "refuted",
         "the table definition cache is full",
         None,
         (Evidence("mariadb.opened_table_definitions", 0.0, ">", 1.0, "level 20"),),
-        (),
         0.2,
+        status="refuted",
     )
     first = Round(
         1,
@@ -450,11 +449,9 @@ def cpu_saturated() -> Investigation:
         findings=(
             Finding(
                 "cpu.saturated",
-                "suspected",
                 "the CPUs are saturated",
                 LoadInterval(2.1, 1.8, 2.4),
                 (Evidence("system.cpu.utilization", 0.985, ">=", 0.95, "level 20, blocks 1 to 3"),),
-                (),
                 0.97,
             ),
         ),

@@ -28,9 +28,8 @@ from loadframe.reporting import (
     plots,
     quality_words,
 )
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text
 
 
 def verdict(ratio: float, low: float, high: float, *levels: float) -> Verdict:

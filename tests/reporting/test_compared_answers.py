@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadframe.model import AnswerCompared, AnswersCompared, Investigation
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text
 from loadframe.runs.formats import decode, encode
 
 SAME = AnswersCompared(

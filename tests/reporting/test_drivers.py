@@ -9,9 +9,8 @@ import pytest
 from loadframe.diagnosis import conclusion
 from loadframe.model import Investigation, Verdict
 from loadframe.model.fleet import DriversLimit, FleetDrivers
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text
 
 
 def beside(limit: DriversLimit) -> FleetDrivers:

@@ -13,10 +13,9 @@ import pytest
 from loadframe.model import Investigation, Stack
 from loadframe.reporting import flame
 from loadframe.reporting import flame as drawing
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.exports import TitledStacks, speedscope_json
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import pytest
 
 from loadframe.model import Investigation
 from loadframe.reporting import flame
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.flame import Difference, Node
+from loadframe.reporting.reports import render_page
 
 
 @pytest.fixture(autouse=True)

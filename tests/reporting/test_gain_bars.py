@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loadframe.model import Investigation, Verdict
 from loadframe.reporting import charts, gain_bars
-from loadframe.reporting.case_study import render_page
+from loadframe.reporting.reports import render_page
 
 
 def with_floor(farm: Investigation, low: float, high: float) -> Investigation:

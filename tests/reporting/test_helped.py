@@ -8,9 +8,8 @@ import pytest
 
 from loadframe.model import OTHERS, Control, Finding, Investigation, Mechanism, RuledOut
 from loadframe.reporting import answers, facts, verdict_words
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text
 
 UNMOVED = Mechanism(
     "workload.lock_waiting", 3.0, 3.0, 2.1, False, False, "requests waiting for that lock, average: 3 before, 3 after"

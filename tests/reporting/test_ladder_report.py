@@ -24,8 +24,8 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting.json_shapes import ladder_json
-from loadframe.reporting.ladder_report import answer, fate, render_ladder_page
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.ladder_report import answer, fate
+from loadframe.reporting.reports import render_page, render_text
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -158,7 +158,7 @@ def test_what_became_of_a_change(rung: Rung, keeps_all: bool, words: str) -> Non
 
 
 def test_the_page_stands_alone_and_shows_the_waterfall() -> None:
-    page = render_ladder_page(FOUND)
+    page = render_page(FOUND)
     assert 'id="chart-waterfall"' in page and "<svg" in page
     assert "Which change &lt;gives&gt; what?" in page
     assert "<ins>+ innodb_buffer_pool_size = 128</ins>" in page
@@ -174,7 +174,7 @@ def test_the_page_stands_alone_and_shows_the_waterfall() -> None:
 
 
 def test_a_page_of_a_stopped_ladder_has_no_chart() -> None:
-    page = render_ladder_page(replace(FOUND, rungs=(), total=None, finished=False, quality=None))
+    page = render_page(replace(FOUND, rungs=(), total=None, finished=False, quality=None))
     assert "chart-waterfall" not in page
 
 
@@ -192,7 +192,7 @@ def test_the_busiest_thread_is_named_before_and_after_and_whether_it_is_at_its_l
     assert "main 0.12): it is at the limit of a single CPU." in text
     assert "With all that is kept the busiest thread is one of sql1 (0.30" in text
     assert "the CPUs that it may use are full for sql1 (1.90 of 2)." in text
-    page = render_ladder_page(found)
+    page = render_page(found)
     assert "The busiest threads" in page
     assert "at the limit of a single CPU" in page
     (first, *_) = ladder_json(found)["cpu_use"]
@@ -214,8 +214,8 @@ def test_where_nothing_is_kept_the_threads_of_what_was_tried_are_told() -> None:
 
 
 def test_the_governor_is_told_also_where_there_is_none() -> None:
-    assert "none that could be set on this machine" in render_ladder_page(FOUND)
+    assert "none that could be set on this machine" in render_page(FOUND)
     host = replace(FOUND.host, facts={"governor": "powersave"})
-    page = render_ladder_page(replace(FOUND, host=host))
+    page = render_page(replace(FOUND, host=host))
     assert "<dd>powersave</dd>" in page
     assert "none that could be set" not in page

@@ -10,8 +10,8 @@ import pytest
 
 from loadframe.model import Investigation
 from loadframe.reporting import latencies, vega
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.reports import render_page
 from loadframe.reporting.vega import Size
 
 NARROW = Size(270, 240)

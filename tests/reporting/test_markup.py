@@ -16,10 +16,8 @@ import pytest
 from markupsafe import Markup
 
 from loadframe.model import Investigation
-from loadframe.reporting.case_study import render_page
-from loadframe.reporting.ladder_report import render_ladder_page
 from loadframe.reporting.markup import element
-from loadframe.reporting.tuning_report import render_tuning_page
+from loadframe.reporting.reports import render_page
 
 from .test_ladder_report import FOUND as LADDER
 from .test_tuning_report import WRITTEN as TUNING
@@ -105,14 +103,9 @@ def clean() -> dict[str, Shape]:
 def test_no_text_of_any_record_becomes_markup(
     profiled: Investigation, foretold: Investigation, clean: dict[str, Shape], payload: str
 ) -> None:
-    for name, record, render in (
-        ("profiled", profiled, render_page),
-        ("foretold", foretold, render_page),
-        ("ladder", LADDER, render_ladder_page),
-        ("tuning", TUNING, render_tuning_page),
-    ):
-        harmless = clean.get(name) or clean.setdefault(name, Shape(render(record)))
-        hostile = Shape(render(with_payload(record, payload)))
+    for name, record in (("profiled", profiled), ("foretold", foretold), ("ladder", LADDER), ("tuning", TUNING)):
+        harmless = clean.get(name) or clean.setdefault(name, Shape(render_page(record)))
+        hostile = Shape(render_page(with_payload(record, payload)))
         new = hostile.elements - harmless.elements
         assert not new, f"{name}: {new}"
         assert hostile.run == harmless.run, name
@@ -129,7 +122,7 @@ def test_every_text_is_reached(profiled: Investigation) -> None:
 
 
 def test_the_page_allows_its_own_script_and_style_alone(profiled: Investigation, farm: Investigation) -> None:
-    for page in (render_page(profiled), render_page(farm), render_ladder_page(LADDER), render_tuning_page(TUNING)):
+    for page in (render_page(profiled), render_page(farm), render_page(LADDER), render_page(TUNING)):
         (told,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
         policy = dict(part.strip().split(" ", 1) for part in html.unescape(told).split(";"))
         assert policy.pop("default-src") == policy.pop("base-uri") == policy.pop("form-action") == "'none'"

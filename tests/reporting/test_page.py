@@ -16,9 +16,8 @@ import pytest
 from loadframe.errors import RunError
 from loadframe.model import Change, Forecast, Investigation, SettingValue
 from loadframe.reporting import answers, change_words, facts, verdict_words, words
-from loadframe.reporting.case_study import render_page, write_page
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text, write_page
 
 VOID = {"meta", "br", "link", "img", "hr", "input", "rect", "path", "line", "circle"}
 NOT_A_VALUE = re.compile(r"\b(None|nan|NaN|inf|Infinity|Undefined)\b")

@@ -9,7 +9,7 @@ from loadframe.metrics import is_known
 from loadframe.model import Investigation
 from loadframe.reporting import document as doc
 from loadframe.reporting import time_spent
-from loadframe.reporting.case_study import render_page
+from loadframe.reporting.reports import render_page
 
 
 def with_metrics(inv: Investigation, *, before: Mapping[str, float], after: Mapping[str, float]) -> Investigation:

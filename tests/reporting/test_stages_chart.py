@@ -12,9 +12,8 @@ import pytest
 
 from loadframe.model import Investigation, LoadInterval, More
 from loadframe.reporting import charts, stages
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text
 
 Told = Mapping[str, Mapping[str, float]]
 PIPELINE: Told = {

@@ -22,11 +22,10 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting import answers, change_words
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.comparison_report import render_comparison
 from loadframe.reporting.curve_report import render_curve
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.reports import render_text
+from loadframe.reporting.reports import render_page, render_text
 
 
 def test_the_answer_is_the_first_line(investigation: Investigation) -> None:

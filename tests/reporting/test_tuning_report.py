@@ -28,8 +28,7 @@ from loadframe.model import (
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import searches
 from loadframe.reporting.json_shapes import tuning_json
-from loadframe.reporting.reports import render_text
-from loadframe.reporting.tuning_report import render_tuning_page
+from loadframe.reporting.reports import render_page, render_text
 from loadframe.reporting.vega import Size
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
@@ -109,14 +108,14 @@ def test_an_interval_is_said_with_its_own_confidence() -> None:
     for fresh blocks."""
     for confidence, said in ((0.95, "95 % interval"), (0.975, "97.5 % interval")):
         found = replace(WRITTEN, proof=replace(UNCHECKED, verdict=replace(PROOF.verdict, confidence=confidence)))
-        text, page = render_text(found, details=True), render_tuning_page(found)
+        text, page = render_text(found, details=True), render_page(found)
         assert f"2.1 times, {said} 1.5 to 2.9" in text and f"<br>{said} 1.5 to 2.9" in page
         assert f"the deciding blocks, {said}." in page
         assert tuning_json(found)["verdict"]["confidence"] == confidence
 
 
 def test_a_gain_is_told_from_fresh_blocks_beside_those_that_decided() -> None:
-    text, page = flat(FOUND), render_tuning_page(WRITTEN)
+    text, page = flat(FOUND), render_page(WRITTEN)
     said = "The gain is from fresh blocks; the deciding blocks gave 2.1 times (95 % interval 1.5 to 2.9)."
     assert said in text and said in page and "in 4 fresh blocks" in page
     assert "likely too high" not in text + page and "overstated" not in text + page
@@ -129,7 +128,7 @@ def test_a_gain_is_told_from_fresh_blocks_beside_those_that_decided() -> None:
 
 def test_where_no_fresh_blocks_followed_it_is_said_that_the_gain_is_likely_too_high() -> None:
     found = replace(WRITTEN, proof=UNCHECKED)
-    text, page = flat(found), render_tuning_page(found)
+    text, page = flat(found), render_page(found)
     assert (
         text.startswith("Set the 2 settings below: 2.1x")
         and "it may be overstated, as the same blocks decided. Found in" in text
@@ -165,13 +164,13 @@ def test_a_proof_without_a_ratio_says_why_and_has_none_in_the_picture() -> None:
     lost = replace(FOUND, end="no-proven-gain", file_text="", proof=proof, failed_proofs=(proof,))
     said = "the best of 4 trials of 3 settings: worse: nothing was served in 4 of 4 blocks at 8, after "
     assert f"No proven gain: {said}" in flat(lost)
-    assert "proof:  times" not in render_tuning_page(
+    assert "proof:  times" not in render_page(
         replace(WRITTEN, **{name: getattr(lost, name) for name in ("end", "proof", "failed_proofs")})
     )
 
 
 def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:
-    page = render_tuning_page(WRITTEN)
+    page = render_page(WRITTEN)
     assert page.index("Set the 2 settings below: 1.8x on average over 4 and 8 threads") < page.index("<svg")
     assert "Which settings &lt;serve&gt; more?" in page
     assert f"<del>- {POOL} = 134217728</del>" in page and f"<ins>+ {POOL} = 1073741824</ins>" in page
@@ -196,13 +195,13 @@ def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:
 def test_an_interval_without_an_end_is_drawn_as_far_as_the_picture_goes() -> None:
     assert PROOF.fresh is not None
     endless = replace(WRITTEN, proof=replace(PROOF, fresh=replace(PROOF.fresh, high=math.inf)))
-    (proof,) = (row for row in rows_of(render_tuning_page(endless)) if "low" in row)
+    (proof,) = (row for row in rows_of(render_page(endless)) if "low" in row)
     assert 1.9 < proof["high"] < 4
 
 
 def test_the_picture_of_whole_trials_speaks_of_nothing_at_its_bottom() -> None:
     whole = tuple(each for each in WRITTEN.trials if each.ratio is not None)
-    assert "At the bottom" not in render_tuning_page(replace(WRITTEN, trials=whole))
+    assert "At the bottom" not in render_page(replace(WRITTEN, trials=whole))
 
 
 @pytest.mark.parametrize(
@@ -220,21 +219,21 @@ def test_ratios_are_read_at_even_steps(low: float, high: float, ticks: list[floa
 
 
 def test_a_page_without_a_proof_copies_nothing() -> None:
-    page = render_tuning_page(replace(WRITTEN, end="nothing-better", proof=None, file_text=""))
+    page = render_page(replace(WRITTEN, end="nothing-better", proof=None, file_text=""))
     assert "Nothing better was found" in page and 'id="settings"' not in page and 'id="proof"' not in page
     assert not any("low" in row for row in rows_of(page))
 
 
 def test_a_search_that_was_stopped_before_a_trial_has_a_page() -> None:
     stopped = replace(WRITTEN, end="stopped", proof=None, file_text="", trials=())
-    page = render_tuning_page(stopped)
+    page = render_page(stopped)
     assert "Stopped after 0 trials" in page and "chart-trials" not in page
     assert render_text(stopped, details=True).startswith("Stopped after 0 trials")
 
 
 def test_what_missed_the_objective_is_marked() -> None:
     missed = TuningTrial(5, "search", {}, {8.0: 9000.0}, 9.0, objective_use=3.0, missed="at 8: p95 latency 150 ms")
-    page = render_tuning_page(replace(WRITTEN, trials=(*FOUND.trials, missed), objective=objective(None)))
+    page = render_page(replace(WRITTEN, trials=(*FOUND.trials, missed), objective=objective(None)))
     assert "missed the objective at 8: p95 latency 150 ms" in page
     assert "1 trial clearly missed it." in page and "<li>8 threads: as given 40 ms (met).</li>" in page
     assert [row["ratio"] for row in rows_of(page) if row.get("kind") == "missed the objective"] == [9.0]
@@ -353,7 +352,7 @@ def test_proofs_that_failed_before_a_gain_are_told() -> None:
     assert f"- {missed}" in text
     assert "2.5 times the throughput (95 % interval 2.3 to 2.7, 4 blocks), but the objective is missed." in text
     assert f"- {POOL} = 536870912: no proven difference: 0.98 times" in text
-    page = render_tuning_page(found)
+    page = render_page(found)
     assert 'id="other-proofs"' in page and missed in page and "The trials had predicted 2.2 times." in page
     shape = json.loads(json.dumps(tuning_json(found), allow_nan=False))["failed_proofs"]
     assert [proof["changes"] for proof in shape] == [{POOL: 1 << 31, INDEX: True}, {POOL: 1 << 29}]
@@ -373,5 +372,5 @@ def test_where_no_proof_held_the_others_are_told_too() -> None:
     assert len(tuning_json(lost)["failed_proofs"]) == 2
     alone = replace(lost, failed_proofs=(LESS,))
     assert "did not hold" not in flat(alone)
-    assert 'id="other-proofs"' not in render_tuning_page(alone)
+    assert 'id="other-proofs"' not in render_page(alone)
     assert tuning_json(FOUND)["failed_proofs"] == []

@@ -12,7 +12,7 @@ import pytest
 from loadframe.model import Investigation
 from loadframe.recording.wait_classes import CLASSES
 from loadframe.reporting import charts, facts, waits
-from loadframe.reporting.case_study import render_page
+from loadframe.reporting.reports import render_page
 
 Classes = Mapping[str, Callable[[float], float]]
 POOL: Classes = {

@@ -38,10 +38,9 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.reports import render_markdown, render_text
+from loadframe.reporting.reports import render_markdown, render_page, render_text
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -535,7 +534,7 @@ def test_levels_that_begin_on_the_plateau_are_told_to_begin_at_one(farm: Investi
 
 def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investigation) -> None:
     finding = Finding(
-        "service.parallelism", "suspected", "4 requests are served at a time", None, (), (), 0.51, "200/s x 20 ms is 4",
+        "service.parallelism", "4 requests are served at a time", None, (), 0.51, "200/s x 20 ms is 4",
         advice="Declare the pool.",
     )  # fmt: skip
     inv = of_service(farm, "limit-without-remedy", finding)
@@ -552,7 +551,7 @@ def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investiga
 
 
 def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investigation) -> None:
-    finding = Finding("growth.requests", "suspected", "a request costs 4 times as much", None, (), (), 0.9)
+    finding = Finding("growth.requests", "a request costs 4 times as much", None, (), 0.9)
     inv = of_service(farm, "limit-without-remedy", finding)
     assert answers.answer(inv).startswith("What is measured changes while it is measured.")
     assert "Restart the service" in next_step(inv).text

@@ -17,7 +17,7 @@ from loadframe.errors import UserError
 from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.host.privilege import free_user
-from loadframe.reporting import case_study, charts
+from loadframe.reporting import charts, reports
 from loadframe.runs.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
@@ -76,11 +76,11 @@ def test_a_link_under_a_temporary_name_is_not_followed(place: Path, precious: Pa
 
 
 def test_a_page_is_not_written_through_a_link(place: Path, precious: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(case_study, "render_page", lambda _: "new")
+    monkeypatch.setattr(reports, "render_page", lambda _: "new")
     found: Any = type("Investigation", (), {"run": "run"})
     with contextlib.suppress(UserError):
-        case_study.write_page(found, planted(place / "report.html", precious))
-    case_study.write_page(found, place / "own.html")
+        reports.write_page(found, planted(place / "report.html", precious))
+    reports.write_page(found, place / "own.html")
     assert precious.read_bytes() == PRECIOUS and (place / "own.html").read_text() == "new"
 
 

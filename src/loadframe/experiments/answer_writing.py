@@ -12,10 +12,8 @@ from loadframe.experiments.tuning_answer import with_file
 from loadframe.experiments.writing import Ended, copied, finish
 from loadframe.kinds import registry
 from loadframe.model import Capacity, Ladder, Tuning
-from loadframe.reporting.capacity_report import render_capacity_page
 from loadframe.reporting.document import About
-from loadframe.reporting.ladder_report import render_ladder_page
-from loadframe.reporting.tuning_report import render_tuning_page
+from loadframe.reporting.reports import render_page
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import DAMAGED
@@ -66,12 +64,11 @@ def _write_down(run: RunFolder, found: Answer | None) -> Answer:
     found = whole(run, found, finish(run))
     if isinstance(found, Ladder):
         run.write_record(*LADDER, found)
-        run.write_report(render_ladder_page(found))
-        return found
-    run.write_record(*TUNING, found)
-    if found.file_name:
-        run.write_text(found.file_name, found.file_text)
-    run.write_report(render_tuning_page(found))
+    else:
+        run.write_record(*TUNING, found)
+        if found.file_name:
+            run.write_text(found.file_name, found.file_text)
+    run.write_report(render_page(found))
     return found
 
 
@@ -110,5 +107,5 @@ def write_capacity(run: RunFolder, found: Capacity, *, ended: bool = False) -> C
     found = replace(found, run=end.run, warnings=(*found.warnings, *end.notes) if ended else found.warnings)
     if ended:
         run.write_record("capacity.json", "capacity-record", found)
-    run.write_report(render_capacity_page(found, About(end.run, end.study, end.host), end.quality))
+    run.write_report(render_page(found, About(end.run, end.study, end.host), end.quality))
     return found

@@ -27,7 +27,7 @@ from loadframe.model import (
     StudySummary,
     Tuning,
 )
-from loadframe.reporting.case_study import render_page
+from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.record import describe_study
 from loadframe.study import Study, validate

@@ -49,8 +49,8 @@ from loadframe.model import (
 from loadframe.model.verdict import decide
 from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.reporting import quality_words, time_spent, verdict_words, words
-from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.reports import render_page
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint

@@ -6,24 +6,16 @@ from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective, RunQuality
 from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
-from loadframe.reporting import charts, html, rounding, verdict_words, words
 from loadframe.reporting import document as doc
+from loadframe.reporting import rounding, verdict_words, words
 from loadframe.reporting.verdict_words import CLASSES
 from loadframe.reporting.words import study_unit as unit
 
 LEAST = 0.001
 
 
-def render_capacity_page(found: Capacity, about: doc.About, went: RunQuality | None) -> str:
-    """A search as a page, with its picture. went: how the run went."""
-    return html.render(of(found, about, went, drawn=True))
-
-
-def of(
-    found: Capacity, about: doc.About | None = None, went: RunQuality | None = None, *, drawn: bool = False
-) -> doc.Document:
-    """A search. about: what was measured, which its record does not have. drawn: with its picture, for a page."""
-    chart = charts.chart_of(found) if drawn else None
+def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
+    """A search, without its picture. about, went: what was measured, and how, which its record does not have."""
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(found),),
@@ -35,7 +27,6 @@ def of(
             doc.reproduce(found.run, ("loadframe capacity {study}", "the whole search")),
         ),
         about=about,
-        figures=() if chart is None else (doc.Figure(chart),),
         empty="No trial was completed.",
         asides=tuple(_asides(found)),
         report=found.run and f"{found.run}/report.html",

@@ -1,11 +1,7 @@
 """An investigation as a document: what is shown where is decided here, the sentences are those of *words.py."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
-from loadframe.errors import RunError
-from loadframe.formats.named_files import write_whole
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Finding, Investigation, RuledOut
 from loadframe.reporting import (
@@ -16,7 +12,6 @@ from loadframe.reporting import (
     facts,
     finding_words,
     forecasts,
-    html,
     latencies,
     limits_report,
     quality_words,
@@ -34,22 +29,6 @@ from loadframe.units import show_metric
 
 Charts = Mapping[str, charts.Chart]
 CURVES = ("The curve", "Before and after")
-
-
-def write_page(inv: Investigation, path: Path) -> None:
-    """Write the case study to `path`, whole or not at all. RunError where it cannot be written."""
-    try:
-        write_whole(path, render_page(inv).encode())
-    except OSError as error:
-        raise RunError(
-            f"The report cannot be written to {path}: {error.strerror or error}.",
-            remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
-        ) from error
-
-
-def render_page(inv: Investigation) -> str:
-    """The page as one string of HTML."""
-    return html.render(of(inv, charts.page_charts(inv)))
 
 
 def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:

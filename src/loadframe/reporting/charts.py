@@ -75,19 +75,34 @@ class Chart:
         return write_json({**self.specs[0], "title": self.title})
 
 
-def page_charts(inv: Investigation) -> dict[str, Chart]:
+def page_charts(found: RunAnswer) -> dict[str, Chart]:
     """Every chart that the record has data for, by its name."""
-    if not plots.load_axis(inv).levels:
+    if isinstance(found, Investigation) and not plots.load_axis(found).levels:
         return {}
     # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
     with ThreadPoolExecutor(max_workers=1) as engine:
         started = engine.submit(vega.start_engine)
-        begun = [(chart, [engine.submit(vega.render, *job) for job in chart.jobs()]) for chart in _charts(inv)]
+        begun = [(chart, [engine.submit(vega.render, *job) for job in chart.jobs()]) for chart in _charts(found)]
         started.result()
         return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
 
 
-def _charts(inv: Investigation) -> Iterator[Chart]:
+def _charts(found: RunAnswer) -> Iterator[Chart]:
+    match found:
+        case Investigation():
+            yield from _of_investigation(found)
+        case Ladder():
+            note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
+            yield from _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, found), *BOTH)
+        case Tuning():
+            title, note = searches.title(found), searches.note(found)
+            yield from _chart("trials", title, note, partial(searches.trials, found), *BOTH)
+        case Capacity():
+            title, note = searches.capacity_title(found), searches.capacity_note(found)
+            yield from _chart("capacity", title, note, partial(searches.capacity, found), *BOTH)
+
+
+def _of_investigation(inv: Investigation) -> Iterator[Chart]:
     dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
     yield from _chart("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
     silent = "Longest time in which no request was done, of each step; the line joins the averages."
@@ -145,21 +160,6 @@ def _chart(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: s
         yield Chart(name, title, note, alt, tuple(drawn.specification() for drawn in plots_drawn), metric)
 
 
-def chart_of(found: Ladder | Tuning | Capacity) -> Chart | None:
-    """The picture of a ladder or of a search; None where nothing of it was measured."""
-    match found:
-        case Ladder():
-            note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
-            drawn = _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, found), *BOTH)
-        case Tuning():
-            title, note = searches.title(found), searches.note(found)
-            drawn = _chart("trials", title, note, partial(searches.trials, found), *BOTH)
-        case Capacity():
-            title, note = searches.capacity_title(found), searches.capacity_note(found)
-            drawn = _chart("capacity", title, note, partial(searches.capacity, found), *BOTH)
-    return next((replace(chart, svgs=tuple(vega.render(*job) for job in chart.jobs())) for chart in drawn), None)
-
-
 SCALE = 2.0
 """Pixels of a PNG per CSS pixel."""
 CHARACTER_PX = 8.0
@@ -189,17 +189,13 @@ def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
 def _files(found: RunAnswer) -> Iterator[tuple[str, bytes]]:
     import vl_convert
 
-    if isinstance(found, Investigation):
-        drawn, flames = [*page_charts(found).values()], _flames(found)
-    else:
-        drawn, flames = [chart for chart in [chart_of(found)] if chart is not None], iter(())
-    for chart in drawn:
+    for chart in page_charts(found).values():
         name, spec = chart.name, titled(json.loads(chart.spec))
         yield f"{name}.svg", svg_of(chart).encode()
         with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
         yield f"{name}.json", write_json(spec).encode()
-    for name, svg in flames:
+    for name, svg in _flames(found) if isinstance(found, Investigation) else ():
         with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.svg", svg.encode()
             yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))

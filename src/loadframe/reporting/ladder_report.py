@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
-from loadframe.reporting import change_words, charts, html, rounding, verdict_words, words
+from loadframe.reporting import change_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.document import Row
 
@@ -86,14 +86,8 @@ REVERTED = " A change that was reverted was measured against the state before it
 NO_GOVERNOR = (("Governor", "none that could be set on this machine"),)
 
 
-def render_ladder_page(found: Ladder) -> str:
-    """A ladder as a page, with its picture and the raw data."""
-    return html.render(of(found, drawn=True))
-
-
-def of(found: Ladder, *, drawn: bool = False) -> doc.Document:
-    """A ladder. drawn: with its picture, for a page."""
-    chart = charts.chart_of(found) if drawn else None
+def of(found: Ladder) -> doc.Document:
+    """A ladder, without its picture."""
     about = doc.About(found.run, found.study, found.host)
     return doc.Document(
         kind="Ladder of gains",
@@ -107,7 +101,6 @@ def of(found: Ladder, *, drawn: bool = False) -> doc.Document:
             doc.reproduce(found.run, ("loadframe ladder {study}", "the whole ladder")),
         ),
         about=about,
-        figures=() if chart is None else (doc.Figure(chart),),
         empty="No change was measured.",
         asides=tuple(_asides(found)),
         report=found.report,

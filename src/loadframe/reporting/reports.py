@@ -1,14 +1,27 @@
-"""What came of a run, whatever it was made for, as a document, and that as text and in Markdown."""
+"""What came of a run, whatever it was made for, as a document, and that as text, in Markdown and as a page."""
 
 import shlex
+from dataclasses import replace
+from pathlib import Path
 
-from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, Tuning
-from loadframe.reporting import capacity_report, case_study, ladder_report, markdown, terminal, tuning_report
-from loadframe.reporting.document import About, Document
+from loadframe.errors import RunError
+from loadframe.formats.named_files import write_whole
+from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, RunQuality, Tuning
+from loadframe.reporting import (
+    capacity_report,
+    case_study,
+    charts,
+    html,
+    ladder_report,
+    markdown,
+    terminal,
+    tuning_report,
+)
+from loadframe.reporting.document import About, Document, Figure
 
 
-def of(found: RunAnswer, about: About | None = None) -> Document:
-    """Without pictures. about: of a search for a capacity, whose record has none."""
+def of(found: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> Document:
+    """Without pictures. about, went: of a search for a capacity, whose record has none."""
     match found:
         case Investigation():
             return case_study.of(found)
@@ -17,7 +30,26 @@ def of(found: RunAnswer, about: About | None = None) -> Document:
         case Tuning():
             return tuning_report.of(found)
         case Capacity():
-            return capacity_report.of(found, about)
+            return capacity_report.of(found, about, went)
+
+
+def render_page(found: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> str:
+    """The page as one string of HTML, with its pictures and the raw data. about, went: see `of`."""
+    drawn = charts.page_charts(found)
+    if isinstance(found, Investigation):
+        return html.render(case_study.of(found, drawn))
+    return html.render(replace(of(found, about, went), figures=tuple(map(Figure, drawn.values()))))
+
+
+def write_page(inv: Investigation, path: Path) -> None:
+    """Write the case study to `path`, whole or not at all. RunError where it cannot be written."""
+    try:
+        write_whole(path, render_page(inv).encode())
+    except OSError as error:
+        raise RunError(
+            f"The report cannot be written to {path}: {error.strerror or error}.",
+            remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
+        ) from error
 
 
 def render_text(found: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:

@@ -11,7 +11,7 @@ from loadframe.model import (
     TuningProof,
     TuningTrial,
 )
-from loadframe.reporting import change_words, charts, facts, html, rounding, trials, verdict_words, words
+from loadframe.reporting import change_words, facts, rounding, trials, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
 
@@ -31,14 +31,8 @@ WORTH_NOTE = (
 )
 
 
-def render_tuning_page(found: Tuning) -> str:
-    """A search as a page, with its picture and the raw data."""
-    return html.render(of(found, drawn=True))
-
-
-def of(found: Tuning, *, drawn: bool = False) -> doc.Document:
-    """A search. drawn: with its picture, for a page."""
-    chart = charts.chart_of(found) if drawn else None
+def of(found: Tuning) -> doc.Document:
+    """A search, without its picture."""
     about = (
         doc.About(found.run, found.study, found.host) if found.study is not None and found.host is not None else None
     )
@@ -63,7 +57,6 @@ def of(found: Tuning, *, drawn: bool = False) -> doc.Document:
             ),
         ),
         about=about,
-        figures=() if chart is None else (doc.Figure(chart),),
         empty="No trial was completed.",
         asides=tuple(_asides(found)),
         report=found.report,
