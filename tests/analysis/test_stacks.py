@@ -8,9 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.analysis.stacks import ROWS, Baseline, class_of_frame, classify, flame, per_request, shares
+from loadframe.analysis.stacks import ROWS, Baseline, class_of_frame, classify, flame, per_request, profile
 from loadframe.knowledge.frame import CLASSES
-from loadframe.model import Stack
+from loadframe.model import Profile, ProfiledStep, ProfileKind, ProfileSource, Stack
+
+
+def shares(
+    stacks: list[Stack],
+    kind: ProfileKind,
+    *,
+    rate: float,
+    seconds: float,
+    throughput: float,
+    baseline: Baseline | None = None,
+) -> Profile | None:
+    source = ProfileSource(kind, "target", "", 0, rate, seconds)
+    return profile(stacks, source, ProfiledStep("past", "A", 1.0, seconds, 0, throughput, (source,)), baseline)
+
 
 SYSCALL = ("mariadbd", "clone3", "entry_SYSCALL_64_after_hwframe_[k]", "do_syscall_64_[k]")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.analysis.stacks import Baseline, flame, shares
+from loadframe.analysis.stacks import Baseline, profile
 from loadframe.experiments import writing
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import (
@@ -41,8 +41,10 @@ from loadframe.model import (
     Price,
     Profile,
     ProfileBaseline,
+    ProfiledStep,
     ProfileKind,
     ProfilePlace,
+    ProfileSource,
     Reached,
     Remedy,
     Requirement,
@@ -389,34 +391,12 @@ LACKING = Requirement("profiles", "functions of the kernel", None, "sysctl kerne
 def build_profile(
     kind: ProfileKind, place: ProfilePlace, level: float, stacks: tuple[Stack, ...], *, treatment: str = "as found"
 ) -> Profile:
-    baseline = Baseline(BELOW, 1e-6) if (kind, place) == ("cpu", "past") else None
-    found = shares(
-        stacks,
-        kind,
-        rate=500.0 if kind == "cpu" else 100.0,
-        seconds=2.0,
-        throughput=1000.0,
-        baseline=baseline,
-    )
+    below = Baseline(BELOW, 1e-6, ProfileBaseline("below", treatment, 10.0))
+    source = ProfileSource(kind, "target", "", 0, 500.0 if kind == "cpu" else 100.0, 2.0)
+    step = ProfiledStep(place, treatment, level, 2.0, 2000, 1000.0, (source,))
+    found = profile(stacks, source, step, below if (kind, place) == ("cpu", "past") else None)
     assert found is not None
-    return Profile(
-        kind=kind,
-        component="target",
-        place=place,
-        treatment=treatment,
-        level=level,
-        throughput=1000.0,
-        samples=found.samples,
-        lost=0,
-        seconds=2.0,
-        kernel_share=found.kernel_share,
-        unresolved_share=found.unresolved_share,
-        truncated_share=found.truncated_share,
-        classes=found.classes,
-        hottest=found.hottest,
-        flame=flame(stacks, kind, now_s=1e-6, baseline=baseline),
-        against=ProfileBaseline("below", treatment, 10.0) if baseline is not None else None,
-    )
+    return found
 
 
 def profiled_farm() -> Investigation:

@@ -17,7 +17,17 @@ from pathlib import Path
 from loadframe.analysis.proportion import wilson
 from loadframe.knowledge.frame import CLASSES, FrameRow, Scope, frame_rows
 from loadframe.knowledge.kinds import rows
-from loadframe.model import ClassShare, FlameFrame, FunctionShare, ProfileKind, Stack
+from loadframe.model import (
+    ClassShare,
+    FlameFrame,
+    FunctionShare,
+    Profile,
+    ProfileBaseline,
+    ProfiledStep,
+    ProfileKind,
+    ProfileSource,
+    Stack,
+)
 
 KERNEL_SUFFIX = "_[k]"
 TRUNCATED = "[truncated]"
@@ -36,22 +46,11 @@ MAINLY = 0.5
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """What another profile's stacks are compared with. per_request: CPU-seconds per request that one sample stands
-    for."""
+    for. of: the step that it is of."""
 
     stacks: Sequence[Stack]
     per_request: float
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """What a profile's stacks add up to; fields as in model.Profile."""
-
-    samples: int
-    kernel_share: float
-    unresolved_share: float
-    truncated_share: float
-    classes: tuple[ClassShare, ...]
-    hottest: tuple[FunctionShare, ...]
+    of: ProfileBaseline | None = None
 
 
 def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
@@ -64,21 +63,14 @@ def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
     return "kernel" if frames and frames[-1].endswith(KERNEL_SUFFIX) else "user"
 
 
-def shares(
-    stacks: Sequence[Stack],
-    kind: ProfileKind,
-    *,
-    rate: float,
-    seconds: float,
-    throughput: float,
-    baseline: Baseline | None = None,
-) -> Shares | None:
-    """Shares of a profile, the largest class first; None without samples.
+def profile(
+    stacks: Sequence[Stack], source: ProfileSource, step: ProfiledStep, baseline: Baseline | None = None
+) -> Profile | None:
+    """What the stacks of a file add up to, the largest class first; None without samples.
 
-    rate: samples per CPU-second (cpu), or looks in the window (threads). seconds: of the window. throughput: requests
-    per second in it; 0 where there were none. Intervals are Wilson's, 95 %; of thread states none is given, because
-    looks 20 ms apart see the same wait again.
+    Intervals are Wilson's, 95 %; of thread states none is given, because looks 20 ms apart see the same wait again.
     """
+    kind, rate, seconds = source.kind, source.rate, source.seconds
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
         return None
@@ -86,7 +78,7 @@ def shares(
     by_function: Counter[str] = Counter()
     for stack in stacks:
         by_function[stack.frames[-1]] += stack.count
-    now_s = per_request(rate, seconds, throughput)
+    now_s = per_request(rate, seconds, step.throughput)
     before_s = baseline.per_request if baseline is not None else 0.0
     per_sample = 1 / (rate * seconds) if kind == "cpu" else 1 / rate
     demand_ms = 1000 * now_s if kind == "cpu" and now_s > 0 else None
@@ -102,8 +94,16 @@ def shares(
         )
         for class_id, count in by_class.most_common()
     ]
-    return Shares(
+    return Profile(
+        kind=kind,
+        component=source.component,
+        place=step.place,
+        treatment=step.treatment,
+        level=step.level,
+        throughput=step.throughput,
         samples=total,
+        lost=source.lost,
+        seconds=seconds,
         kernel_share=_share(stacks, total, lambda frames: frames[-1].endswith(KERNEL_SUFFIX)),
         unresolved_share=_share(stacks, total, lambda frames: is_unresolved(frames[-1])) if kind == "cpu" else 0.0,
         truncated_share=_share(stacks, total, lambda frames: TRUNCATED in frames[:2]),
@@ -112,6 +112,8 @@ def shares(
             FunctionShare(name, classify((name,), kind), count / total)
             for name, count in by_function.most_common(HOTTEST)
         ),
+        flame=flame(stacks, kind, now_s=now_s, baseline=baseline),
+        against=baseline.of if baseline is not None else None,
     )
 
 

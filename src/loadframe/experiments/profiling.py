@@ -140,7 +140,7 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
         profile
         for step in steps
         for source in step.sources
-        if (profile := _profile_of(step, source, read, _baseline(step, source, steps))) is not None
+        if (profile := stacks.profile(read[source.file], source, step, _baseline(step, source, steps, read)))
     ]
     return tuple(profiles), tuple(dict.fromkeys(missing))
 
@@ -193,8 +193,8 @@ def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...],
 
 
 def _baseline(
-    step: ProfiledStep, source: ProfileSource, steps: list[ProfiledStep]
-) -> tuple[ProfiledStep, ProfileSource] | None:
+    step: ProfiledStep, source: ProfileSource, steps: list[ProfiledStep], read: dict[str, tuple[Stack, ...]]
+) -> stacks.Baseline | None:
     """What a CPU profile is compared with: past the bend with below it; a later state with the first at that place."""
     if source.kind != "cpu" or source.component == "rest":
         return None
@@ -207,51 +207,10 @@ def _baseline(
         earlier = step.treatment != first == other.treatment and other.place == step.place
         for candidate in other.sources:
             if (below or earlier) and (candidate.kind, candidate.component) == (source.kind, source.component):
-                return other, candidate
+                per_request = stacks.per_request(candidate.rate, candidate.seconds, other.throughput)
+                of = ProfileBaseline(other.place, other.treatment, other.level)
+                return stacks.Baseline(read[candidate.file], per_request, of)
     return None
-
-
-def _profile_of(
-    step: ProfiledStep,
-    source: ProfileSource,
-    read: dict[str, tuple[Stack, ...]],
-    against: tuple[ProfiledStep, ProfileSource] | None,
-) -> Profile | None:
-    mine = read[source.file]
-    other = against[0] if against is not None else None
-    baseline = stacks.Baseline(read[against[1].file], _per_request(*against)) if against is not None else None
-    shares = stacks.shares(
-        mine,
-        source.kind,
-        rate=source.rate,
-        seconds=source.seconds,
-        throughput=step.throughput,
-        baseline=baseline,
-    )
-    if shares is None:
-        return None
-    return Profile(
-        kind=source.kind,
-        component=source.component,
-        place=step.place,
-        treatment=step.treatment,
-        level=step.level,
-        throughput=step.throughput,
-        samples=shares.samples,
-        lost=source.lost,
-        seconds=source.seconds,
-        kernel_share=shares.kernel_share,
-        unresolved_share=shares.unresolved_share,
-        truncated_share=shares.truncated_share,
-        classes=shares.classes,
-        hottest=shares.hottest,
-        flame=stacks.flame(mine, source.kind, now_s=_per_request(step, source), baseline=baseline),
-        against=ProfileBaseline(other.place, other.treatment, other.level) if other is not None else None,
-    )
-
-
-def _per_request(step: ProfiledStep, source: ProfileSource) -> float:
-    return stacks.per_request(source.rate, source.seconds, step.throughput)
 
 
 BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
