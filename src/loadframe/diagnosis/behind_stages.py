@@ -30,7 +30,7 @@ def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Sign
     judge: of a signature, its rank and the windows. As they are where no stage limits, where it does not tell of its
     server, and where less than half of its time is spent there."""
     stage = next((one for one in found if one.id.startswith(OF) and not is_queue(one.id)), None)
-    where = windows.past if windows.bend is not None else windows.top
+    where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
         return list(found)
     name = stage.id.removeprefix(OF)

@@ -162,12 +162,13 @@ def outcome(
     if not last.findings:
         return _nothing_found(last)
     first = last.findings[0]
+    title = first.title[0].upper() + first.title[1:]
     if first.id == DRIVER_LIMITED:
         return Outcome("driver-limited", "The load driver was the bottleneck, not the target; nothing was changed.")
     if first.id in (OTHERS, DRIVER_BESIDE):
-        return Outcome("limit-without-remedy", f"{_sentence(first.title)}; nothing was changed.")
+        return Outcome("limit-without-remedy", f"{title}; nothing was changed.")
     if first.id in OPERATIONAL:
-        return Outcome("limit-without-remedy", f"{_sentence(first.title)}; no change that could confirm why was tried.")
+        return Outcome("limit-without-remedy", f"{title}; no change that could confirm why was tried.")
     if first.id == "cpu.saturated":
         return Outcome("cpu-saturated", "The CPUs are saturated with the work asked for; nothing was changed.")
     return Outcome(
@@ -260,7 +261,3 @@ def stops_growing(curve: Curve) -> str | None:
         times, loads = high.throughput / low.throughput, high.load / low.load
         return f"Throughput hardly grows: it is {times:.3g} times as high at {loads:.3g} times the {curve.axis}"
     return None
-
-
-def _sentence(title: str) -> str:
-    return title[0].upper() + title[1:]

@@ -67,7 +67,7 @@ def diagnose(
         found = limited
     crowded = [finding for finding in found if finding.id == OTHERS]
     if crowded:
-        there = _place_of_signatures(windows).metrics
+        there = windows.place.metrics
         found.sort(key=lambda one: 0 if others.outweighs(one, there) else 1 if one.id == OTHERS else 2)
         cleared = []  # what hardly runs hardly uses anything: that it is little rules nothing out
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
@@ -106,8 +106,10 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     if use is None:
         return None
     if use < REACHED * limit.ceiling:
-        ceiling = _say(limit.use_metric, limit.ceiling)
-        return RuledOut(limit.id, f"{_what(limit.use_metric)}: {_say(limit.use_metric, use)} of {ceiling}")
+        ceiling = show_metric(limit.use_metric, limit.ceiling)
+        return RuledOut(
+            limit.id, f"{metric_of(limit.use_metric).alone}: {show_metric(limit.use_metric, use)} of {ceiling}"
+        )
     harm = _harm(limit, windows)
     if isinstance(harm, str):
         return RuledOut(limit.id, harm, judged=limit.thrash_metric in _place(limit, windows).metrics)
@@ -118,7 +120,7 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     reached_at = _acts_from(limit, windows) or limit.exhausted_at or (None if alike else _bend_interval(windows))
     return Finding(
         id=limit.id,
-        title=f"{limit.title or limit.id} is full at {_say(limit.use_metric, limit.ceiling)}",
+        title=f"{limit.title or limit.id} is full at {show_metric(limit.use_metric, limit.ceiling)}",
         reached_at=reached_at,
         evidence=(reached, *harm),
         score=NOT_THE_BEND if alike else _limit_score(reached_at, windows),
@@ -131,15 +133,15 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
     metric, place = limit.thrash_metric, _place(limit, windows)
     there = place.get(metric)
     if there is None:
-        return f"{_what(metric)} was not measured"
+        return f"{metric_of(metric).alone} was not measured"
     least = _least_cost(limit)
     per_request = _cost_per_request(limit, place) or 0.0
     below = _cost_per_request(limit, windows.below) or 0.0
     if per_request < least:
-        return f"it is full, but only {_say(metric, there)} {_what(metric)}"
+        return f"it is full, but only {show_metric(metric, there)} {metric_of(metric).alone}"
     rises = _rises(limit, windows)
     if windows.bend is not None and not rises and min(per_request, below) < EVERY_OTHER_REQUEST:
-        return f"it is full, but its cost does not rise at the bend ({_what(metric)})"
+        return f"it is full, but its cost does not rise at the bend ({metric_of(metric).alone})"
     source = "requests beyond it fail" if limit.loud else "a silent limit shows only in its cost"
     evidence = [Evidence(metric, there, ">=", least * place.metrics["throughput"], place.words, source)]
     if windows.bend is not None and windows.below.get(metric) is not None:
@@ -240,7 +242,7 @@ def _signature_finding(
 ) -> Finding | RuledOut | None:
     """window: where it must hold, past the bend, or from the peak on where there is none, unless another is named or it
     is one of the lowest level."""
-    window = window or (windows.each[0] if signature.unloaded else _place_of_signatures(windows))
+    window = window or (windows.each[0] if signature.unloaded else windows.place)
     measured = [(condition, condition.of(window.metrics)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
     if measured[0][1] is None or (signature.whole and len(pairs) < len(measured)):
@@ -274,17 +276,10 @@ def _signature_finding(
     )
 
 
-def _place_of_signatures(windows: Windows) -> Window:
-    return windows.past if windows.bend is not None else windows.top
-
-
 def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
     """What was looked for and not seen, as evidence: it separates this cause from its look-alikes."""
-    opposite = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
     return [
-        Evidence(
-            condition.metric, value, opposite[condition.comparison], condition.threshold, window.words, condition.source
-        )
+        condition.evidence(value, window.words, absent=True)
         for condition in signature.absent
         if (value := condition.of(window.metrics)) is not None and not condition.per_request
     ]
@@ -332,24 +327,16 @@ def _evidence(condition: Condition, value: float, window: Window) -> Evidence:
 
 
 def _name(condition: Condition) -> str:
-    return _what(condition.metric) + (", per request" if condition.per_request else "")
-
-
-def _what(metric: str) -> str:
-    return metric_of(metric).alone
+    return metric_of(condition.metric).alone + (", per request" if condition.per_request else "")
 
 
 def _show(condition: Condition, value: float) -> str:
-    return f"{value:.3g}" if condition.per_request else _say(condition.metric, value)
+    return f"{value:.3g}" if condition.per_request else show_metric(condition.metric, value)
 
 
 def _wanted(condition: Condition) -> str:
     words = {">=": "at least ", ">": "above ", "<=": "at most ", "<": "below "}
     return words[condition.comparison] + _show(condition, condition.threshold)
-
-
-def _say(metric: str, value: float) -> str:
-    return show_metric(metric, value)
 
 
 def settle(finding: Finding, settled: Finding) -> Finding:

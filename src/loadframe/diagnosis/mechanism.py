@@ -254,12 +254,9 @@ def _because(trace: Trace, before: float, after: float, wanted: float, receded: 
     if trace.form == "passes" and not math.isfinite(wanted):
         return f"{what}: {shown[0]} before, {shown[1]} after; its threshold is not known"
     asked = f"this cause predicts {'at least' if trace.form in RISING else 'at most'} {shown[2]}"
-    sure = "" if receded or not _reaches(trace, after, wanted) else ", which the blocks do not show reliably"
+    reached = after > wanted if trace.form in RISING else after < wanted
+    sure = "" if receded or not reached else ", which the blocks do not show reliably"
     return f"{what}: {shown[0]} before, {shown[1]} after the change; {asked}{sure}"
-
-
-def _reaches(trace: Trace, after: float, wanted: float) -> bool:
-    return after > wanted if trace.form in RISING else after < wanted
 
 
 def _what(metric: str, per_request: bool) -> str:

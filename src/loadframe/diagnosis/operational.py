@@ -115,7 +115,8 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
     """In words, what else ends the throughput, but for one condition; None where nothing that was measured does. CPUs
     that others use do so only where requests wait for them, or where that is not seen."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
-    one_thread = _mean(flat, "target.cpu.cores", 1.0) < SEVERAL
+    cores = _of(ONE_CPU, flat)
+    one_thread = cores is None or cores < SEVERAL
     for condition in (*ABSENT, *((CPU_BUSY,) if unseen else ()), *((COMPUTES,) if one_thread else ())):
         value = _of(condition, flat)
         if condition is not but and value is not None and condition.holds(value):
@@ -127,8 +128,8 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
             how_long = show_metric(ONE_LOCK.metric, held)
             return f"a lock does that, and is judged as a cause of its own: it was held {how_long} of the time"
         if not turns and _holds(ONE_CPU, flat):
-            return _because(ONE_CPU, _mean(flat, ONE_CPU.metric, 0.0))
-        if not turns and ONE_CPU.holds(_mean(flat, ONE_CPU.metric, 0.0) + _taken(flat)):
+            return _because(ONE_CPU, cores or 0.0)
+        if not turns and ONE_CPU.holds((cores or 0.0) + _taken(flat)):
             return "the target computes all the time, or waits for a CPU that others use"
     return None
 
@@ -199,17 +200,14 @@ def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
 def _turns_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
     """That its threads take turns on one CPU."""
     return [
-        Evidence(each.metric, value, each.comparison, each.threshold, where, each.source)
-        for each in (ONE_CPU, *NO_ONE_THREAD[:1])
-        if (value := _of(each, flat)) is not None
+        each.evidence(value, where) for each in (ONE_CPU, *NO_ONE_THREAD[:1]) if (value := _of(each, flat)) is not None
     ]
 
 
 def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
     """What was looked for and not seen: it separates this from its look-alikes."""
-    opposite = {">=": "<", ">": "<="}
     return [
-        Evidence(each.metric, value, opposite[each.comparison], each.threshold, where, each.source)
+        each.evidence(value, where, absent=True)
         for each in ABSENT
         if each.metric in SHOWN and (value := _of(each, flat)) is not None
     ]
@@ -367,11 +365,6 @@ def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
     values = [condition.of({**step.metrics, THROUGHPUT: step.throughput}) for step in steps]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def _mean(steps: Sequence[Step], metric: str, default: float) -> float:
-    values = [step.metrics[metric] for step in steps if metric in step.metrics]
-    return sum(values) / len(values) if values else default
 
 
 def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:

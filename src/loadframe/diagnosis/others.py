@@ -16,7 +16,7 @@ from statistics import fmean
 from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
 from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, is_crowded
-from loadframe.model import Evidence, Finding, RuledOut, Step
+from loadframe.model import Finding, RuledOut, Step
 
 MOST = 0.99
 """Of the CPUs: a share above this leaves nothing to extrapolate from."""
@@ -106,10 +106,7 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
         id=PROGRAMS.id,
         title=PROGRAMS.title,
         reached_at=None,
-        evidence=tuple(
-            Evidence(one.metric, seen[one.metric], one.comparison, one.threshold, where, one.source)
-            for one in PROGRAMS.present
-        ),
+        evidence=tuple(one.evidence(seen[one.metric], where) for one in PROGRAMS.present),
         score=SCORE,
         explanation=PROGRAMS.explanation,
     )

@@ -48,8 +48,7 @@ ON_DISK: tuple[Condition, ...] = (
 def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
     """Of a pipeline what limits it past the bend (from the peak on, where there is none), with all other stages ruled
     out, or why that is not told; and the change logs that are not followed. Empty where neither was seen."""
-    where = windows.past if windows.bend is not None else windows.top
-    return (*_stages(windows, where), *_logs(windows))
+    return (*_stages(windows, windows.place), *_logs(windows))
 
 
 def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:

@@ -46,18 +46,18 @@ SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
     """A suspicion, why it is none, or None where the use was not measured. bend: where the curve bends, score: how well
     the load at which the limit is reached explains that."""
-    most = REACHED * limit.ceiling
+    most, what = REACHED * limit.ceiling, metric_of(limit.use_metric).what
     uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]
     known = [(window, use) for window, use in uses if use is not None]
     if len(known) < len(uses):
         return None
     if (highest := max(use for _, use in known)) > ABOVE * limit.ceiling:
         told = f"{_say(limit, highest)}, above its ceiling of {_say(limit, limit.ceiling)}"
-        return RuledOut(limit.id, f"{_what(limit)}: {told}: one of the two metrics is not what the study says")
+        return RuledOut(limit.id, f"{what}: {told}: one of the two metrics is not what the study says")
     past = [(window, use) for window, use in known if window.levels[0] in windows.past.levels]
     if any(use < most for _, use in past):
         least = min(use for _, use in past)
-        return RuledOut(limit.id, f"{_what(limit)}: {_say(limit, least)} of {_say(limit, limit.ceiling)} past the bend")
+        return RuledOut(limit.id, f"{what}: {_say(limit, least)} of {_say(limit, limit.ceiling)} past the bend")
     spared = [(window, use) for window, use in known if use < most]
     if windows.bend is not None and spared and spared[-1][0].levels[0] < windows.past.levels[0]:
         before = max(use for _, use in spared)
@@ -129,10 +129,6 @@ def _explanation(limit: Limit, busy: Sequence[Condition]) -> str:
     return told
 
 
-def _what(limit: Limit) -> str:
-    return metric_of(limit.use_metric).what
-
-
 def _say(limit: Limit, value: float) -> str:
     return show_metric(limit.use_metric, value)
 
@@ -178,7 +174,7 @@ def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadI
         title=f"requests wait for flushes of the disk {100 * share:.0f} % of their time in service",
         reached_at=reached_at,
         evidence=(
-            Evidence(FLUSHED.metric, flushed, ">=", FLUSHED.threshold, where, FLUSHED.source),
+            FLUSHED.evidence(flushed, where),
             Evidence(
                 IN_DISK, in_disk, ">=", MOST_OF_THE_TIME * served.value, where, "of those in service (Little's law)"
             ),

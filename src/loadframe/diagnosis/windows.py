@@ -48,6 +48,11 @@ class Windows:
     bends: tuple[LoadInterval, ...]
     falls: bool
 
+    @property
+    def place(self) -> Window:
+        """Where a cause acts: past the bend, from the peak on where there is none."""
+        return self.past if self.bend is not None else self.top
+
 
 def look(curve: Curve, steps: Sequence[Step]) -> Windows:
     """The windows of a curve, from its steps. ValueError where there are no steps."""

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from loadframe.knowledge.rows import documents
-from loadframe.model import REACHED
+from loadframe.model import REACHED, Evidence
 
 Comparison = Literal[">=", "<=", ">", "<"]
+OPPOSITE: Mapping[Comparison, Comparison] = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
 
 
 class Rank(IntEnum):
@@ -68,6 +69,11 @@ class Condition:
         """Whether it was measured and holds."""
         value = self.of(metrics)
         return value is not None and self.holds(value)
+
+    def evidence(self, value: float, window: str, *, absent: bool = False) -> Evidence:
+        """A value that was seen at this place. absent: that it does not hold is what the value tells."""
+        comparison = OPPOSITE[self.comparison] if absent else self.comparison
+        return Evidence(self.metric, value, comparison, self.threshold, window, self.source)
 
 
 @dataclass(frozen=True, slots=True)
