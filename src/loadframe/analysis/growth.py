@@ -94,7 +94,8 @@ def growth(
     other: By = "time" if best == "requests" else "requests"
     found = fits[best]
     times = math.exp(float(found.growth[-1] - found.growth[0]))
-    if not found.proved or times < LEAST or not _at_every_level(level, logs):
+    dearer = all(logs[level == one][-1] > logs[level == one][0] for one in known)  # at each level, in the end
+    if not found.proved or times < LEAST or not dearer:
         return None
     freedom = max(1, len(logs) - 2 * len(known) - 1)
     apart = freedom * math.log(max(left[other], 1e-12) / max(left[best], 1e-12)) >= APART
@@ -167,8 +168,3 @@ def _under(covariance: Numbers, design: Numbers, logs: Numbers) -> tuple[float, 
     likelihood = -float(np.log(np.diag(root)).sum()) - float(np.linalg.slogdet(inner)[1]) / 2
     likelihood -= freedom / 2 * math.log(noise)
     return likelihood, float(weights[0]) / math.sqrt(noise * float(np.linalg.inv(inner)[0, 0]))
-
-
-def _at_every_level(level: Numbers, logs: Numbers) -> bool:
-    """Whether the last step of each level cost more than its first."""
-    return all(logs[level == one][-1] > logs[level == one][0] for one in np.unique(level))

@@ -4,6 +4,8 @@ that its target connects to, of a program outside the study."""
 import re
 from collections.abc import Mapping
 
+from loadframe.metrics.pipelines import rows
+
 _OF_A_PEER = """
 connections      | count | connections of {component} to {peer}, average
 connections_most | count | connections of {component} to {peer}, most at once
@@ -62,7 +64,4 @@ def _words(component: str) -> str:
     return {"target": "the target", "driver": "the load driver"}.get(component, component)
 
 
-_PEERS = {
-    end: (unit, what)
-    for end, unit, what in ((cell.strip() for cell in row.split("|")) for row in _OF_A_PEER.strip().splitlines())
-}
+_PEERS = rows(_OF_A_PEER)

@@ -63,12 +63,13 @@ SEEN_OFTEN = 5
 _NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_]+)", re.ASCII)
 
 
-def _rows(table: str) -> dict[str, tuple[str, str]]:
+def rows(table: str) -> dict[str, tuple[str, str]]:
+    """Of a table of end of the name | unit | what."""
     cells = ([cell.strip() for cell in row.split("|")] for row in table.strip().splitlines())
     return {end: (unit, what) for end, unit, what in cells}
 
 
-_ENDS = {"pipeline": _rows(_OF_A_STAGE), "changelog": _rows(_OF_A_LOG)}
+_ENDS = {"pipeline": rows(_OF_A_STAGE), "changelog": rows(_OF_A_LOG)}
 
 
 def told(name: str) -> tuple[str, str] | None:

@@ -103,17 +103,8 @@ def binds(limit: Limit) -> bool:
 
 
 def _read(one: Mapping[str, Any]) -> Calibrated:
-    return Calibrated(
-        errors=one["errors"],
-        most_errors=one["most_errors"],
-        scale=Scale(**one["scale"]),
-        points=_bounds(one["points"]),
-        most_throughput=_bounds(one["most_throughput"]),
-        most_load=_bounds(one["most_load"]),
-        doublings=one["doublings"],
-        curves=one["curves"],
-        trust=one["trust"],
-    )
+    ends = {name: _bounds(one[name]) for name in ("points", "most_throughput", "most_load")}
+    return Calibrated(**{**one, **ends, "scale": Scale(**one["scale"])})
 
 
 def _bounds(ends: Mapping[str, float | None]) -> Bounds:

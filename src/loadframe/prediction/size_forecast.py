@@ -113,8 +113,9 @@ def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthFore
         near = [one for load in there for one in _near(load, size)]
         rate = sum(one.after - one.before for one in near) / sum(one.seconds for one in near)
         seconds = fmean(_seconds_to(load, size) for load in there)
-        held = _inside(rate, point.rate), _inside(seconds, point.seconds)
-        scored.append(GrowthScored(size, rate, held[0], seconds, held[1]))
+        rate_inside = point.rate.low <= rate <= point.rate.high
+        seconds_inside = point.seconds.low <= seconds <= point.seconds.high
+        scored.append(GrowthScored(size, rate, rate_inside, seconds, seconds_inside))
     return replace(forecast, scored=tuple(scored))
 
 
@@ -139,10 +140,6 @@ def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
         load.append(one)
         ends.setdefault(one.after, []).append(load)
     return loads if loads and all(len(load) > 1 for load in loads) else None
-
-
-def _inside(value: float, expected: Estimate) -> bool:
-    return expected.low <= value <= expected.high
 
 
 def _is_unbounded(law: SizeLaw, size: float) -> bool:

@@ -35,8 +35,8 @@ def listeners() -> list[Listener]:
     """All listening stream sockets of our network namespace. RecordingError where the kernel will not tell."""
     found = []
     for family in FAMILIES:
-        request = diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << diag.LISTEN, 0)
-        found += [one for body in _dump(request) if (one := parse_inet(body)) is not None]
+        bodies = _dump(_request(family, diag.LISTEN))
+        found += [one for body in bodies if (one := parse_inet(body)) is not None]
     request = diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << diag.LISTEN, 0, SHOW_QUEUES, 0, 0)
     found += [one for body in _dump(request) if (one := parse_unix(body)) is not None]
     return found
@@ -50,30 +50,18 @@ def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Askin
     through a table of all sockets for each family. A connection has the family of the socket that accepted it: one to
     `::` has AF_INET6, whatever its client used. asking: of who asks again and again. RecordingError where it will not
     tell."""
-    state = 1 << diag.ESTABLISHED
-    requests = (diag.INET_REQUEST.pack(each, socket.IPPROTO_TCP, 0, state, socket.htons(port)) for each in families)
-    return sum(len(_dump(request, asking)) for request in requests)
+    return sum(len(_dump(_request(family, diag.ESTABLISHED, port), asking)) for family in families)
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
     """The families of the sockets that take connections at this port of ours; all where there is none. The table of
     listening sockets is small. RecordingError as `established`."""
-    number = socket.htons(port)
-    return (
-        tuple(
-            family
-            for family in FAMILIES
-            if _dump(diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << diag.LISTEN, number), asking)
-        )
-        or FAMILIES
-    )
+    return tuple(each for each in FAMILIES if _dump(_request(each, diag.LISTEN, port), asking)) or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
     """The users of the sockets that take connections at this port of ours. RecordingError as `established`."""
-    number = socket.htons(port)
-    requests = (diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << diag.LISTEN, number) for family in FAMILIES)
-    bodies = (body for request in requests for body in _dump(request, asking))
+    bodies = (body for family in FAMILIES for body in _dump(_request(family, diag.LISTEN, port), asking))
     return frozenset(
         int(diag.INET_MESSAGE.unpack_from(body)[-2]) for body in bodies if len(body) >= diag.INET_MESSAGE.size
     )
@@ -175,6 +163,11 @@ class Asking:
                 if kind == diag.ERROR:
                     raise RecordingError(f"the kernel refuses to list sockets: {_error(body)}")
                 bodies.append(body)
+
+
+def _request(family: int, state: int, port: int = 0) -> bytes:
+    """For the sockets by TCP in a state; at this port of ours, 0 for any."""
+    return diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << state, socket.htons(port))
 
 
 def _dump(request: bytes, asking: Asking | None = None) -> list[bytes]:

@@ -16,7 +16,7 @@ from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
-from loadframe.recording.derivation import Derivation, Metrics, Window, derive, gather, nearest_pair, window_of
+from loadframe.recording.derivation import Window, derive, gather, nearest_pair, window_of
 from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
@@ -110,13 +110,9 @@ def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
     row = replace(NETSTAT, source=ITS_NETWORK)
     for process in target:
         if any(ITS_NETWORK in tick.entries for tick in process.window.around):
-            found = gather([partial(_between, process, row)])
+            found = derive(process.window, [row])
             return {name: value for name, value in found.items() if name in COUNTED_WHERE_THEY_ARRIVE}
     return {}
-
-
-def _between(process: ProcessInWindow, row: Derivation) -> Metrics:
-    return row.between(*process.window.pair(row))
 
 
 def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[str, float]:

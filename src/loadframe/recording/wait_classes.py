@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 WaitClass = Literal["running", "runnable", "disk", "network", "idle", "socket", "futex", "sleeping", "other", "unknown"]
-CLASSES: tuple[WaitClass, ...] = (
-    *("running", "runnable", "disk", "network", "idle", "socket", "futex", "sleeping", "other", "unknown"),
-)
+CLASSES: tuple[WaitClass, ...] = get_args(WaitClass)
 By = Literal["reads", "writes", "receives", "sends", "polls"]
 """The descriptors decide: of one that is read from or written to, which may be no socket; of a socket; of some."""
 Role = Literal["listening", "served", "peer", "datagrams", "none"]

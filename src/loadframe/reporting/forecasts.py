@@ -272,11 +272,5 @@ def _row(point: GrowthPoint, scored: Sequence[GrowthScored]) -> tuple[str, ...]:
 
 
 def _came(one: GrowthScored) -> str:
-    return (
-        f"{rounding.plain(one.rate)}/s {_held(one.rate_inside)}, "
-        f"{rounding.seconds(one.seconds)} {_held(one.seconds_inside)}"
-    )
-
-
-def _held(inside: bool) -> str:
-    return "inside" if inside else "outside"
+    rate, seconds = ("inside" if held else "outside" for held in (one.rate_inside, one.seconds_inside))
+    return f"{rounding.plain(one.rate)}/s {rate}, {rounding.seconds(one.seconds)} {seconds}"

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from loadframe.formats.said import words
 from loadframe.formats.watch_days import WatchLine
-from loadframe.model import CaseStudy, Curve, LevelRatio, Limit, LoadInterval
+from loadframe.model import CaseStudy, Curve, LevelRatio, Limit
 from loadframe.version import __version__
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -108,9 +108,7 @@ def samples_of(run: CaseStudy) -> Iterator[Sample]:
         at = {"load": _number(gain.load)} if isinstance(gain, LevelRatio) else {}
         about = {**own, **at, "decision": gain.decision}
         if isinstance(gain, LevelRatio) or gain.has_ratio:
-            yield Sample("gain_ratio", gain.ratio, about)
-            yield Sample("gain_low_ratio", gain.low, about)
-            yield Sample("gain_high_ratio", gain.high, about)
+            yield from _interval("gain", gain.ratio, gain.low, gain.high, about, "_ratio")
 
 
 def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:
@@ -139,14 +137,14 @@ def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:
 def _of_curve(curve: Curve, own: Mapping[str, str]) -> Iterator[Sample]:
     for point in curve.points:
         at = {**own, "load": _number(point.load)}
-        yield Sample(f"throughput_{RATE}", point.throughput, at)
-        yield Sample(f"throughput_low_{RATE}", point.throughput_low, at)
-        yield Sample(f"throughput_high_{RATE}", point.throughput_high, at)
+        ends = point.throughput_low, point.throughput_high
+        yield from _interval("throughput", point.throughput, *ends, at, f"_{RATE}")
         if point.latency_p95_ms is not None:
             yield Sample("latency_p95_seconds", point.latency_p95_ms / 1000, at)
     yield Sample(f"peak_throughput_{RATE}", curve.peak.throughput, own)
     yield Sample("peak_load", curve.peak.load, own)
-    yield from _interval("knee_load", curve.knee, own)
+    if (knee := curve.knee) is not None:
+        yield from _interval("knee_load", knee.load, knee.low, knee.high, own)
     if curve.cliff is not None:
         yield Sample("cliff_load", curve.cliff.to_load, own)
         yield Sample("cliff_kept_ratio", curve.cliff.throughput_kept, own)
@@ -159,14 +157,15 @@ def _of_limit(limit: Limit, own: Mapping[str, str]) -> Iterator[Sample]:
     yield Sample("limit_use", limit.use, own)
     if limit.ceiling > 0 and math.isfinite(limit.ceiling):
         yield Sample("limit_use_ratio", limit.use / limit.ceiling, own)
-    yield from _interval("limit_exhausted_load", limit.exhausted_at, own)
+    if (at := limit.exhausted_at) is not None:
+        yield from _interval("limit_exhausted_load", at.load, at.low, at.high, own)
 
 
-def _interval(family: str, found: LoadInterval | None, own: Mapping[str, str]) -> Iterator[Sample]:
-    if found is not None:
-        yield Sample(family, found.load, own)
-        yield Sample(f"{family}_low", found.low, own)
-        yield Sample(f"{family}_high", found.high, own)
+def _interval(
+    name: str, value: float, low: float, high: float, own: Mapping[str, str], unit: str = ""
+) -> Iterator[Sample]:
+    for end, found in (("", value), ("_low", low), ("_high", high)):
+        yield Sample(f"{name}{end}{unit}", found, own)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------

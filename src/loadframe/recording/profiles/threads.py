@@ -16,12 +16,13 @@ from pathlib import Path
 from loadframe.errors import RecordingError
 from loadframe.recording.procfs import parse_process_stat
 from loadframe.recording.profiles.perf import KERNEL_SUFFIX, Sample, function_name
+from loadframe.recording.wait_classes import CALLS
 
 LOOK_S = 0.02
 CPU_SHARE = 0.05
 """Of one CPU, at most: the share that a look may take of the time until the next."""
-FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
-"""Number of the system call; asm/unistd_64.h, asm-generic/unistd.h."""
+FUTEX = {machine: number for machine, calls in CALLS.items() for number, call in calls.items() if call.name == "futex"}
+"""Number of the system call."""
 FUTEX_COMMAND = 0x7F
 FUTEX_WAIT = 0
 """linux/futex.h. glibc waits for a mutex with FUTEX_WAIT (nptl/lowlevellock.c), as do InnoDB's own locks
