@@ -80,7 +80,7 @@ SECRET = "a-password-to-be-kept"
 def test_a_database(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (mariadb_connection, "CONNECT_S", 0.5),
-        (mariadb_control, "TIMEOUT_S", 0.5),
+        (mariadb_control.Control, "patience_s", 0.5),
         (mariadb_control, "ANSWER_BYTES", MIB),
         (postgres_control, "ANSWER_S", 0.5),
         (postgres_control, "ANSWER_BYTES", MIB),

@@ -14,8 +14,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry
-from loadframe.kinds.mysql import control as mariadb_control
-from loadframe.kinds.postgres import control as postgres_control
+from loadframe.kinds.database import Control
 from loadframe.model import TargetState
 from loadframe.workloads import databases
 
@@ -27,8 +26,7 @@ def test_it_is_told_that_the_server_was_stopped(kind: str, lease: Lease, monkeyp
     target.create()
     try:
         target.start(TargetState({"max_connections": 40}))
-        for control in (mariadb_control, postgres_control):
-            monkeypatch.setattr(control, "TIMEOUT_S", 1)
+        monkeypatch.setattr(Control, "patience_s", 1)
         target._control.close()  # type: ignore[attr-defined]  # the next connection has this limit
         target.counters()
         endpoint = target.endpoint()
@@ -40,8 +38,7 @@ def test_it_is_told_that_the_server_was_stopped(kind: str, lease: Lease, monkeyp
         with pytest.raises(TargetError, match=stopped) as told:
             target.counters()
         assert "kill -CONT" in told.value.remedy
-        for control in (mariadb_control, postgres_control):
-            monkeypatch.setattr(control, "TIMEOUT_S", 10_000)
+        monkeypatch.setattr(Control, "patience_s", 10_000)
         with pytest.raises(TargetError, match=r"(is|are) stopped by a signal"):  # at once: pytest would not wait
             target.counters()
         with pytest.raises(TargetError, match=r"does not answer: .*(is|are) stopped by a signal"):

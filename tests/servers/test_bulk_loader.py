@@ -86,7 +86,6 @@ class Client:
 
 def holds(shards: list[str], files: list[int]) -> bool:
     """That exactly these files are there, each whole."""
-    store.settle(shards)
     assert store.wrong(shards, lambda _: CONTENT, files) == []
     with psycopg.connect(shards[0]) as connection:
         return [file for (file,) in connection.execute("SELECT file FROM loaded_file ORDER BY 1")] == files
@@ -170,7 +169,6 @@ def test_a_loader_killed_while_it_commits_is_settled_by_the_first_shard(shards: 
         connections[0].tpc_commit()
     for connection in connections:
         connection.close()
-    assert store.settle(shards) == 1
     sent = Content(2, 10)
     assert store.wrong(shards, lambda _: sent, [12] if decided else []) == []
     with psycopg.connect(shards[1]) as connection:
@@ -218,7 +216,7 @@ def test_settling_waits_for_who_loads(
     client.block()
     monkeypatch.setattr(store, "PATIENCE", "200ms")
     with pytest.raises(psycopg.errors.LockNotAvailable):
-        store.settle(shards)
+        store.wrong(shards, lambda _: CONTENT, [])
     client.end()
     client.stream.close()
     monkeypatch.setattr(store, "PATIENCE", "60s")

@@ -31,11 +31,11 @@ class Control(ABC):
 
     The one place of the targets where the exceptions of a driver become TargetErrors. server: as messages call it.
     lost: of the driver, where a connection may be lost; errors: all of its own; garbled: what it makes of an answer
-    that is none. patience_s: how long the server may say nothing.
+    that is none. patience_s: a server under load may take its time; one that says nothing for so long counts as hung.
     """
 
     server: str
-    patience_s: float
+    patience_s: float = 30.0
     lost: tuple[type[Exception], ...]
     errors: type[Exception]
     garbled: tuple[type[Exception], ...]

@@ -10,9 +10,8 @@ from loadframe.formats.said import words
 from loadframe.kinds import database
 from loadframe.kinds.database import Answer
 
-TIMEOUT_S, ANSWER_BYTES = 30.0, 4 * MIB
-"""A server under load may take its time; one that does not answer for this long counts as hung. What it says of itself
-has some 100 KiB."""
+ANSWER_BYTES = 4 * MIB
+"""What a server says of itself has some 100 KiB."""
 CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 """pymysql: interface error; cannot connect; gone away; lost during a query; out of sync."""
 
@@ -20,7 +19,7 @@ CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 class Control(database.Control):
     """See database.Control."""
 
-    garbled, patience_s = GARBLED, TIMEOUT_S
+    garbled = GARBLED
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class Control(database.Control):
         return {str(row[0]): str(row[1]) for row in rows if len(row) == 2 and row[0] in wanted}
 
     def _connected(self) -> Any:
-        return connect(self._reach, most_bytes=ANSWER_BYTES, within_s=TIMEOUT_S)
+        return connect(self._reach, most_bytes=ANSWER_BYTES, within_s=self.patience_s)
 
     def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
         if self._connection is None:

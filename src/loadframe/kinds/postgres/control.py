@@ -13,18 +13,16 @@ from loadframe.errors import TargetError
 from loadframe.kinds import database
 from loadframe.kinds.database import BUSY_REMEDY, Answer
 
-TIMEOUT_S = 30
-"""A server under load may take its time; one that says nothing for this long counts as hung."""
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
 """Of a statement that reads, all of it. No timeout of the server's: it would be a setting of ours in what we read."""
-OURS: Mapping[str, str | int] = {"connect_timeout": TIMEOUT_S, "application_name": "loadframe"}
+OURS: Mapping[str, str | int] = {"connect_timeout": 30, "application_name": "loadframe"}
 """libpq's connection parameters, where nothing else is asked for."""
 
 
 class Control(database.Control):
     """See database.Control."""
 
-    server, patience_s = "PostgreSQL", float(TIMEOUT_S)
+    server = "PostgreSQL"
     garbled = (ValueError, TypeError, LookupError, MemoryError)
     """What psycopg makes of values that cannot be what they are said to be; UnicodeDecodeError is a ValueError."""
 
@@ -78,7 +76,7 @@ class Control(database.Control):
 
     def _connected(self) -> Any:
         where = {**OURS, **self._where}
-        return connect(where, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silence_s=TIMEOUT_S)
+        return connect(where, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silence_s=self.patience_s)
 
     def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
         if self._connection is None:
