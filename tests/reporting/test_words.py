@@ -191,6 +191,9 @@ def test_a_change_kept_because_requests_no_longer_fail_says_that(farm: Investiga
     _, do, why = answers.lines(inv)
     assert do.endswith(": no proven gain at 320 active jobs.")
     assert why == "Requests that failed fell from 10.3 % to 0 %."
+    silent = tuple(replace(one, note="") for one in first.tried)
+    *_, price = answers.lines(replace(inv, rounds=(replace(first, tried=silent), *rest)))
+    assert price == answers.lines(farm)[-1] and "Memory" in price, "what it costs is said where nothing was cured"
 
 
 def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_where_it_gains(

@@ -208,7 +208,8 @@ def _what_to_do(inv: Investigation) -> list[str]:
         new = tuple(change for change in one.changes if change not in known)
         said.append(f"With {_settings(new, len(whole))} too: {_gain(one, unit)}{_but(one)}.")
         known = one.changes
-    return said if more else [*said, _price(inv) if first.gain.decided else words.sentence(whole[-1].note)]
+    cured = "" if first.gain.decided else words.sentence(whole[-1].note)
+    return said if more else [*said, cured or _price(inv)]
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
