@@ -29,7 +29,6 @@ from loadframe.model import (
     Stop,
     Trial,
     Unfinished,
-    Verdict,
 )
 from loadframe.model.fleet import FleetDrivers
 from loadframe.model.verdict import MOST_BLOCKS
@@ -185,7 +184,7 @@ def unfinished(
 ) -> Unfinished | None:
     """Of the changes that gained in each of their blocks, and that as many blocks as a study may have would prove, the
     one that gained most. None where there is none, or where a change was kept. steps: all of the run, in order."""
-    trials = [trial for one in rounds for trial in one.tried if not trial.kept and _gained_in_each(trial.told)]
+    trials = [trial for one in rounds for trial in one.tried if not trial.kept and _gained_in_each(trial)]
     counts = [(_blocks_to_decide(trial), trial) for trial in trials]
     within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
     if kept_trials(rounds) or not within:
@@ -206,13 +205,15 @@ def _blocks_to_decide(trial: Trial) -> int | None:
     blocks. None where no number of them would decide, or it is decided."""
     if trial.fresh is None and trial.told.decision == "better":
         return 2 * trial.told.blocks
-    return None if trial.told.decided else needed(trial.told, "blocks").count
+    count = None if trial.told.decided else needed(trial.told, "blocks").count
+    return count if count is None or trial.fresh is None else max(count, 2 * trial.told.blocks)
 
 
-def _gained_in_each(told: Verdict) -> bool:
-    """Where no warm-up had ended, more blocks would not prove it."""
+def _gained_in_each(trial: Trial) -> bool:
+    """Where no warm-up had ended, more blocks would not prove it, unless others did already."""
+    told = trial.told
     gained = len(told.block_ratios) >= FEWEST_ALIKE and min(told.block_ratios) > 1
-    return told.has_ratio and gained and not told.unsettled_at
+    return told.has_ratio and gained and (not told.unsettled_at or trial.verdict.decision == "better")
 
 
 def for_no_cause(kept: Sequence[Trial]) -> str:
