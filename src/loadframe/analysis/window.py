@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis import warmup
-from loadframe.analysis.warmup import CLIMBS, straight
+from loadframe.analysis.warmup import CLIMBS, Line, straight
 from loadframe.model import UNFINISHED, UNSETTLED, Latency, OperationSummary, Step
 
 BINS = 66
@@ -264,24 +264,24 @@ LIKELY = 0.95
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
     """The levels, rising, at which most steps of one treatment had not settled, or their throughput climbs within their
-    windows, taken together (one straight line through the slices of all of them)."""
-    return tuple(
-        level
-        for level in sorted({step.level for step in steps})
-        if fmean(UNSETTLED in step.flags for step in steps if step.level == level) > MOST_UNSETTLED
-        or climbs(steps, level, probability)
-    )
+    windows, taken together; that of steps of which nothing was cut off belongs to what they measure, as how a cache
+    fills."""
+    found = []
+    for level in sorted({step.level for step in steps}):
+        mine = [step for step in steps if step.level == level]
+        line = common_line([step for step in mine if step.window_start_s > step.started_s])
+        climbs = line is not None and line.rises(probability)
+        if climbs or fmean(UNSETTLED in step.flags for step in mine) > MOST_UNSETTLED:
+            found.append(level)
+    return tuple(found)
 
 
-def climbs(steps: Sequence[Step], level: float, probability: float) -> bool:
-    """Whether throughput climbs within the windows of a level's steps. Not known, so False, of steps of which nothing
-    was cut off: how a cache fills, or a work's beginning, belongs to what they measure."""
+def common_line(steps: Sequence[Step]) -> Line | None:
+    """One straight line through the slices of these steps' windows, as shares of their throughput; None where none has
+    slices."""
     shares = [
         np.array(step.batches) / step.throughput
         for step in steps
-        if step.level == level
-        and step.window_start_s > step.started_s
-        and len(step.batches) == BATCHES
-        and step.throughput > 0
+        if len(step.batches) == BATCHES and step.throughput > 0
     ]
-    return bool(shares) and straight(np.stack(shares)).rises(probability)
+    return straight(np.stack(shares)) if shares else None

@@ -1,18 +1,20 @@
 """What is done about a warm-up that has not ended: the step is taken again with a longer one, as far as the budget
 goes; a level at which that did not help is left out of proofs."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 
 from loadframe.analysis.comparison import without_ratio
-from loadframe.analysis.window import unsettled
+from loadframe.analysis.window import common_line, unsettled
 from loadframe.bench.budget import Budget
 from loadframe.model import TOO_FEW, UNSETTLED, Step, Verdict
+from loadframe.model.verdict import NOT_KNOWN, decide
 
 LONGER = 4.0
-"""The length of the next warm-up over that of the whole step whose warm-up had not ended."""
+"""The length of the next warm-up over that of the whole step whose warm-up had not ended. Where none is left to try,
+the time constant, in windows, of the slowest approach that a verdict allows for."""
 MOST_TIMES = 2
 """A step is taken again so often at most: with warm-ups of 5 windows, and of 23. Only the first of these is ever kept:
 each further step at the level would be 20 times as long."""
@@ -104,8 +106,7 @@ def sparse(steps: Sequence[Step]) -> tuple[float, ...]:
 
 def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
     """A verdict of the treatment `after` against `before` on these steps' settled levels: it says what was left out.
-    Where no level is left it decides nothing, unless it was the better side's warm-up alone that had not ended: while
-    its throughput rises, it is better by more than that."""
+    Where no level is left, its interval holds what either side can still gain or lose, and equality is never known."""
     if few := sparse(steps):
         at = f"too few requests or response times in a window at {', '.join(f'{level:g}' for level in few)}"
         steps = [step for step in steps if step.level not in few]
@@ -118,24 +119,26 @@ def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Ve
     where = ", ".join(f"{level:g}" for level in out)
     if not {step.level for step in steps} <= set(out):
         return replace(verdict, method=f"{verdict.method}; left out, as the warm-up there had not ended: {where}")
-    better, other = (after, before) if verdict.decision == "better" else (before, after)
-    sides = {name: [step for step in steps if step.treatment == name] for name in (better, other)}
-    decision = verdict.decision
-    if not verdict.decided or unsettled(sides[other]) or not _rises(sides[better]):
-        decision, why = "cannot-tell", f"nothing is decided: at {where} the warm-up had not ended"
-    else:
-        why = f"at {where} the warm-up of the better side had not ended, and its throughput rose"
-    return replace(verdict, decision=decision, method=f"{verdict.method}; {why}", unsettled_at=out)
-
-
-def _rises(steps: Sequence[Step]) -> bool:
-    halves: dict[float, list[tuple[float, float]]] = {}
-    for step in steps:
-        middle = len(step.batches) // 2
-        if middle and step.throughput > 0:
-            pair = fmean(step.batches[:middle]), fmean(step.batches[-middle:])
-            halves.setdefault(step.level, []).append((pair[0] / step.throughput, pair[1] / step.throughput))
-    levels = {step.level for step in steps}
-    return levels == halves.keys() and all(
-        fmean(second for _, second in found) > fmean(first for first, _ in found) for found in halves.values()
+    ahead = _ahead(steps, after), _ahead(steps, before)
+    known, low, high = verdict.has_ratio and not any(map(math.isnan, ahead)), verdict.low, verdict.high
+    if known:
+        changes = ahead[0], -ahead[1]
+        low = max(low * math.exp(sum(min(change, 0.0) for change in changes)), NOT_KNOWN[0])
+        high = min(high * math.exp(sum(max(change, 0.0) for change in changes)), NOT_KNOWN[1])
+    decision = decide(low, high) if known else "cannot-tell"
+    why = "whatever it can still change" if known else "nothing is decided"
+    return replace(
+        verdict,
+        low=low,
+        high=high,
+        decision="cannot-tell" if decision == "no-proven-difference" else decision,
+        method=f"{verdict.method}; at {where} the warm-up had not ended: {why}",
+        unsettled_at=out,
     )
+
+
+def _ahead(steps: Sequence[Step], treatment: str) -> float:
+    """By how much, in logarithms, the throughput of a treatment may still change beyond the mean of its windows: of an
+    exponential approach whose time constant is LONGER windows, that many times its rise within one. NaN: not known."""
+    line = common_line([step for step in steps if step.treatment == treatment])
+    return math.nan if line is None else LONGER * line.rise

@@ -42,15 +42,15 @@ class Verdict:
     """The statistical answer on two treatments: ratio after / before with its interval, and the decision. Where one
     side served nothing there is no ratio (1, and NOT_KNOWN), and `method` says why.
 
-    block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of.
-    levels: the levels on which the ratio was taken. confidence: that the interval holds, over all looks at it together;
-    `method` says that of the last look alone. floor: the 95 % interval of both sides against themselves, every block
-    against the next one: what equal servers show in these very blocks; below six blocks the extremes seen. None
-    without scatter. may_overstate: its blocks are those that decided that the change is kept, or that no more are
-    measured, and what is kept because it looked good looks better than it is. unsettled_at: levels at which a warm-up
-    had not ended, where there are no others: then nothing is decided, or it was the better side's, whose throughput
-    still rose. sessions: where the sides were measured at different times, what low and high hold beyond the values;
-    None for blocks. Of such samples `blocks` is the number of values of the shorter one.
+    block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of. levels: the
+    levels on which the ratio was taken. confidence: that the interval holds, over all looks at it together; `method`
+    says that of the last look alone. floor: the 95 % interval of both sides against themselves, every block against
+    the next one: what equal servers show in these very blocks; below six blocks the extremes seen. None without
+    scatter. may_overstate: its blocks are those that decided that the change is kept, or that no more are measured,
+    and what is kept because it looked good looks better than it is. unsettled_at: levels at which a warm-up had not
+    ended, where there are no others: the interval holds what it can still change. sessions: where the sides were
+    measured at different times, what low and high hold beyond the values; None for blocks. Of such samples `blocks` is
+    the number of values of the shorter one.
     """
 
     ratio: float

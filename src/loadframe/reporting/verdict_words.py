@@ -91,7 +91,7 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
         at = ", ".join(map(rounding.exact, verdict.unsettled_at))
         if verdict.decision == "cannot-tell":
             return f"nothing is decided, as the warm-up had not ended at {at}: {sentence}"
-        sentence += f"; the warm-up had not ended at {at}, and the better side's throughput still rose"
+        sentence += f"; the warm-up had not ended at {at}, and the interval holds what it can still change"
     return sentence if verdict.decision == "better" else f"{DECISIONS[verdict.decision]}: {sentence}"
 
 
@@ -239,8 +239,8 @@ def led_ratio(one: Ratio) -> str:
 
 
 def led_gain(verdict: Verdict, unit: str) -> str:
-    """ "2.8x at 8 threads", of what is proved; "" where it is not, or where a warm-up had not ended."""
-    if verdict.decision != "better" or not verdict.has_ratio or verdict.unsettled_at:
+    """ "2.8x at 8 threads", of what is proved; "" where it is not."""
+    if verdict.decision != "better" or not verdict.has_ratio:
         return ""
     return f"{led_ratio(verdict)}x {verdict_levels(verdict, unit)}".strip()
 
