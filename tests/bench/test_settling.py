@@ -135,7 +135,7 @@ def test_a_proof_of_which_no_level_has_settled_decides_nothing(simulated: Simula
     proved, _ = prove(book, "A", "B", (16, 32), round_number=1)
     verdict = proved.verdict
     assert verdict.decision == "cannot-tell"
-    assert "at 16, 32 the warm-up had not ended: whatever it can still change" in verdict.method
+    assert "at 16, 32 the warm-up had not ended: nothing is decided" in verdict.method
 
 
 @pytest.mark.parametrize(
