@@ -120,7 +120,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     evidence = [piece for finding in facts.main_findings(inv)[:1] for piece in finding.evidence[:3]]
     yield doc.Aside("Evidence", tuple(map(finding_words.evidence_brief, evidence)), only="screen")
     step = next_step(inv)
-    yield doc.Aside(step.heading, (step.action, *((f"Why: {step.why}",) if step.why else ())), "next")
+    said = f"Next: {step.action}".casefold() == answers.next_line(inv).casefold()
+    yield doc.Aside(step.heading, () if said else (step.action, *((f"Why: {step.why}",) if step.why else ())), "next")
     if slower := latencies.slower(inv):
         yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
     if given_up := facts.gives_up(inv):
