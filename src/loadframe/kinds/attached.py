@@ -1,5 +1,5 @@
-"""Servers that run already, of the kinds that can be attached to. They are read, and their settings are changed one by
-one while they run (by way of changes/durable.py, which puts them back)."""
+"""Running servers of the kinds that can be attached to. Their counters are read; their settings are changed in place
+and put back by changes/durable.py."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +10,12 @@ from loadframe.kinds.base import Attached, ServerAddress
 from loadframe.kinds.kind import Attachable
 
 BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
-"""With what an account is named."""
+"""How the user names an account: on the command line, in a study."""
 READ_ONLY_REMEDY = "Change it by hand, or give the study a private server (leave out target.attach)."
 
 
 def attachable(kind: str) -> Attachable | None:
-    """How servers of a kind are attached to; None where they are not, or the kind is not known."""
+    """How servers of a kind are attached to; None for an unknown kind and one that cannot be attached to."""
     row = registry.KINDS.get(kind)
     return None if row is None else row.attachable
 
@@ -27,10 +27,8 @@ def kinds() -> tuple[str, ...]:
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
     """Connect to KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
-
-    account: with what the user names an account, BY_OPTION or BY_STUDY.
-    StudyError for an unknown kind, TargetError where the server does not let us in.
-    """
+    account: how the user names an account, BY_OPTION or BY_STUDY; messages say it. StudyError for an unknown kind,
+    TargetError where the server refuses the connection."""
     kind, _, address = where.partition(":")
     known = attachable(kind)
     if known is None:
@@ -42,7 +40,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
 
 
 def again(address: Mapping[str, str]) -> Attached:
-    """Connect to a server by an address that it once gave. KeyError for one that is none; raises as `attach` does."""
+    """Connect again by what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
     known = attachable(address["kind"])
     if known is None:

@@ -1,5 +1,4 @@
-"""The processes behind an address of this machine: who listens there, and all that come from it, as they come and go.
-Nothing is sent to them."""
+"""The processes that serve an address of this machine: its listeners and their descendants. Nothing is sent to them."""
 
 import os
 import re
@@ -13,15 +12,15 @@ from loadframe.recording.listeners import unix_sockets
 
 
 class Behind:
-    """Those behind one address, found again where all of them have ended."""
+    """The processes that serve one address; looked up again once all of them have ended."""
 
     def __init__(self, number: str, port: int) -> None:
-        """TargetError, which says why, where they are not seen."""
+        """TargetError, with the reason, where the processes are not visible."""
         self._number, self._port = number, port
         self.first: tuple[Identity, ...] = self._found()
 
     def pids(self) -> tuple[int, ...]:
-        """All of them now, those that listen first; none once they have ended."""
+        """All of them now, the listening ones first; empty once they have ended."""
         if not any(identity.alive(one) for one in self.first):
             try:
                 self.first = self._found()
@@ -34,24 +33,24 @@ class Behind:
 
 
 def family(first: int) -> tuple[int, ...]:
-    """A process and all that come from it now, that one first."""
+    """A process and its current descendants, the process itself first."""
     return (first, *sorted(each.pid for each in identity.family(first) if each.pid != first))
 
 
 def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
-    """These processes and all that come from them now, these first; not those that have ended."""
+    """The living ones of these processes and their current descendants, these first."""
     alive = [one for one in first if identity.alive(one)]
     came = (each.pid for one in alive for each in identity.family(one.pid))
     return tuple(dict.fromkeys([*(one.pid for one in alive), *came]))
 
 
 SOCKET_KEEPER = "systemd"
-"""Holds the sockets of services that it starts at their first connection, and is none of these (systemd.socket(5))."""
+"""Holds the sockets of services that it starts at their first connection; no part of them (systemd.socket(5))."""
 
 
 def parents(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one port those that the others came from. Where each has a socket of its own
-    (SO_REUSEPORT), the process of the same command line that started all of them: it holds none itself."""
+    """Of processes that hold one port, those that started the others. Where each has a socket of its own
+    (SO_REUSEPORT): the process with the same command line that started all of them, though it holds none."""
     first = listening.first_of([pid for pid in pids if comm_of(pid) != SOCKET_KEEPER] or pids)
     above = {identity.parent_of(pid) for pid in first}
     if len(first) < 2 or len(above) != 1 or not (parent := above.pop()):
@@ -61,7 +60,7 @@ def parents(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def comm_of(pid: int) -> str:
-    """Its name; "" where it has ended."""
+    """The name of a process; "" where it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -69,8 +68,8 @@ def comm_of(pid: int) -> str:
 
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """The processes that listen at an address and that no other process of the service has started. TargetError, which
-    says why, where they are not seen."""
+    """The processes that listen at an address and were not started by another process of the service. TargetError, with
+    the reason, where they are not visible."""
     found = listening.at(port, number)
     if not found:
         raise TargetError(
@@ -93,16 +92,16 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
 
 
 class Components:
-    """The programs of this machine that a target connects to: they work for it, and are none of its strangers. Its
-    clients connect to it, and are none of these. They are looked for again where its connections lead elsewhere."""
+    """The programs of this machine that a target connects to, which therefore work for it. Its clients, which connect
+    to it, are not among them. They are looked up again whenever it has connections to new places."""
 
     def __init__(self) -> None:
         self._places: frozenset[object] = frozenset()
         self._first: dict[str, list[Identity]] = {}
 
     def look(self, pids: Collection[int], taken: Collection[str] = ()) -> None:
-        """See to whom these processes, the target's, have connections now. taken: names of components that a program
-        must not have: it is named with "-behind" then."""
+        """Find the programs that these processes, the target's, are connected to now. taken: component names that are
+        in use; a program of such a name gets the suffix "-behind"."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
         unix = _unix_peers(pids)
         places: frozenset[object] = frozenset([*((one.number, one.port) for one in tcp), *unix])
@@ -118,19 +117,18 @@ class Components:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all that were seen."""
         return tuple(self._first)
 
     def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
-        """All that come from them now, without these, by the name of the program; not those that have ended."""
+        """The living processes of each program with their descendants, except those in `but`, by the program's name."""
         found = {name: family_of(first) for name, first in self._first.items()}
         alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in found.items()}
         return {name: pids for name, pids in alone.items() if pids}
 
 
 def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
-    """The Unix sockets, by inode, that listen where these processes have connections that they made: their own end has
-    no name, the other one that of who listens. Of our network namespace; none where the kernel does not list them."""
+    """Inodes of the listening Unix sockets that these processes have connected to: a connecting end has no name, the
+    accepted end has the listener's. Only this network namespace; empty where the kernel does not list the sockets."""
     try:
         known = unix_sockets()
     except RecordingError:
@@ -142,6 +140,6 @@ def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def component_of(program: str, taken: Collection[str] = ()) -> str:
-    """The name of a component of which a program's processes are: letters, digits, "-" and "_"."""
+    """The component's name for a program: letters, digits, "-" and "_"."""
     name = re.sub(r"^[^a-z]+", "", re.sub(r"[^a-z0-9_-]+", "-", program.lower())).rstrip("-_") or "program"
     return f"{name}-behind" if name in taken else name

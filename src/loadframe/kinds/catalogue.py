@@ -1,9 +1,9 @@
-"""What is known of a target's settings, as data, with those that a search may vary; and the one place where a setting's
-value is checked.
+"""What is known of a target's settings, as data, including those that a search may vary; the one place where a
+setting's value is checked.
 
-A catalogue is a table of SettingSpec. Values are brought into one canonical form (names with underscores, numbers as
-numbers, sizes in bytes, times in the setting's own unit, a choice spelled as the target spells it), so that what was
-configured can be compared with what is effective by `==`.
+A catalogue is a table of SettingSpec. Values have one canonical form (names with underscores, numbers as numbers, sizes
+in bytes, times in the setting's own unit, a choice spelled as the target spells it), so that configured and effective
+values can be compared by `==`.
 """
 
 import difflib
@@ -28,15 +28,13 @@ Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """One setting. low, high: smallest and largest value the target takes, None where it sets no bound that matters.
-
-    dynamic: the running target accepts a new value. sized_at_start: at its start the target fits this setting, or
-    others left to themselves, to the rest and to the process's limits; only a restart shows what a value really gives.
-    choices: the words (or numbers) allowed. gives_up: what may be lost with values that are not `safe`; None for
-    nothing. safe: those that keep it, where that is not the default alone. source: where low, high, choices and default
-    were read. unit: of a duration, one of TIMES. takes: the memory or disk space that its value takes, and when. A low
-    of -1 is a word of the target's own (off, automatic).
-    """
+    """One setting. low, high: smallest and largest value that the target accepts, None where it has no bound that
+    matters. dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this
+    setting, or others that were not set, to the rest and to the process's limits; only a restart shows the effective
+    value. choices: the words (or numbers) allowed. gives_up: what may be lost with values that are not `safe`; None for
+    nothing. safe: the values that lose nothing, where that is not the default alone. source: where low, high, choices
+    and default were read. unit: of a duration, one of TIMES. takes: the memory or disk space that its value takes, and
+    when. A low of -1 stands for a special value (off, automatic)."""
 
     name: str
     kind: Kind
@@ -69,11 +67,11 @@ class Catalogue:
         return next((spec for spec in self.specs if spec.name == name), None)
 
     def spelt(self, name: str) -> SettingSpec | None:
-        """The same by a name in any spelling: some targets write capitals in the names of their settings."""
+        """The setting by its name in any spelling: some targets write capitals in the names of their settings."""
         return next((spec for spec in self.specs if plain(spec.name) == plain(name)), None)
 
     def known(self, name: str) -> SettingSpec:
-        """Of a setting that is in it."""
+        """A setting that must be in the catalogue."""
         spec = self.get(name)
         assert spec is not None, f"{name} is in the catalogue"
         return spec
@@ -82,32 +80,30 @@ class Catalogue:
         return tuple(spec.name for spec in self.specs)
 
     def defaults(self) -> dict[str, SettingValue]:
-        """Of the settings that have one."""
+        """The settings that have a default, with it."""
         return {spec.name: spec.default for spec in self.specs if spec.default is not None}
 
     def needs_restart(self, name: str) -> bool:
-        """Whether a new value of this setting takes effect, as a start with it would have it, by a restart alone."""
+        """Whether only a restart makes a new value of this setting fully effective."""
         spec = self.get(name)
         return spec is None or not spec.dynamic or spec.sized_at_start
 
     def shown(self, name: str, text: str | None) -> SettingValue:
-        """A value as the target tells it, in canonical form where that is known; None: it tells none, so the default
-        (0 without one) is in use."""
+        """A value as the target reports it, in canonical form where the setting is known. None: the target reports
+        none, so the default (0 without one) is in use."""
         spec = self.get(name)
         if text is None:
             return 0 if spec is None or spec.default is None else spec.default
         if spec is not None:
             try:
                 return canonical(self.kind, spec, text)
-            except StudyError:  # beyond its bounds (18446744073709551615 for "no limit"): true all the same
+            except StudyError:  # beyond its bounds (18446744073709551615 for "no limit"), yet true
                 pass
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """The settings in canonical form. also: names that the real target knows beyond the catalogue; passed as given.
-
-        StudyError for an unknown name (with close matches), a value of the wrong kind or out of bounds.
-        """
+        """The settings in canonical form. also: names that the real target knows beyond the catalogue; passed on
+        unchecked. StudyError for an unknown name (with close matches), a value of the wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -134,8 +130,8 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """Of the [settings] of TOML files of ours, one after the other. The last one has the kind, and the source of rows
-    in files that have none. TypeError for a column that a setting does not have."""
+    """The catalogue in the [settings] of our TOML files, in their order. The last file gives the kind, and the source
+    of rows in files that have none. TypeError for a column that a setting does not have."""
     documents = [tomllib.loads(file.read_text(encoding="utf-8", errors="strict")) for file in files]
     last = documents[-1]
     specs = (
@@ -158,13 +154,13 @@ def _spec(name: str, row: Mapping[str, Any], source: str, words: Mapping[str, st
 
 
 def sized(value: Any) -> Any:
-    """A size that may be written as 32M."""
+    """In bytes, of a size that may be written as 32M; any other value is returned unchanged."""
     is_sized = isinstance(value, str) and value[:-1].isdigit()
     return int(value[:-1]) * UNITS[value[-1]] if is_sized else value
 
 
 def plain(name: str) -> str:
-    """The name of a setting in the one spelling to compare by."""
+    """The name of a setting in the one spelling used for comparison."""
     return name.strip().lower().replace("-", "_")
 
 
@@ -174,14 +170,14 @@ def on_or_off(value: SettingValue) -> str:
 
 
 def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:
-    """The settings that are not the same in both; one that is missing has the target's default."""
+    """The settings whose values differ; one that is missing has the target's default."""
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def counters_in(file: Path, source: str, kind: str = "") -> dict[str, CounterSpec]:
-    """The counters of a source, by the server's own names, as a table of metrics has them: name | unit | what | source,
-    and the own name where it is another one. A rate is of a counter that only grows; all else stands as it does at each
-    moment. kind: of several that share the table."""
+    """The counters of a source, by the server's own names, from a table of metrics: name | unit | what | source, with
+    the server's own name after the source where it differs. A unit per second means a counter that only grows; any
+    other is a level. kind: for tables that several kinds share."""
     found: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
@@ -198,7 +194,7 @@ TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6,
 
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
-    """One value in canonical form. StudyError, naming what would be right, for one that the target would not take."""
+    """One value in canonical form. StudyError, with what would be right, for one that the target does not accept."""
     words_or_switch = spec.kind in ("boolean", "text")
     read, right = _READERS[spec.kind]
     found = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
@@ -217,7 +213,7 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
 
 
 def as_shown(text: str) -> SettingValue:
-    """A value as a server shows it of which no more is known: a whole number, or words that can be shown."""
+    """A value of an unknown setting as a server shows it: a whole number, or printable words."""
     number = whole(text)
     return words(text) if number is None else number
 
@@ -231,7 +227,6 @@ def _text(spec: SettingSpec, value: SettingValue) -> str | None:
 
 
 _SWITCH = {True: ["on", "true"], False: ["off", "false"]}
-"""How a switch is written among words."""
 
 
 def _duration(spec: SettingSpec, value: SettingValue) -> float | None:
@@ -259,7 +254,7 @@ _READERS: Mapping[Kind, tuple[Callable[[SettingSpec, SettingValue], SettingValue
     "duration": (_duration, 'a time such as "30s", or a number of {unit}'),
     "bytes": (_bytes, "a size in bytes, such as 134217728 or 128M"),
 }
-"""By the kind of a setting: a value in its form, None for one that it does not take, and in words what would be."""
+"""By kind of setting: the reader of a value, None for an invalid one, and what a valid one would be."""
 
 
 def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:
@@ -276,13 +271,9 @@ Per = Literal["server", "connection"]
 @dataclass(frozen=True, slots=True)
 class Tunable:
     """How far a setting may be varied, from a small machine's value to a large one's: over these values, or from low to
-    high in equal ratios.
-
-    high: None is half of the memory that there is. relaxed: values that give durability up; they belong to the space
-    only where the study allows that. unit_bytes: memory that each unit of the value takes, for the server or for each
-    connection; 0 where it takes none to speak of. without_effect: given with one of these settings,
-    it has none.
-    """
+    high in equal ratios. high: None is half of the machine's memory. relaxed: values that give up durability; searched
+    only where the study allows that. unit_bytes: memory that each unit of the value takes, per server or per
+    connection; 0 where it is negligible. without_effect: settings with any of which this one has no effect."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -295,7 +286,7 @@ class Tunable:
 
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
-    """The [tune] of a TOML file of ours; a size may be written as 32M, and the largest as "half of memory"."""
+    """The [tune] of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
     rows = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["tune"].items()
     return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
 

@@ -1,5 +1,5 @@
-"""A file of our own among the configuration of an attached server, and its restart: for settings that only a
-start reads. The study names both; the file is not there before and not there after."""
+"""A file of our own among the configuration of an attached server, and the server's restart: for settings that are only
+read at the start. The study names both; the file exists neither before nor after."""
 
 import errno
 import json
@@ -20,18 +20,18 @@ from loadframe.system.files import Folder, Whose
 RESTARTED_WITHIN_S = 120.0
 SETTLED_WITHIN_S = 30.0
 LONGEST_S = 3 * RESTARTED_WITHIN_S + SETTLED_WITHIN_S
-"""A restart of before that is still under way, ours, and the server's answer."""
+"""A restart begun earlier that is still under way, our own, and the server's answer."""
 NAME = "configuration file"
 MOST_BYTES = 1_000_000
 BETWEEN = "; "
 
 
 class ConfigFile:
-    """See changes.places.Place. Its only setting is what stands in the file, line by line; "" while there is none."""
+    """See changes.places.Place. Its only setting is the file's content, line by line; "" while there is none."""
 
     def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
-        """path: of a name that the server reads. restart: the command that restarts it. server: its address, as
-        Attached has it. ValueError where that is of a kind that cannot be attached to."""
+        """path: a file name that the server reads. restart: the command that restarts it. server: its address, as
+        Attached has it. ValueError for a kind that cannot be attached to."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
         self._aside = f"{path.name}.aside"
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
@@ -49,8 +49,8 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> "ConfigFile":
-        """Found again by the address that it once gave; a restart may be under way that a killed command has begun.
-        KeyError, ValueError for an address that is none."""
+        """From the address that `address` gave; a restart begun by a killed command may still be under way. KeyError,
+        ValueError for an invalid address."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])
@@ -63,7 +63,7 @@ class ConfigFile:
         return found
 
     def make_room(self) -> None:
-        """ChangeError where there is a file already: it is not ours."""
+        """ChangeError where a file exists already: it is not ours."""
         if self._folder.exists(self._path.name) or self.read(NAME) != "":
             raise ChangeError(
                 f"target.config: {self._path} is there already",
@@ -71,9 +71,9 @@ class ConfigFile:
             )
 
     def read(self, name: str) -> SettingValue:
-        """Also what is aside: half written, or on its way out as long as the server has not been restarted without it.
-        ChangeError, also for what we cannot have written: the folder may be the server's, and what its user has put
-        there, such as a link to a file that only we may read, would be put back for all to read."""
+        """Includes the file that is aside: half written, or about to go until the server has restarted without it.
+        ChangeError also for what we cannot have written: the folder may be the server's, and a link that its user puts
+        there, to a file that only we may read, would be restored readable for all."""
         for name in (self._path.name, self._aside):
             with suppress(FileNotFoundError):
                 text = self._ours(name).decode("utf-8", "replace")
@@ -81,7 +81,7 @@ class ConfigFile:
         return ""
 
     def _ours(self, name: str) -> bytes:
-        """A file of ours alone. FileNotFoundError, ChangeError."""
+        """FileNotFoundError, and ChangeError where the file is not ours alone."""
         try:
             data, status = self._folder.read_own(name, MOST_BYTES)
         except FileNotFoundError:
@@ -100,9 +100,8 @@ class ConfigFile:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Write the file and restart the server; "": restart it without the file, then the file is gone. ChangeError
-        where the file cannot be written, TargetError where the restart fails, or the server does not answer within
-        RESTARTED_WITHIN_S."""
+        """Write the file and restart the server; "": restart it without the file, which then goes. ChangeError where
+        the file cannot be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
@@ -110,7 +109,7 @@ class ConfigFile:
             elif self._folder.exists(self._path.name):
                 self._folder.rename(
                     self._path.name, self._aside
-                )  # of this name it is not read, and tells of a restart that is due
+                )  # under this name the server does not read it, and it marks a restart that is due
         except OSError as error:
             raise self._refused(error) from error
         self._restarted()
@@ -130,8 +129,8 @@ class ConfigFile:
         self._underway = False
 
     def _settle(self) -> None:
-        """Wait for a restart that has not been waited for: a server that is told to end while it starts may do neither
-        (MariaDB 10.11 hung in one of 25). What cannot come up is not waited for for long."""
+        """Wait for an earlier restart that was not waited for: a server that is asked to end while it starts may do
+        neither (MariaDB 10.11 hung in one of 25). A server that cannot start gets only SETTLED_WITHIN_S."""
         until = time.monotonic() + RESTARTED_WITHIN_S
         arguments = "".join(f"{word}\0" for word in self._restart)
         while identity.naming(arguments) and time.monotonic() < until:
@@ -151,7 +150,7 @@ BY_HAND = "See the server's own log; `loadframe changes revert` takes the file a
 
 
 def _head(kind: str) -> str:
-    """The lines before the settings. ValueError for a kind that cannot be attached to."""
+    """The first lines of the file. ValueError for a kind that cannot be attached to."""
     known = attachable(kind)
     if known is None:
         raise ValueError(f"a {kind!r} is not restarted")

@@ -1,5 +1,5 @@
-"""What MariaDB and PostgreSQL have in common as targets: our own connection to the server, kept open for reading
-counters and changing settings; a private server that is asked by it; a server that runs already."""
+"""What MariaDB and PostgreSQL have in common as targets: our own connection, kept open to read counters and change
+settings; a private server; a running server."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ from loadframe.kinds.private_target import PrivateTarget, Server
 from loadframe.model import CounterSpec
 
 SCHEMA = "loadframe"
-"""Of load drivers."""
+"""The schema of load drivers."""
 SETTLED_WITHIN_S = 30.0
 ENDS_WITHIN_S = 2.0
 REFUSED_REMEDY = "Its log says more. Correct the study or the server, and run it again."
@@ -27,12 +27,10 @@ Answer = tuple[list[tuple[Any, ...]], list[str]]
 
 
 class Control(ABC):
-    """One connection, safe to use from several threads (one at a time); reconnects once where it was lost.
-
-    The one place of the targets where the exceptions of a driver become TargetErrors. server: as messages call it.
-    lost: of the driver, where a connection may be lost; errors: all of its own; garbled: what it makes of an answer
-    that is none. patience_s: a server under load may take its time; one that says nothing for so long counts as hung.
-    """
+    """One connection, safe to use from several threads (one at a time); reconnects once where it was lost. Only here do
+    a database driver's exceptions become TargetErrors. server: its name in messages. lost: the driver's exceptions
+    after which a connection may be lost; errors: all of its own; garbled: those for an answer outside of its protocol.
+    patience_s: a server that is silent for longer, even under load, counts as hung."""
 
     server: str
     patience_s: float = 30.0
@@ -45,7 +43,7 @@ class Control(ABC):
         self._died = died
         self._connection: Any = None
         self._silent = False
-        """It was once: as long as it is stopped it is not asked again."""
+        """It did not answer once: while its processes are stopped it is not asked again."""
         self._lock = threading.Lock()
 
     def ping(self) -> bool:
@@ -60,7 +58,7 @@ class Control(ABC):
         return self.asked(statement, values)[0]
 
     def asked(self, statement: str, values: Sequence[Any] = ()) -> Answer:
-        """The same with the names of the columns."""
+        """As `ask`, with the names of the columns."""
         with self._lock:
             if self._silent and told(self._pids()):
                 raise self._silence(statement)
@@ -96,19 +94,19 @@ class Control(ABC):
                 raise self.is_other(statement, error) from error
 
     def _gone(self, within_s: float) -> TargetError | None:
-        """Why the server is gone. within_s: one that was killed loses its connections a moment before it has ended."""
+        """Why the server is gone. within_s: a killed server loses its connections a moment before it has ended."""
         deadline = time.monotonic() + within_s
         while (died := self._died()) is None and time.monotonic() < deadline:
             time.sleep(0.02)
         return died
 
     def close(self) -> None:
-        """Let go of the connection. Idempotent; never raises."""
+        """Close the connection. Idempotent; never raises."""
         with self._lock:
             self._drop()
 
     def is_other(self, statement: str, said: object) -> TargetError:
-        """That what answers is another server than it should be."""
+        """The error that another server than expected answers."""
         return TargetError(
             f"What answers `{shortened(statement)}` is not {self.server}: {words(said) or type(said).__name__}",
             remedy="See which server listens there.",
@@ -122,23 +120,23 @@ class Control(ABC):
 
     @abstractmethod
     def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
-        """Of `_connection`, made where there is none."""
+        """On `_connection`, which is opened where there is none."""
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
-        """Whether the connection was lost, so that another one may do."""
+        """Whether the connection was lost, so that a new one may work."""
 
     @abstractmethod
     def _is_late(self, error: Exception) -> bool:
-        """Whether the server has said nothing for too long."""
+        """Whether the server was silent for too long."""
 
     @abstractmethod
     def _pids(self) -> Iterable[int]:
-        """The server's processes, as far as they are in sight."""
+        """The server's processes, as far as they are visible."""
 
     @abstractmethod
     def _let_go(self, connection: Any) -> None:
-        """Close a connection, whose server may be gone."""
+        """Close a connection whose server may be gone."""
 
     def _shown(self, error: Exception) -> str:
         return words(error)
@@ -168,7 +166,7 @@ Own = TypeVar("Own", bound=Control)
 
 
 class DatabaseTarget(PrivateTarget[Server], Generic[Server, Own]):
-    """A private server that is asked by a Control, from its start to its end."""
+    """A private server that is asked through a Control, from its start to its end."""
 
     _control: Own | None = None
 
@@ -187,8 +185,8 @@ class DatabaseTarget(PrivateTarget[Server], Generic[Server, Own]):
 
 
 class AttachedDatabase(ABC, Generic[Own]):
-    """See kinds.base.Attached. names: of its process. changing: the statement that tells what other connections of the
-    account are doing that is like either of two patterns, `patterns`: changing a setting, or the load's schema."""
+    """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of the
+    account are doing that matches either of `patterns`: changing a setting, or the load's schema."""
 
     kind: str
     names: tuple[str, ...]
@@ -200,8 +198,8 @@ class AttachedDatabase(ABC, Generic[Own]):
     _control: Own
 
     def settle(self) -> None:
-        """A redo log of half a gigabyte is resized for two seconds, and reads as before meanwhile (MariaDB 10.11);
-        ALTER SYSTEM writes a file and flushes it (PostgreSQL)."""
+        """MariaDB 10.11 takes two seconds to resize a redo log of half a gigabyte and reports the old size meanwhile;
+        PostgreSQL's ALTER SYSTEM writes a file and flushes it."""
         until = time.monotonic() + SETTLED_WITHIN_S
         while doing := self._control.ask(self.changing, self.patterns):
             if time.monotonic() > until:
@@ -213,14 +211,14 @@ class AttachedDatabase(ABC, Generic[Own]):
 
     @abstractmethod
     def _peer(self) -> int | None:
-        """Who listens at its socket; None by network, or where that is out of our sight."""
+        """The process that listens at its socket; None by network, or where it is not visible."""
 
     @abstractmethod
     def _told_pid(self) -> int | None:
-        """Its process by its own word, which counts where its address is of this machine."""
+        """Its process as the server reports it, which counts where its address is of this machine."""
 
     def listener(self) -> int | None:
-        """Who listens at its socket, where that is such a server; None by network."""
+        """The process that listens at its socket, where it has one of `names`; None by network."""
         return self._if_named(self._peer())
 
     def pid(self) -> int | None:
@@ -233,11 +231,11 @@ class AttachedDatabase(ABC, Generic[Own]):
         self._control.close()
 
     def _if_named(self, pid: int | None) -> int | None:
-        """The process, where it is there under one of `names`."""
+        """The process, where it lives under one of `names`."""
         return pid if pid is not None and comm_of(pid) in self.names else None
 
 
 def shortened(statement: str) -> str:
-    """A statement as messages quote it: in one line, of at most 80 characters."""
+    """A statement as messages quote it: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."

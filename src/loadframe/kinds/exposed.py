@@ -1,7 +1,7 @@
 """The counters that a service exposes, read while it is loaded.
 
-A thread for each source asks it at most once a second, and in a short step five times. What they said is read once the
-load has ended, so that it takes no CPU from what is measured. What is missing is told with its reason.
+One thread for each source asks it at most once a second, five times in a short step. The answers are parsed after the
+load has ended, so that this takes no CPU from what is measured. What is missing is reported with its reason.
 """
 
 import difflib
@@ -21,18 +21,18 @@ from loadframe.model import CounterSpec
 
 EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
 HELD_BYTES = 32 * MIB
-"""Of answers that are not read yet; of a long step with long answers they are read meanwhile."""
+"""Of unparsed answers; a long step with long answers is parsed in between."""
 NO_NUMBER = "there is no number in it"
 NOT_SELECTED = "it has none of the names of `select`"
 GIVEN_UP_AFTER = 3
 """Failures in a row, after which a source is not asked again in the same step."""
 GIVEN_UP_FOR_GOOD = 6
-"""... and in the same run: an answer without an end, or one that never comes, costs the service that is measured."""
+"""Failures in a row that end it for the run: an endless answer, or none, costs the measured service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one source told at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+    """The counters of one source at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
 
     at_s: float
     counters: Mapping[str, float]
@@ -40,7 +40,6 @@ class Reading:
 
 @dataclass
 class _Asked:
-    """A source, and what has come of it so far."""
 
     source: Source
     waiting: list[Taken] = field(default_factory=list)
@@ -58,7 +57,7 @@ class _Asked:
 
 
 class Exposure:
-    """All sources of a study. wanted: names that its limits speak of, by the words of who asks for them."""
+    """All sources of a study. wanted: metric names that its limits mention, and who mentions them, in words."""
 
     def __init__(self, sources: Sequence[Source] = (), wanted: Mapping[str, str] | None = None) -> None:
         self._asked = [_Asked(source) for source in sources]
@@ -70,12 +69,12 @@ class Exposure:
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """Of all that has been told so far."""
+        """The counters of all readings so far."""
         return tuple(self._specs.values())
 
     @contextmanager
     def watching(self, seconds: float) -> Iterator[None]:
-        """While a load runs that takes this long."""
+        """Read the sources while a load runs that takes this long."""
         every_s = min(EVERY_S, max(SHORTEST_S, seconds / IN_A_STEP))
         over = threading.Event()
         for asked in self._asked:
@@ -93,7 +92,7 @@ class Exposure:
                 thread.join()
 
     def readings(self) -> list[Reading]:
-        """What was told since the last call, each with its time."""
+        """The readings since the last call, each with its time."""
         for asked in self._asked:
             self._read(asked)
         with self._reading:
@@ -101,7 +100,7 @@ class Exposure:
         return readings
 
     def now(self) -> dict[str, float]:
-        """All sources asked once, by CounterSpec.name; one that does not answer tells nothing."""
+        """Ask all sources once: counters by CounterSpec.name; a source that does not answer contributes none."""
         for asked in self._asked:
             self._take(asked)
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}
@@ -109,7 +108,7 @@ class Exposure:
     # --- asking ---
 
     def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
-        """Until the load has ended, and once more then: what is counted up needs a reading at the end."""
+        """Until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
         failures, due_s = 0, time.monotonic()
         while failures < GIVEN_UP_AFTER and asked.in_a_row < GIVEN_UP_FOR_GOOD:
             failures = 0 if self._take(asked) else failures + 1
@@ -120,7 +119,6 @@ class Exposure:
             self._take(asked, after=True)
 
     def _take(self, asked: _Asked, *, after: bool = False) -> bool:
-        """Whether it has answered."""
         asked.tried += 1
         try:
             taken = asked.source.take()
@@ -155,7 +153,6 @@ class Exposure:
                     self._readings.append(Reading(taken.at_s, counters))
 
     def _counters(self, asked: _Asked, exposed: Exposed, taken: Taken) -> dict[str, float]:
-        """What of a reading is used, by CounterSpec.name."""
         self._note_types(asked, exposed)
         for reason, names in exposed.left_out.items():
             _add(asked.left_out, reason, names)
@@ -180,7 +177,7 @@ class Exposure:
                 asked.changed.setdefault(family, (" and ".join(sorted(before)), " and ".join(sorted(types))))
 
     def _is_ours(self, asked: _Asked, name: str, *, counted: bool) -> bool:
-        """Whether a name is recorded; of one that is new, whether it can be."""
+        """Whether a series is recorded for this source; a new name is registered where it can be."""
         metric = f"{OF}{name}"
         owner = self._owner.get(name)
         if owner is None and metric in METRICS:
@@ -198,7 +195,7 @@ class Exposure:
     # --- what is missing ---
 
     def missing(self) -> tuple[str, ...]:
-        """What of the counters is not known, and why, in sentences."""
+        """Which counters are missing, and why, in sentences."""
         told = [sentence for asked in self._asked for sentence in _missing_of(asked)]
         if self._specs:
             there = {spec.metric for spec in self._specs.values()}
@@ -231,7 +228,7 @@ def _missing_of(asked: _Asked) -> Iterator[str]:
 
 
 MOST_REMEMBERED = 10_000
-"""Names of what is left out, for one reason."""
+"""Names of series that are left out, for one reason."""
 
 
 def _add(left_out: dict[str, dict[str, None]], reason: str, names: Sequence[str]) -> None:
@@ -248,7 +245,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _alike(name: str, there: set[str]) -> str:
-    """ "; did you mean app_pool_size?" """
+    """"; did you mean app_pool_size?", or ""."""
     bases = {one.removeprefix(OF).partition("{")[0] for one in there}
     series = [one for one in there if one.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
     if len(series) > 1:

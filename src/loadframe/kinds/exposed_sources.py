@@ -1,6 +1,6 @@
-"""Where a service tells its counters: each source is asked once, within bounds, and what it says is read later.
+"""The sources of a service's counters: each is asked once, within bounds, and its answer is parsed later.
 
-What an address says is not parsed while a load runs: only its bytes are kept, with the time at which they began.
+While a load runs, only the bytes of an answer are kept, with the time at which it began.
 """
 
 import contextlib
@@ -24,22 +24,22 @@ from loadframe.host.to_its_end import until_end
 from loadframe.study.exposed_tables import LOG, PORT, Address, MetricsTable
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
-"""Of one reading. Prometheus' own default for a scrape is 10 s; of a window of a few seconds that is all."""
+"""Limits of one reading. Prometheus' own default of 10 s for a scrape would be all of a window of a few seconds."""
 Port = Callable[[], int]
 """The port at which the target is loaded now: another one after each start."""
 Who = Callable[[], Allowance]
-"""As whom a command is run, and with what. TargetError where that is not known."""
+"""The user and the limits with which a command runs. TargetError where they are not known."""
 Environment = Callable[[], Mapping[str, str]]
-"""Of a command. TargetError where the study names a variable that is not set."""
+"""Environment variables of a command. TargetError where the study names a variable that is not set."""
 
 
 class UnreadError(Exception):
-    """A source did not answer, or not with counters; why, in words."""
+    """A source did not answer, or not with counters; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a source said. at_s: CLOCK_MONOTONIC when its answer began: a server makes it just before. after: it was
+    """The answer of a source. at_s: CLOCK_MONOTONIC when its answer began: a server makes it just before. after: it was
     asked once the load had ended, so that its levels are not those of the load."""
 
     at_s: float
@@ -49,8 +49,8 @@ class Taken:
 
 
 class HttpSource:
-    """An address. words: how messages call it, with the port of its last reading. pick: what of its answers is wanted.
-    Each reading has a connection of its own: one that stayed open could hold a worker of the service."""
+    """An HTTP address. words: its name in messages, with the port of its last reading. pick: which counters of its
+    answers are wanted. Each reading opens a connection: one kept open could occupy a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
         self.words = self._text = table.prometheus or table.json_address or ""
@@ -88,8 +88,7 @@ class HttpSource:
 
 
 class CommandSource:
-    """The same of a command. The program is ended, with all that it has started in its session, once it has answered or
-    its time is over."""
+    """As HttpSource, for a command. It is killed, with its whole session, once it has answered or its time is over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
         self.words = _told(command)
@@ -147,12 +146,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
-    """What a study's tables name. first: names that are kept before others. who, env: for commands."""
+    """The sources in a study's tables. first: names that are kept before others. who, env: for commands."""
     return [_source(table, first, port, who, env) for table in tables if table.stages is None]
 
 
 def stage_files(tables: Sequence[MetricsTable], log: Path | None = None) -> tuple[Path, ...]:
-    """The files of statistics of stages that a study's tables name. log: what the service prints."""
+    """The files of stage statistics that a study's tables name. log: where the service prints."""
     named = (each.stages for each in tables if each.stages is not None)
     return tuple(path for name in named if (path := log if name == LOG else Path(name)) is not None)
 

@@ -1,5 +1,5 @@
-"""A kind of server: the record by which it registers itself, in `kinds/NAME/kind.py`, or in
-another distribution by an entry point of the group `loadframe.kinds`."""
+"""A kind of server: the record by which it registers itself, in `kinds/NAME/kind.py`, or in another distribution by an
+entry point of the group `loadframe.kinds`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ Settings = Mapping[str, SettingValue]
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
     """The server's own settings file. file: its name. head: its first lines. line: with {name} and {value} in it.
-    quotes: around a word. size: after a number of bytes. words: for false and true. statement: as line, of the SQL that
-    a running server is told it with; "" where there is none."""
+    quotes: around a word. size: after a number of bytes. words: for false and true. statement: the SQL that sets it on
+    a running server, with the fields of line; "" where there is none."""
 
     file: str
     line: str
@@ -33,15 +33,15 @@ class SettingsFile:
 OF_STUDY = SettingsFile(
     "tuned.toml", "{name} = {value}", head="[target.settings]\n", quotes='"', words=("false", "true")
 )
-"""As a study has them: of servers whose own settings are in several files, or nowhere that is known."""
+"""As a study writes them: for servers whose own settings are in several files, or in no known one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """A running server of this kind can be read and changed. host_of: by the address in a study and the option file,
+    """How a running server of this kind is read and changed. host_of: from the address in a study and the option file,
     the host, "" for a socket of this machine; raises as `attach` does. head: the first lines of a configuration file
-    that its restart reads. password: the environment variable that may have one. read_only: that it is never changed,
-    in words; "" where it may be."""
+    that its restart reads. password: the environment variable that may hold one. read_only: why it may not be
+    changed."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -52,10 +52,8 @@ class Attachable:
 
 @dataclass(frozen=True, slots=True)
 class ByAddress:
-    """A server that runs already and is known by its address alone: it is loaded, never started or changed.
-
-    host_of: by the settings that name it. StudyError. unseen: what a study of it cannot observe, in a sentence or two.
-    """
+    """A running server that is known by its address alone: it is loaded, never started or changed. host_of: from the
+    settings that name it. StudyError. unseen: what a study of it cannot observe, in a sentence or two."""
 
     host_of: Callable[[Settings], str]
     unseen: str
@@ -66,18 +64,17 @@ class KindOfTarget:
     """A kind of server that a study may name as `target.kind`.
 
     check_settings: into the form in which `effective` answers; StudyError. requirements: what it needs on this machine.
-    embedded: as of its target. make_shards: for kinds that are made of shards, or of which there may be several side by
-    side; given what each component is allowed. before: the components in front of the shards; more_before: of these
-    the ones that a study may have besides (target.sql_nodes). cache: whether it is a
-    base.Cache. tunables: what `tune` may vary, the most promising first. file: how what it found is written; kinds with
-    tunables have one. worked_out: settings that the server sets to what it needs and gets, so that the value in use
-    says nothing of what was asked. ruled_as: the kind whose rules of the ledger hold for it too. loaded_by: workloads
-    that load it besides those whose `target_kinds` name it: its endpoint has what they need. declared: of a kind whose
-    settings each study declares: its record as that study sees it; StudyError. knobs: what was declared, as remedies
-    are made from it. listening: whether it is a base.Listening. one_system: its shards
-    work together, and none of them is there without the others. notes: what a study of it is told, in sentences.
-    running: one that runs already, where the study says which; TargetError. again: the same by the address that it once
-    gave; KeyError, ValueError, TargetError.
+    embedded: as of its target. make_shards: for kinds that are made of shards, or of which several may run side by
+    side; given the resources of each component. before: the components in front of the shards; more_before: those of
+    them that a study may add (target.sql_nodes). cache: whether it is a base.Cache. tunables: what `tune` may vary, the
+    most promising first. file: how the result of `tune` is written; required with tunables. worked_out: settings that
+    the server sets to what it needs and gets, so that the effective value does not show what was configured. ruled_as:
+    the kind whose limits' rules also hold for it. loaded_by: workloads that load it in addition to those whose
+    `target_kinds` name it: its endpoint has what they need. declared: for a kind whose settings each study declares:
+    its record for that study; StudyError. knobs: what was declared, for making remedies. listening: whether it is a
+    base.Listening. one_system: its shards work together and do not exist without each other. notes: sentences for the
+    report of a study of it. running: the running server that a study names; TargetError. again: the same by the address
+    that it gave earlier; KeyError, ValueError, TargetError.
     """
 
     kind: str
@@ -106,7 +103,7 @@ class KindOfTarget:
     one_system: bool = False
 
     def setting(self, name: str) -> SettingSpec | None:
-        """What the catalogue knows of a setting, None for one that is only passed through."""
+        """The catalogue's row of a setting; None for one that is only passed on."""
         return self.catalogue.get(name)
 
     def gives_up(self, settings: Settings) -> str | None:

@@ -1,4 +1,4 @@
-"""Counting what a server says in its log, where it keeps no counter of it."""
+"""Counting messages in a server's log, where it keeps no counter of them."""
 
 import os
 from collections.abc import Iterable
@@ -6,11 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 PART = 1 << 20
-"""Read at once: a log may have grown by any size."""
+"""Bytes read at once: a log may have grown by any size."""
 
 
 class LogCounts:
-    """How many times the whole lines of a log that grows have said each of some words. Reads only what is new."""
+    """How often each of some words occurs in the complete lines of a growing log. Reads only what is new."""
 
     def __init__(self, log: Path, words: Iterable[bytes]) -> None:
         self._log = log
@@ -18,7 +18,7 @@ class LogCounts:
         self._counts = dict.fromkeys(words, 0)
 
     def read(self) -> dict[bytes, int]:
-        """By the words, up to now; nothing yet where there is no log."""
+        """Counts up to now, by the words; all 0 where there is no log."""
         with suppress(FileNotFoundError), self._log.open("rb") as log:
             if log.seek(0, os.SEEK_END) < self._read_to:  # its beginning was dropped
                 self._read_to = 0

@@ -1,4 +1,4 @@
-"""The origin of a cache: a private nginx that serves files, beside the cache and outside of its cage."""
+"""The origin of a cache: a private nginx that serves files, outside of the cache's resources."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,17 +13,17 @@ from loadframe.model import Endpoint, Requirement, TargetState
 from loadframe.system.files import Folder, Whose
 
 MOST_STORES = 1000
-"""A cache has one for each layout that it was in."""
+"""A cache has one for each layout that it used."""
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
 
 
 def requirements() -> list[Requirement]:
-    """What it needs on this machine, and whether it is there."""
+    """What it needs on this machine, and whether it is available."""
     return PACKAGE.requirements("nginx")
 
 
 class Origin:
-    """An nginx of its own for one cache. user: runs it; None for ourselves."""
+    """An nginx of its own for one cache."""
 
     def __init__(self, lease: Lease, folder: str) -> None:
         self._allowance = Allowance(lease.account("www-data", "nginx"))
@@ -33,12 +33,12 @@ class Origin:
 
     @property
     def files(self) -> Path:
-        """What it serves."""
+        """The folder that it serves."""
         return self._server.files
 
     @property
     def address(self) -> str:
-        """host:port; its port stays the same from the first start on."""
+        """host:port; the port stays the same after the first start."""
         return self._server.listens
 
     def create(self) -> None:
@@ -46,7 +46,7 @@ class Origin:
         self._server.create()
 
     def start(self) -> None:
-        """Start it, if it does not run. TargetError."""
+        """Start it unless it runs. TargetError."""
         if self._server.started and self._server.died() is None:
             return
         self._server.stop()
@@ -59,8 +59,7 @@ class Origin:
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
     def requests(self) -> int:
-        """How many it has answered since its start, without those that asked for its status; what it said last while
-        it is too busy to say."""
+        """Requests answered since its start, without those for its status; the last known number while it is busy."""
         if (found := self._status.read()) is not None:
             self._asked += 1
             self._answered = int(found["requests"]) - self._asked
@@ -82,10 +81,8 @@ class Origin:
 
 
 class CacheTarget(PrivateTarget[OfTarget]):
-    """A cache before an origin of its own, `_origin`, which outlives its restarts.
-
-    What is asked for comes from the origin, an nginx that serves the files below `Endpoint.options["files"]`.
-    """
+    """A cache in front of an origin of its own, `_origin`, which outlives the cache's restarts. Requests ask for files
+    of the origin, an nginx that serves the folder `Endpoint.options["files"]`."""
 
     _origin: Origin
 
@@ -99,7 +96,6 @@ class CacheTarget(PrivateTarget[OfTarget]):
         super().start(state)
 
     def empty(self) -> None:
-        """Forget what is cached. It must not run."""
         stored = Folder(self._data, Whose.ANOTHERS, TargetError)
         for name in stored.folders(MOST_STORES):
             stored.remove_tree(name)
@@ -114,7 +110,7 @@ class CacheTarget(PrivateTarget[OfTarget]):
         self._origin.destroy()
 
     def endpoint(self) -> Endpoint:
-        """address: host and port. options: `origin`, the same of the origin; `files`, the folder that it serves."""
+        """address: host and port. options: `origin`, the origin's host and port; `files`, the folder that it serves."""
         options = {"files": str(self._origin.files), "origin": self._origin.address}
         return Endpoint(self.kind, self._server.listens, options)
 

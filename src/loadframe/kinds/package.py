@@ -1,4 +1,4 @@
-"""Where a server is from: its programs, how to get them, and what they say of themselves."""
+"""The package of a server: its programs, how to install them, and their versions."""
 
 import functools
 import re
@@ -13,8 +13,8 @@ from loadframe.model import Requirement
 
 
 def ask(*command: str, by: Allowance | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a server's program that says something about it and ends: what it said, whatever bytes that has. by: who runs
-    it where it reads what a server has written; None: we."""
+    """Run a server's program that reports something and ends; its output may hold any bytes. by: who runs it where it
+    reads what a server has written; None: ourselves."""
     if by is None:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         status, said, complained = done.returncode, done.stdout, done.stderr
@@ -29,9 +29,9 @@ def ask(*command: str, by: Allowance | None = None) -> subprocess.CompletedProce
 
 @dataclass(frozen=True)
 class Package:
-    """Where a server is from. name: as messages call it. programs: what is needed of it, the server itself first.
-    install: how to get them. asked: what the server is given to tell its version. told: how it does, a pattern with one
-    group. find: where a program is; None: `installed`."""
+    """Where a server is from. name: in messages. programs: those needed, the server itself first. install: how to get
+    them. asked: the arguments that print the version. told: a pattern whose group finds it. find: the path of a
+    program."""
 
     name: str
     programs: tuple[str, ...]
@@ -41,11 +41,11 @@ class Package:
     find: Callable[[str], str | None] | None = None
 
     def program(self, name: str) -> str | None:
-        """Where a program is."""
+        """The path of a program; None where it is not installed."""
         return (self.find or installed)(name)
 
     def required(self, name: str = "") -> str:
-        """Where a program is, "" the server itself; MissingTool where it is not."""
+        """The path of a program, "" for the server itself; MissingTool where it is not installed."""
         name = name or self.programs[0]
         found = self.program(name)
         if found is None:
@@ -59,7 +59,7 @@ class Package:
         return f"{self.name} {found[1]}" if found else f"{self.name} of unknown version"
 
     def requirements(self, kind: str) -> list[Requirement]:
-        """What a kind needs of it, and whether it is here."""
+        """What a kind needs of this package, and whether it is installed."""
         return [Requirement(kind, name, self.program(name), self.install) for name in self.programs]
 
 
@@ -70,5 +70,5 @@ def _said(command: tuple[str, ...]) -> str:
 
 
 def installed(program: str) -> str | None:
-    """Where a program is; /usr/sbin, where servers are, is often not in an ordinary user's PATH."""
+    """The path of a program, also in /usr/sbin, which is often not in an ordinary user's PATH."""
     return located(program, SYSTEM)

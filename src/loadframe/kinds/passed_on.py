@@ -1,4 +1,4 @@
-"""Settings of a private server that no catalogue knows, and that are passed on to it: a study may come from a stranger,
+"""Settings of a private server that are not in the catalogue and are passed on to it: a study may come from a stranger,
 and none of its settings may run a program, load a library, reach another host, or name a file anywhere."""
 
 import re
@@ -9,7 +9,7 @@ from loadframe.kinds.catalogue import Catalogue, plain
 from loadframe.model import SettingValue
 
 PLAIN = re.compile(r"[\w.,:=+%$\"@* -]*", re.ASCII)
-"""Words, numbers, lists: no path, no second line, no quote that ends a value, nothing that a shell reads."""
+"""Words, numbers, lists: no path, no second line, no quote that ends a value, nothing special to a shell."""
 ZONE = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+){0,2}")
 OF_MYSQL = (
     r"|.*(_|^)(file|filename|dir|datadir|tmpdir|path|directory|home_dir|index|socket|command|cmd|library|libraries"
@@ -30,7 +30,7 @@ NEVER: Mapping[str, re.Pattern[str]] = {
         r"|(?!search_path).*(_|^)(file|keyfile|dir|destdir|path|directory|directories|command|library|libraries)"
     ),
 }
-"""Names, by what they end or begin with: programs, libraries, files and other hosts."""
+"""Names, by what they begin or end with: programs, libraries, files and other hosts."""
 
 
 def check(
@@ -41,12 +41,10 @@ def check(
     known: Callable[[], frozenset[str]],
     texts: Callable[[], frozenset[str]] = frozenset,
 ) -> dict[str, SettingValue]:
-    """Settings of a private server in canonical form. StudyError, also for one that may not be passed on.
-
-    reserved: what a private instance decides itself. known: asks the installed server what it knows besides the
-    catalogue, which bounds its own. texts: which of these take any text and are not known to be harmless, where the
-    server tells what they take. Neither is asked where the catalogue has all of them.
-    """
+    """Settings of a private server in canonical form. StudyError, also for one that may not be passed on. reserved:
+    what a private instance decides itself. known: asks the installed server for the settings it knows besides the
+    catalogue; it checks their bounds itself. texts: which of these accept any text and are not known to be harmless,
+    where the server lists what they accept. Neither is called where the catalogue has all of them."""
     for given in settings:
         if plain(given) in reserved:
             raise StudyError(
@@ -73,5 +71,5 @@ def check(
 
 
 def _is_plain(value: str) -> bool:
-    """Or the name of a time zone, which has a slash."""
+    """Also true for the name of a time zone, which has a slash."""
     return (PLAIN.fullmatch(value) is not None and ".." not in value) or ZONE.fullmatch(value) is not None

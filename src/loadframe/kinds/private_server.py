@@ -1,6 +1,6 @@
 """What all private servers have in common: a folder of the lease, a process, a log, waiting until it answers, ending.
 
-A server is a subclass that says which programs it is made of and how they are asked to end.
+A subclass says which programs the server is made of and how they are asked to end.
 """
 
 import contextlib
@@ -34,26 +34,24 @@ KILL_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
 LAST_LINES = "Its last log lines say why."
 DIED = "died"
-"""What a server did that had been ready: with other words it never was."""
+"""Means that the server had been ready; with other words it never was."""
 TAIL_BYTES = 1 << 16
-"""Of a log, what is read for its last lines: the server may write what it likes."""
+"""The end of a log, read for its last lines: lines may have any length."""
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 
 @dataclass(frozen=True)
 class Account:
-    """A database account with a random password; the password is never part of a printed record."""
+    """A database account with a random password, which is never part of a printed record."""
 
     user: str
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
 
 class PrivateServer:
-    """A server process in a lease's folder. package: where it is from. name: as messages call it. host: the numeric
-    address on which it takes connections by network: this machine's own alone, unless it is set before the first start.
-
-    stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end.
-    """
+    """A server process in a lease's folder. package: where it is from. name: in messages. host: the numeric address on
+    which it listens: loopback, unless it is set before the first start. stop_signal: asks it to end cleanly;
+    kill_signal: at once. death_signal: what the kernel sends it when we end."""
 
     package: Package | None = None
     name: str
@@ -63,8 +61,7 @@ class PrivateServer:
     death_signal = signal.SIGKILL
 
     def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
-        """folder: its name in the lease's. user: runs the server. port: also listen on `host`,
-        None for the socket alone."""
+        """folder: its name in the lease's. user: runs the server. port: also to listen on `host`."""
         self.folder = lease.folder / folder
         self.log = self.folder / "error.log"
         self.port = port
@@ -74,18 +71,17 @@ class PrivateServer:
 
     @property
     def socket(self) -> Path | None:
-        """The socket on which it listens; None of one that takes connections on 127.0.0.1 alone."""
+        """The socket on which it listens; None for one that only listens on `host`."""
         return None
 
     @property
     def user(self) -> Privilege:
-        """Who runs it."""
         return self._user
 
     # --- before the start -----------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make its folders, and in them what it needs. MissingTool, TargetError."""
+        """Make its folders and their content. MissingTool, TargetError."""
         for name in self.package.programs if self.package is not None else ():
             self.required(name)
         self.check_place()
@@ -101,7 +97,7 @@ class PrivateServer:
         self.make_folders()
 
     def required(self, program: str = "") -> str:
-        """Where a program of its package is, "" the server itself. MissingTool."""
+        """The path of a program of its package, "" for the server itself. MissingTool."""
         assert self.package is not None, "it is of a package"
         return self.package.required(program)
 
@@ -122,7 +118,7 @@ class PrivateServer:
             )
 
     def make_folders(self, *private: Path) -> None:
-        """The server's folder, the socket's folder for everybody, and folders that are the server's alone. OSError."""
+        """The server's folder, the socket's folder, open to all users, and folders for the server alone. OSError."""
         self.folder.mkdir()
         self.folder.chmod(0o755)
         public = () if self.socket is None else ((self.socket.parent, 0o755),)
@@ -132,7 +128,7 @@ class PrivateServer:
             self.give(folder)
 
     def give(self, path: Path) -> None:
-        """To the user who runs the server. TargetError where our namespace does not have that user."""
+        """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
         if self._user == US:
             return
         ids = ids_of(self._user)
@@ -148,7 +144,7 @@ class PrivateServer:
             ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
-        """Run a program as the server's user to its end; what it says is kept as `log`. TargetError where it fails."""
+        """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
             allowance = self._in_folder(Allowance(self._user))
             process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
@@ -171,8 +167,8 @@ class PrivateServer:
         *,
         within_s: float = CHECK_TIMEOUT_S,
     ) -> tuple[int, str]:
-        """Run a program that checks something, as the server would run; its exit status, and the end of what it says.
-        It is ended where it takes longer than that many seconds, or prints without an end."""
+        """Run a checking program as the server would run: its exit status, and the end of its output. It is killed
+        where it takes longer than within_s, or prints without end."""
         with (self.folder / "check.log").open("w+b") as output:
             process = spawn(
                 command,
@@ -190,7 +186,7 @@ class PrivateServer:
             return process.returncode, to_its_end.told(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
-        """That it would not start with a state, and what it says; of the state, what it speaks of, else all."""
+        """The error that it would not start with a state: with the settings that its output mentions, else all."""
         asked: dict[str, SettingValue] = {**state.settings, **state.limits}
         words = said.replace("-", "_")
         named = {name: value for name, value in asked.items() if name in words} or asked
@@ -202,7 +198,7 @@ class PrivateServer:
         )
 
     def take_port(self) -> None:
-        """Take a free port where 0 was asked for; TargetError where the one asked for is taken."""
+        """Choose a free port where 0 was asked for; TargetError where the requested one is in use."""
         if self.port is None:
             return
         with sockets.socket(sockets.AF_INET6 if ":" in self.host else sockets.AF_INET) as probe:
@@ -238,10 +234,8 @@ class PrivateServer:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Start it and return when `answers` says yes. folder: where it begins; None: the lease's.
-
-        TargetError with the last log lines where it ends instead, or does not answer within that many seconds.
-        """
+        """Start it and return once `answers` is true. folder: its working directory; None: the lease's. TargetError,
+        with the last log lines, where it ends instead or does not answer within within_s."""
         self.command = tuple(command)
         if self.socket is not None:
             Folder(self.socket.parent, Whose.ANOTHERS, TargetError).remove(self.socket.name)
@@ -271,12 +265,12 @@ class PrivateServer:
             self._wait(0.01)
 
     def late(self, within_s: float) -> TargetError:
-        """That it does not answer after that many seconds; it still runs."""
+        """The error that it does not answer after within_s; it still runs."""
         fact = f"{self.name} does not answer after {within_s:.0f} s"
         return TargetError(fact, remedy=LAST_LINES, details=self.log_tail())
 
     def died(self, how: str = DIED) -> TargetError | None:
-        """Why the server is gone, None while its process lives."""
+        """Why the server is gone; None while its process lives."""
         if self._process is None:
             return TargetError(f"{self.name} is not running", remedy="Start it first.", details=self.log_tail())
         status = self._process.poll()
@@ -292,8 +286,8 @@ class PrivateServer:
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
     ) -> None:
-        """Return when `done` says yes. TargetError where it dies or gives up meanwhile (new: what would not start), or
-        with this fact where it takes longer than that many seconds."""
+        """Return once `done` is true. TargetError where the server dies or gives up meanwhile (new: what would not
+        start), or, with this fact, after within_s."""
         deadline = time.monotonic() + within_s
         while not done():
             if (error := self.died()) is not None:
@@ -305,7 +299,7 @@ class PrivateServer:
             time.sleep(LOOK_EVERY_S)
 
     def given_up(self) -> bool:
-        """Whether it says that it will not answer, though its process lives."""
+        """Whether it reports that it will not answer, though its process lives."""
         return False
 
     def stop(self) -> None:
@@ -338,7 +332,7 @@ class PrivateServer:
                 identity.end(each, 0.0)
 
     def kill_group(self) -> None:
-        """The same for a server whose processes are all of its group."""
+        """As `kill`, for a server whose processes are all in its process group."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -346,7 +340,7 @@ class PrivateServer:
             self._process = None
 
     def _let_go_on(self) -> None:
-        """Processes of it that were stopped would not see a signal, nor that the first one has ended."""
+        """Stopped processes would not see a signal, nor that the first one has ended."""
         assert self._process is not None
         for each in identity.family(self._process.pid):
             with contextlib.suppress(ProcessLookupError):
@@ -354,7 +348,7 @@ class PrivateServer:
 
     @contextmanager
     def _abandoning(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """A program that is left before its end, by Ctrl-C for instance, is ended at once."""
+        """A program that we leave before its end, by Ctrl-C for instance, is killed."""
         try:
             yield
         except BaseException:
@@ -362,8 +356,7 @@ class PrivateServer:
             raise
 
     def _end_group(self, process: subprocess.Popen[bytes]) -> None:
-        """End it at once with all that it has started: it leads a group of its own. An installer is a script, and the
-        server that it runs would go on without it."""
+        """Kill its whole process group: an installer is a script, and the server that it runs would outlive it."""
         for number in (self.kill_signal, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
@@ -389,7 +382,7 @@ class PrivateServer:
         return self._process is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log, empty where there is none; of what has no lines the last bytes."""
+        """The last lines of its log, empty where there is none; of an unbroken line the last TAIL_BYTES."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -399,7 +392,7 @@ class PrivateServer:
         return "\n".join(text.splitlines()[-lines:])
 
     def _in_folder(self, allowance: Allowance) -> Allowance:
-        """The same for a process that comes into the lease's folder; its temporary files go into the server's."""
+        """The allowance of a process that may enter the lease's folder, with TMPDIR in the server's folder."""
         return self._lease.admitted(allowance, self.folder)
 
     def _wait(self, seconds: float) -> bool:
@@ -412,7 +405,7 @@ class PrivateServer:
 
 
 def do_all(actions: Iterable[Callable[[], None]]) -> None:
-    """Do all of them, whatever becomes of one; the first TargetError is raised then."""
+    """Call all of them even where some fail; the first TargetError is raised at the end."""
     errors = []
     for action in actions:
         try:
@@ -424,20 +417,20 @@ def do_all(actions: Iterable[Callable[[], None]]) -> None:
 
 
 def write_readable(path: Path, text: str) -> None:
-    """A file that the server's user reads, whatever our umask; the lease's folder is closed to others. OSError."""
+    """Write a file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
 
 
 def write_secret(path: Path, text: str) -> None:
-    """A file that only we may read; FileExistsError where there is one."""
+    """Write a file that only we may read; FileExistsError where there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
 
 
 def open_descriptors(pid: int | None) -> int:
-    """How many descriptors a process has. TargetError where it is gone."""
+    """How many descriptors a process has open. TargetError where it is gone."""
     try:
         return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - thousands of paths would be made
     except OSError as error:

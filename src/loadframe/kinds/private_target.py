@@ -1,5 +1,5 @@
-"""What targets that are one private server have in common: who runs it, what it may have, its state, how it goes from
-one to another, and what is told of it."""
+"""What targets that are one private server have in common: its user, its resources, its state, the change from one
+state to another, and its description."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ Server = TypeVar("Server", bound=PrivateServer)
 
 
 class PrivateTarget(ABC, Generic[Server]):
-    """See targets.base.Target; the rest of it is the subclass's, which says how its server begins in a state, and goes
-    to another one without a restart where that gives the same effective values."""
+    """See kinds.base.Target. The subclass starts its server in a state, and changes a running one where that gives the
+    same effective values as a restart."""
 
     kind: str
     embedded = False
@@ -35,13 +35,13 @@ class PrivateTarget(ABC, Generic[Server]):
         self._data = data
         self._state: TargetState | None = None
         self._effective: dict[str, SettingValue] = {}
-        """As the server told its settings when it had entered this state, where it is asked only then."""
+        """As the server reported its settings when it had entered this state, where it is asked only then."""
 
     def create(self) -> None:
         self._server.create()
 
     def check(self, state: TargetState) -> None:
-        """By the catalogue alone, where the server has no check of its own."""
+        """By the catalogue alone, for a server without a check of its own."""
         self._wanted(state)
 
     def start(self, state: TargetState) -> None:
@@ -52,17 +52,17 @@ class PrivateTarget(ABC, Generic[Server]):
         self._entered(wanted)
 
     def apply(self, state: TargetState) -> None:
-        """Change what runs where that leads to the same as a restart with this state would, else restart."""
+        """Change the running server where that is equivalent to a restart in this state, else restart."""
         current, wanted = self._running(), self._wanted(state)
         changed = differing(self._complete(current.settings), self._complete(wanted.settings))
         if wanted.limits != current.limits or any(self.catalogue.needs_restart(name) for name in changed):
-            PrivateTarget.stop(self)  # the server alone, not what is behind it
+            PrivateTarget.stop(self)  # the server alone, not the origin behind it
             self.start(wanted)
         elif changed:
             self._change(wanted, changed)
 
     def reset(self) -> None:
-        """Nothing that a step would inherit is kept, or it is part of what is measured. It has to run."""
+        """Nothing to reset by default: what stays is part of what is measured. The server has to run."""
         self._running()
 
     def stop(self) -> None:
@@ -70,12 +70,12 @@ class PrivateTarget(ABC, Generic[Server]):
         self._server.stop()
 
     def destroy(self) -> None:
-        self._server.kill()  # first: whoever asks it something has its end for an answer, and lets go of it
+        self._server.kill()  # first: whoever is asking it something gets its end as the answer, and lets go of it
         self._left()
         self._server.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings as the server told them, and the descriptors as the kernel has them."""
+        """The settings as the server reported them, and the kernel's limit of open files."""
         self._running()
         return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
 
@@ -115,22 +115,21 @@ class PrivateTarget(ABC, Generic[Server]):
         """Whether it answers now. Never raises."""
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Bring what runs into this state, then call `_entered`. changed: what differs, all of it dynamic; without
-        settings that are, this is not called."""
+        """Bring the running server into this state, then call `_entered`. changed: the settings that differ, all
+        dynamic; never called for a catalogue without dynamic ones."""
         raise NotImplementedError
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: it is in this state."""
         self._state = state
 
     def _hang_up(self) -> None:
-        """Close what we talk to it with. It may have died, or never have been started."""
+        """Close our connection to it. The server may have died, or never have been started."""
 
     def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         return self.catalogue.check(settings)
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        """Settings as they are compared: with the defaults of a server whose defaults are written, too."""
+        """Settings as they are compared: including defaults, for a server whose defaults are written too."""
         return settings
 
     def _left(self) -> None:
@@ -138,7 +137,7 @@ class PrivateTarget(ABC, Generic[Server]):
         self._hang_up()
 
     def _wanted(self, state: TargetState) -> TargetState:
-        """A state as it is compared with others. StudyError."""
+        """A state in its canonical form. StudyError."""
         return TargetState(self._canonical(state.settings), dict(state.limits))
 
     def _running(self) -> TargetState:

@@ -1,6 +1,5 @@
-"""Every kind of target by its name. Nothing is added here: a kind registers itself in its own folder
-(`kinds/NAME/kind.py`), one of another distribution by an entry point of the group `loadframe.kinds`. How:
-docs/writing-a-target.md."""
+"""Every kind of target by its name. Nothing is added here: a kind registers itself in `kinds/NAME/kind.py`, one of
+another distribution by an entry point of the group `loadframe.kinds`; see docs/writing-a-target.md."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -22,13 +21,13 @@ State = TypeVar("State", bound=StateTable)
 
 
 def _own() -> Iterator[KindOfTarget]:
-    """What the folders of this package register, in their alphabetical order."""
+    """The kinds of this package, in the alphabetical order of their folders."""
     folders = sorted(found.name for found in pkgutil.iter_modules(kinds.__path__) if found.ispkg)
     return (record for name in folders for record in import_module(f"{kinds.__name__}.{name}.kind").KINDS)
 
 
 def _flaw(record: KindOfTarget) -> Flaw | None:
-    """What is wrong with a kind of another distribution: with a row of its pages, or with what `tune` may vary."""
+    """What is wrong with a kind of another distribution: with a row of its pages, or with its tunables."""
     if unknown := [row.name for row in record.tunables if record.catalogue.get(row.name) is None]:
         return Flaw(f"its tunables name {unknown[0]!r}, which is not in its catalogue of settings")
     if record.tunables and record.file is None:
@@ -45,8 +44,7 @@ def make(kind: str, *, lease: Lease, resources: Resources) -> Target:
 
 
 def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
-    """A target of this kind in several pieces, with what each of its `components` is allowed. StudyError for an unknown
-    kind, or one of which there is only one."""
+    """A target of this kind in several pieces; resources: by its `components`. StudyError where there is none."""
     made = kind_named(kind).make_shards
     if made is None:
         sharded = sorted(name for name, one in KINDS.items() if one.make_shards is not None)
@@ -58,7 +56,7 @@ def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) 
 
 
 def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> tuple[str, ...]:
-    """What a target is made of: "target" alone, or its pieces. StudyError for an unknown kind."""
+    """The components of a target: "target" alone, or its pieces. StudyError for an unknown kind."""
     if shards is None:
         return ("target",)
     row = kind_named(kind)
@@ -67,7 +65,7 @@ def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> t
 
 
 def of_study(study: Study, kind: str = "") -> KindOfTarget:
-    """What is known of a kind as a study declares it: of its target's, or of another one that it names. StudyError."""
+    """The record of a kind as a study declares it: its target's, or another one that it names. StudyError."""
     named, target = kind or study.target.kind, study.target
     row = kind_named(named)
     if named == target.kind and target.sql_nodes is not None and not row.more_before:
@@ -89,7 +87,7 @@ def of_study(study: Study, kind: str = "") -> KindOfTarget:
 
 def canonical(study: Study) -> Study:
     """The study with all settings of its targets in the form in which `effective` answers, so that the two can be
-    compared: here, once, so that all behind it can take them as they are. StudyError."""
+    compared. Done once, here; all later code relies on it. StudyError."""
     target = study.target.model_copy(update={"settings": of_study(study).check_settings(study.target.settings)})
     tables = {
         name: [_with_canonical(study, each) for each in getattr(study, name)] for name in ("alternative", "change")
@@ -104,24 +102,23 @@ def _with_canonical(study: Study, table: State) -> State:
 
 
 def requirements(kind: str) -> list[Requirement]:
-    """What a kind needs on this machine, and whether it is there. StudyError for an unknown kind."""
+    """What a kind needs on this machine, and whether it is available. StudyError for an unknown kind."""
     return needs(kind_named(kind))
 
 
 def needs(row: KindOfTarget) -> list[Requirement]:
-    """The same of a kind as a study declares it."""
+    """As `requirements`, of a kind as a study declares it."""
     return KINDS.needs(row.kind, lambda _: row.requirements())
 
 
 def check() -> list[Requirement]:
-    """What every kind needs and whether it is here; what several kinds need, once. Kinds of other distributions that
-    cannot be used are missing."""
+    """What every kind needs, without repetitions; unusable kinds of other distributions count as missing."""
     needed = [requirement for kind in KINDS for requirement in requirements(kind)]
     return list(dict.fromkeys((*needed, *(broken.requirement() for broken in KINDS.broken()))))
 
 
 def kind_named(kind: str) -> KindOfTarget:
-    """What is known of a kind. StudyError for one that is not, or that cannot be used."""
+    """The record of a kind. StudyError for an unknown or unusable one."""
     found = KINDS.get(kind)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Settings as each target's own file says them, to copy."""
+"""Settings in the form of each target's own file, to copy."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,8 +10,8 @@ from loadframe.model import Change, ChangeRecord, SettingValue
 
 
 def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
-    """The settings as the target's own file has them: its name and its text. StudyError for a kind that has no such
-    file, and for a name or a word that would be more than a part of a line."""
+    """The target's own settings file with these settings: its name and its text. StudyError for a kind without such a
+    file, and for a name or a word that does not fit in a line."""
     form = row.file
     if form is None:
         known = ", ".join(name for name, one in registry.KINDS.items() if one.file is not None)
@@ -35,13 +35,12 @@ OTHER_LAYERS = {
     "pids.max": "TasksMax={1}   # of systemd",
     "process": "# of the process: {0} = {1}",
 }
-"""How what is not in the target's own file is typed in, its name and value: systemd.exec(5),
-systemd.resource-control(5)."""
+"""How changes outside of the server's own file are typed in, {0} the name, {1} the value: systemd.exec(5)."""
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """Changes as they are typed in, a line each: as the target's own file has them, then those of its process and of
-    the machine, then what takes effect at a restart alone. StudyError as `written`."""
+    """Changes as lines to type in: those of the target's own file, then those of its process and of the machine, then
+    which take effect only at a restart. StudyError as `written`."""
     given = {
         one.setting: one.after for one in changes if one.layer in ("server", "application") and one.after is not None
     }

@@ -1,1 +1,1 @@
-"""The bulk loader: what is known of it, and what touches it."""
+"""The bulk loader: its settings and remedies, and the code that runs it."""

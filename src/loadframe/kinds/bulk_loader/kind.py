@@ -1,4 +1,4 @@
-"""A bulk loader before database shards as a kind of target."""
+"""A bulk loader in front of database shards as a kind of target."""
 
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease

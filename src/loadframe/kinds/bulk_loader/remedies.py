@@ -4,7 +4,7 @@ from loadframe.knowledge.remedy import Builders, Situation, server_change, whole
 from loadframe.model import Price, Remedy
 
 LOADERS = 16
-"""Processes that stay: each loads one file at a time, and one that waits for a file costs only its connections."""
+"""Processes that stay: each loads one file at a time; an idle one costs only its connections."""
 
 
 def _pool_of_loaders(situation: Situation) -> Remedy | None:

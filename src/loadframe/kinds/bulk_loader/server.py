@@ -27,11 +27,11 @@ POLL_S = 0.2
 
 
 MOST_AT_ONCE = 512
-"""Processes of which the stages are told."""
+"""Processes whose stages are reported."""
 
 
 class Server:
-    """The listening socket and the processes that load. loader: makes what a process loads with."""
+    """The listening socket and the loading processes. loader: makes the Loader of a process."""
 
     def __init__(self, path: Path, loader: Callable[[Turn], Loader], stages: str) -> None:
         self._loader = loader
@@ -48,7 +48,7 @@ class Server:
         self._end_telling = tell_regularly(stages, lambda: lines(LOADER, self._turns, os.getpid()))
 
     def a_process_for_each_file(self) -> None:
-        """Until we are told to end. A client for which no process can be started is told so."""
+        """Serve until we are asked to end. A client for which no process can be started gets an error."""
         while True:
             connection, _ = self._socket.accept()
             began_s = time.monotonic()
@@ -59,7 +59,7 @@ class Server:
                     refuse(connection, f"no process can be started for the file: {error.strerror}")
 
     def a_pool(self, size: int) -> None:
-        """Until one of its processes ends, which none should."""
+        """Serve until one of its processes ends, which none should."""
         for _ in range(size):
             self._fork(self._serve_all)
         while len(self._children) == size:
@@ -80,7 +80,7 @@ class Server:
             turn.to(LOADER.waiting)
 
     def _fork(self, work: Callable[[Turn], None]) -> None:
-        """A copy of this process, which has no threads, does the work and ends; at the latest with us."""
+        """Run the work in a copy of this process, which has no threads; it ends with us at the latest."""
         parent = os.getpid()
         turn = self._turn()
         pid = os.fork()
@@ -100,7 +100,7 @@ class Server:
             os._exit(status)
 
     def _turn(self) -> Turn:
-        """One that no process has; beyond MOST_AT_ONCE one that is not told."""
+        """A turn that no process uses; beyond MOST_AT_ONCE one that is not reported."""
         if self._free:
             return self._free.pop()
         if len(self._turns) == MOST_AT_ONCE:
@@ -112,7 +112,7 @@ class Server:
         return turn
 
     def _reap(self) -> None:
-        """Wait for those that have ended. A signal may run this in the midst of itself: then the signal was faster."""
+        """Wait for those that have ended. A signal may run this inside itself: the inner call was faster then."""
         for pid in tuple(self._children):
             try:
                 ended = os.waitpid(pid, os.WNOHANG)[0]
@@ -124,7 +124,7 @@ class Server:
                 self._free.append(turn)
 
     def end(self) -> None:
-        """End every process that loads."""
+        """End every loading process."""
         self._end_telling()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reap()
@@ -134,8 +134,8 @@ class Server:
 
 
 def main(arguments: list[str]) -> int:
-    """Ends by SIGTERM, which is left to the kernel: an exception in its place may be lost where it happens to rise. The
-    kernel ends those that load, too. 1 where a process of the pool ended."""
+    """Run until SIGTERM, whose default action is kept: an exception raised by a handler could be lost where it happens
+    to rise. The kernel ends the loading processes, too. 1 where a process of the pool ended."""
     path, shards, batch_bytes, pool, stages = arguments
     server = Server(Path(path), lambda turn: Loader(json.loads(shards), int(batch_bytes), turn), stages)
     try:

@@ -1,7 +1,8 @@
-"""A bulk loader before database shards: a server that has a process load each file, and private PostgreSQLs behind it.
+"""A bulk loader in front of database shards: a server that has a process load each file, and private PostgreSQLs behind
+it.
 
-Its own settings are `pool` and `batch_bytes`; a setting of the shards has "shard_" before its name. The loader is our
-own program (server.py), made like the one of the story; it runs as its clients do, the load driver.
+Its own settings are `pool` and `batch_bytes`; a setting of the shards has the prefix "shard_". The loader is our own
+program (server.py), modelled on the one of the story; it runs as its clients, the load driver, do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,12 +26,12 @@ from loadframe.version import __version__
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
-"""A file is loaded over a connection to each shard, by a transaction that all of them prepare, which PostgreSQL refused
-unless it is told to allow it. Some connections are kept for who counts the rows and reads the counters."""
+"""A file is loaded by a prepared transaction on each shard, which PostgreSQL refuses unless max_prepared_transactions
+allows it. Some connections are kept for counting rows and reading counters."""
 
 
 class BulkLoaderTarget:
-    """See targets.base.Target. Its components are "loader" and the shards; its counters are those of the shards."""
+    """See kinds.base.Target. Its components are "loader" and the shards; its counters are those of the shards."""
 
     kind = "bulk-loader"
     embedded = False
@@ -52,7 +53,7 @@ class BulkLoaderTarget:
         self._shards.create()
 
     def check(self, state: TargetState) -> None:
-        """The shards' own; the loader takes whatever its catalogue allows."""
+        """Only the shards have a check; the loader accepts whatever its catalogue allows."""
         _, behind = _own_and_behind(state)
         self._shards.check(behind)
 
@@ -63,8 +64,7 @@ class BulkLoaderTarget:
         self._start_loader(own)
 
     def apply(self, state: TargetState) -> None:
-        """The loader restarts where anything differs: it holds nothing but connections, which shards that restart
-        would break."""
+        """The loader restarts for any difference: it holds only connections, which restarting shards would break."""
         own, behind = _own_and_behind(state)
         self._shards.apply(behind)
         if state != self._state:
@@ -90,7 +90,7 @@ class BulkLoaderTarget:
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """The loader's, which it uses as asked; the shards' under "shard_"; resource limits are the shards' too."""
+        """The loader's settings, used as asked; the shards' under "shard_"; the resource limits of the shards."""
         behind = self._shards.effective()
         limits = {name: value for name, value in behind.items() if name.startswith("RLIMIT_")}
         return {**self._settings, **{f"{SHARD}{name}": behind[name] for name in behind.keys() - limits}, **limits}
@@ -111,7 +111,6 @@ class BulkLoaderTarget:
         return Endpoint(self.kind, str(self._server.socket), {}, shards=self._shards.endpoint().shards)
 
     def stage_files(self) -> Sequence[Path]:
-        """See kinds.base.PrintsStages."""
         return (self._server.stages,)
 
     def healthy(self) -> bool:
@@ -135,7 +134,6 @@ class BulkLoaderTarget:
 
 
 class _Server(PrivateServer):
-    """The loader's listening process in a lease's folder."""
 
     name = "the bulk loader"
 
@@ -145,7 +143,7 @@ class _Server(PrivateServer):
 
     @property
     def stages(self) -> Path:
-        """Statistics of the stages of all processes that load."""
+        """Statistics of the stages of all loading processes."""
         return self.folder / "run" / "stages.jsonl"
 
     def start(self, settings: Mapping[str, SettingValue], shards: Sequence[Endpoint], allowance: Allowance) -> None:
