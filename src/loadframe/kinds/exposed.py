@@ -40,7 +40,6 @@ class Reading:
 
 @dataclass
 class _Asked:
-
     source: Source
     waiting: list[Taken] = field(default_factory=list)
     tried: int = 0
@@ -245,7 +244,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _alike(name: str, there: set[str]) -> str:
-    """"; did you mean app_pool_size?", or ""."""
+    """ "; did you mean app_pool_size?", or ""."""
     bases = {one.removeprefix(OF).partition("{")[0] for one in there}
     series = [one for one in there if one.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
     if len(series) > 1:

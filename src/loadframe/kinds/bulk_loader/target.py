@@ -134,7 +134,6 @@ class BulkLoaderTarget:
 
 
 class _Server(PrivateServer):
-
     name = "the bulk loader"
 
     @property

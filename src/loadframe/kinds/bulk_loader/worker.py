@@ -1,4 +1,4 @@
-"""Loads files into the shards, one after the other: what each process of the bulk loader does.
+"""Loads files into the shards, one after the other: the work of each process of the bulk loader.
 
 The key of each row decides its shard; rows are sent in batches by COPY. A file is loaded whole or not at all
 (ingest/store.py).
@@ -33,13 +33,11 @@ APPLICATION = "loadframe-loader"
 
 
 def shard_of(key: bytes, shards: int) -> int:
-    """The index of the shard that has the row with this key. shards: the number of shards."""
+    """The index of the shard that has the row with this key."""
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % shards
 
 
 class _Part:
-    """The rows of a file for one shard, until they are sent."""
-
     def __init__(self, prefix: bytes, batch_bytes: int) -> None:
         self._prefix = prefix
         self._batch_bytes = batch_bytes
@@ -47,7 +45,7 @@ class _Part:
         self._size = self.rows = self.amount = 0
 
     def add(self, row: bytes) -> None:
-        """A row: key, stamp, amount, note; separated by tabs."""
+        """row: key, stamp, amount, note; separated by tabs."""
         self._waiting.append(self._prefix + row)
         self._size += len(row)
         self.rows += 1
@@ -58,7 +56,6 @@ class _Part:
         return self._size >= self._batch_bytes
 
     def take(self) -> bytes:
-        """What waits, for COPY."""
         rows = b"".join(self._waiting)
         self._waiting.clear()
         self._size = 0
@@ -66,10 +63,8 @@ class _Part:
 
 
 class Loader:
-    """Connections to all shards, opened when first needed and kept."""
-
     def __init__(self, shards: list[str], batch_bytes: int, turn: Turn) -> None:
-        """turn: is told in which stage we are."""
+        """turn: records the stage of this process."""
         self._shards = shards
         self._batch_bytes = batch_bytes
         self.turn = turn
@@ -77,7 +72,7 @@ class Loader:
         self._blocks = self._unwritten = 0
 
     def load(self, client: Stream) -> None:
-        """One file. Nothing of it stays where the client hangs up or is out of step, or a shard refuses."""
+        """Load one file. Nothing of it stays where the client hangs up or is out of step, or a shard refuses."""
         (file,) = FILE_BODY.unpack(client.expect(FILE))
         try:
             self._begin(file)
@@ -85,7 +80,7 @@ class Loader:
             parts = self._copy(client, file)
             self.turn.to(COMMIT)
             if client.hung_up():
-                raise HungUpError  # whoever settles the shards may be at it already
+                raise HungUpError  # another client may be settling the shards already
             self._commit(file, parts)
         except BaseException:
             self.close()  # what is not prepared is rolled back with its connection
@@ -103,7 +98,6 @@ class Loader:
             connection.tpc_begin(transaction_of(file))
 
     def _copy(self, client: Stream, file: int) -> list[Content]:
-        """Send each row to its shard; what each has got."""
         parts = [_Part(b"%d\t" % file, self._batch_bytes) for _ in self._connections]
         with ExitStack() as stack:
             copies = [stack.enter_context(each.cursor().copy(COPY)) for each in self._connections]
@@ -156,7 +150,7 @@ class Loader:
 
 
 def serve(loader: Loader, connection: socket.socket) -> None:
-    """Load the file of one connection; what goes wrong is told to the client and on standard error."""
+    """Load the file of one connection; errors are sent to the client and written to standard error."""
     client = Stream(connection)
     try:
         loader.load(client)
@@ -170,7 +164,7 @@ def serve(loader: Loader, connection: socket.socket) -> None:
 
 
 def refuse(connection: socket.socket, because: str) -> None:
-    """Tell a client why its file is not loaded; nothing where it has hung up."""
+    """Send a client why its file is not loaded; nothing where it has hung up."""
     text = because.encode()
     with suppress(OSError):
         connection.sendall(HEAD.pack(REFUSED, len(text)) + text)

@@ -1,1 +1,1 @@
-"""A MariaDB or MySQL: what is known of them, and what touches them."""
+"""MariaDB and MySQL: settings, remedies, counters, and private and attached servers."""

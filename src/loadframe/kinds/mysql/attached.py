@@ -1,5 +1,4 @@
-"""A MariaDB or a MySQL that runs already: read, and changed by SET GLOBAL alone; reached by its socket or by host and
-port."""
+"""A running MariaDB or MySQL: read, and changed by SET GLOBAL alone; reached by its socket or by host and port."""
 
 import os
 import pwd
@@ -37,12 +36,9 @@ RESIZED_WITHIN_S = 30.0
 
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
-    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command
-    line, and is not part of a printed record.
-
-    name: as messages call it. files: the statement that tells the option files that it has read.
-    followed: by a setting that is carried out behind the answer, the status variable that follows it.
-    """
+    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command line,
+    and is not part of a printed record. name: in messages. files: the statement that lists the option files that the
+    server read. followed: the status variable that follows a setting that takes effect after its SET has returned."""
 
     name: str
     files: str
@@ -53,15 +49,13 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         "SELECT info FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
         " AND user = SUBSTRING_INDEX(USER(), '@', 1) AND (info LIKE %s OR info LIKE %s)"
     )
-    """Without a privilege it sees no others."""
+    """Without the PROCESS privilege it sees no other accounts."""
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
     def __init__(self, asked: ServerAddress) -> None:
         """Its address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket.
-
-        TargetError where the option file cannot be read, the server does not let us in or a proxy answers, MissingTool
-        without pymysql.
-        """
+        TargetError where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without
+        pymysql."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
@@ -80,7 +74,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
     def _check_direct(self) -> None:
-        """TargetError where a proxy answers, which may send a statement over any connection of its own."""
+        """TargetError where a proxy answers, which may send a statement over any of its own connections."""
         if not self._control.direct():
             self._control.close()
             raise TargetError(
@@ -90,7 +84,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
             )
 
     def _check_version(self) -> None:
-        """TargetError where it is the other one of the family: its settings have other names."""
+        """TargetError for the other server of the family, whose settings have other names."""
         other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
         if ("MariaDB" in self._version) is (self.kind == "mariadb"):
             return
@@ -102,7 +96,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         )
 
     def counters(self) -> dict[str, float]:
-        """What is no number is left out."""
         return self.counting.read(self._control)
 
     def effective(self) -> dict[str, SettingValue]:
@@ -117,7 +110,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self.catalogue.shown(name, found[name])
 
     def write(self, name: str, value: SettingValue) -> None:
-        """One SET GLOBAL, and the wait for what is resized behind the answer."""
+        """One SET GLOBAL, and the wait for a resize that goes on after its answer."""
         if self.catalogue.get(name) is None:
             raise TargetError(f"{name} is not in the catalogue of settings of {self.name}", remedy="Omit it.")
         before = self.read(name)
@@ -132,8 +125,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return str(value) in self._control.pairs("SHOW GLOBAL STATUS", [self.followed[name]]).values()
 
     def configured(self) -> dict[str, SettingValue]:
-        """The catalogue's settings as asked for: the command line of a server on this machine, and the option files
-        that it says it read, as far as its user may read them."""
+        """From the command line of a server on this machine, and its option files as far as its user may read them."""
         rows = self._control.ask(self.files)
         asked = _asked_for(self.pid(), [Path(str(row[0])) for row in rows if row])
         asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
@@ -148,8 +140,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self._control.socket is not None or self.pid() is not None
 
     def endpoint(self) -> Endpoint:
-        """As that of a private one (target.py). TargetError where it is reached by TLS, which load drivers do not
-        speak."""
+        """TargetError where it is reached by TLS, which load drivers do not speak."""
         return self._control.endpoint()
 
     def version(self) -> str:
@@ -162,7 +153,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self._control.peer
 
     def pid(self) -> int | None:
-        """Who listens at its socket, or by network what its file says."""
+        """The process that listens at its socket; by network, the one in its pid file."""
         return self._control.peer or super().pid()
 
     def _told_pid(self) -> int | None:
@@ -174,14 +165,12 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         try:
             path = Path(str(data)) / str(file)
             pid = whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
-        except (OSError, ValueError):  # not ours to read, or not of this machine after all
+        except (OSError, ValueError):  # not readable for us, or not of this machine after all
             return None
         return pid
 
 
 class AttachedMariadb(AttachedFamily):
-    """See kinds.base.Attached."""
-
     kind, name = "mariadb", "MariaDB"
     names = ("mariadbd", "mysqld")
     files = "SELECT DISTINCT GLOBAL_VALUE_PATH FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_PATH > ''"
@@ -189,8 +178,7 @@ class AttachedMariadb(AttachedFamily):
 
 
 class AttachedMysql(AttachedFamily):
-    """See kinds.base.Attached. What performance_schema tells of waits needs SELECT there; without it these counters are
-    missing."""
+    """The counters of waits need SELECT on performance_schema; without it they are missing."""
 
     kind, name = "mysql", "MySQL"
     names = ("mysqld",)
@@ -200,13 +188,12 @@ class AttachedMysql(AttachedFamily):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedFamily would connect to, "" where that is a socket. Raises as that does; contacts no
-    server."""
+    """The host that AttachedFamily would connect to, "" for a socket. Raises as that does; contacts no server."""
     return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
 
 
 class FamilyControl(Control):
-    """A Control that reaches any server with the options that the family's own clients take. kind: of its endpoint."""
+    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
@@ -225,12 +212,12 @@ class FamilyControl(Control):
 
     @property
     def number(self) -> str:
-        """The address that was decided; "" for a socket."""
+        """The numeric address of the server; "" for a socket."""
         return "" if self._reach.place is None else self._reach.place.number
 
     @property
     def here(self) -> bool:
-        """Whether that is of this machine, as a socket is."""
+        """Whether the server is on this machine."""
         return self._reach.place is None or self._reach.place.here
 
     def endpoint(self) -> Endpoint:
@@ -250,8 +237,8 @@ class FamilyControl(Control):
 
 
 def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
-    """(socket, host, port); the socket is None for a host. StudyError for a port that is none, TargetError for a
-    protocol that only other systems have."""
+    """(socket, host, port); the socket is None for a host. StudyError for an invalid port, TargetError for a protocol
+    of other systems."""
     protocol = options.get("protocol", "").lower()
     if protocol not in ("", "tcp", "socket"):
         raise TargetError(

@@ -11,14 +11,12 @@ from loadframe.kinds import database
 from loadframe.kinds.database import Answer
 
 ANSWER_BYTES = 4 * MIB
-"""What a server says of itself has some 100 KiB."""
+"""A server's answers about itself have some 100 KiB."""
 CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 """pymysql: interface error; cannot connect; gone away; lost during a query; out of sync."""
 
 
 class Control(database.Control):
-    """See database.Control."""
-
     garbled = GARBLED
 
     def __init__(
@@ -28,22 +26,22 @@ class Control(database.Control):
         pids: Callable[[], Iterable[int]] = tuple,
         server: str = "MariaDB",
     ) -> None:
-        """pids: the server's processes, as far as they are in sight."""
+        """pids: the server's processes, as far as they are visible."""
         super().__init__(died)
         self._reach, self._processes, self.server = reach, pids, server
         known = driver().err
         self.lost, self.errors = (known.OperationalError, known.InterfaceError), known.MySQLError
 
     def one(self, statement: str, columns: int) -> tuple[Any, ...]:
-        """The one row of a statement. columns: the number it has. TargetError where the answer is another one."""
+        """The one row of a statement, with this number of columns. TargetError for any other answer."""
         rows = self.ask(statement)
         if len(rows) != 1 or len(rows[0]) != columns:
             raise self.is_other(statement, rows)
         return rows[0]
 
     def direct(self) -> bool:
-        """Whether who has let us in is who answers: a proxy has numbers of its own for connections. A server announces
-        the lower 32 bits of its number (MySQL protocol, Handshake V10). With `+ 0` no proxy answers in its place."""
+        """Whether the server itself answers: a proxy numbers connections differently. A server announces the lower 32
+        bits of the connection's number (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
         (answering,) = self.one("SELECT CONNECTION_ID() + 0", 1)
         with self._lock:
             return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()

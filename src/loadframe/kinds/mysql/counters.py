@@ -1,5 +1,4 @@
-"""What a MariaDB and a MySQL are asked in the steps of a study and by the ledger, of a private server and of one that
-runs already.
+"""The counters of MariaDB and MySQL, read in the steps of a study and by the limits, of private and of running servers.
 
 Names and meanings: SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance
 schema; its counters of the redo log came with 8.0.30.
@@ -19,7 +18,7 @@ from loadframe.kinds.mysql.metrics import OF_CAPACITY
 from loadframe.model import CounterSpec
 
 if TYPE_CHECKING:
-    from loadframe.kinds.mysql.control import Control  # a watch, which asks in its own way, has no use for it
+    from loadframe.kinds.mysql.control import Control  # a watch, which reads counters in its own way, does not need it
 
 PICOSECONDS = 1e12
 WAITED = (
@@ -31,9 +30,9 @@ FILLED = "redo_fill"
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What a kind is asked. redo: of `status`, how much of the redo log is in use, and how large it may be: bytes;
-    none where it has no such log. usable: the share of the latter that is used before pages have to be written. waits:
-    seconds that threads have waited, by performance schema's names."""
+    """The counters of one kind. redo: names in `status` of the used bytes of the redo log and of its capacity. usable:
+    the share of the capacity that is used before pages have to be written. waits: by performance schema's names, in
+    s."""
 
     kind: str
     status: tuple[CounterSpec, ...]
@@ -44,24 +43,22 @@ class Counting:
 
     @property
     def specs(self) -> tuple[CounterSpec, ...]:
-        """All of them, with what follows from others at one moment."""
         filled = CounterSpec(FILLED, f"{self.kind}.{FILLED}", cumulative=False)
         return (*self.status, *self.variables, *((filled,) if self.redo else ()), *self.waits)
 
     def read(self, control: Control) -> dict[str, float]:
-        """Two SHOW statements on the kept connection, and one to the performance schema where it has something."""
         told = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in self.status])
         told |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in self.variables])
         return self.counted(told) | self._waited(control)
 
     def counted(self, told: Mapping[str, str]) -> dict[str, float]:
-        """What the two SHOW statements told, by CounterSpec.name; what is no number is left out."""
+        """From the values of the two SHOW statements, by CounterSpec.name; values that are not numbers are left out."""
         found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
         age, most = (found.get(name, 0.0) for name in self.redo or ("", ""))
         return found | ({FILLED: age / (self.usable * most)} if most > 0 else {})
 
     def _waited(self, control: Control) -> dict[str, float]:
-        """Nothing where the performance schema is off, or closed to the account."""
+        """Empty where the performance schema is off, or closed to the account."""
         if not self.waits:
             return {}
         names = [spec.name for spec in self.waits]
@@ -74,7 +71,7 @@ class Counting:
 
 
 def counting(file: Path, kind: str, redo: tuple[str, ...] = (), usable: float = 1.0) -> Counting:
-    """By the table of metrics in a file."""
+    """From the table of metrics in a file."""
     status, variables, waits = (
         tuple(replace(spec, name=name) for name, spec in counters_in(file, source, kind).items())
         for source in ("status", "variable", "wait")
@@ -84,7 +81,6 @@ def counting(file: Path, kind: str, redo: tuple[str, ...] = (), usable: float = 
 
 _FILE = Path(__file__).with_name("metrics.txt")
 MARIADB = counting(_FILE, "mariadb", ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age"))
-"""MariaDB 10.11 has no Innodb_os_log_fsyncs any more: fsyncs of the redo log count in Innodb_data_fsyncs (seen: 20
-single-row commits raise it by 21)."""
+"""MariaDB 10.11 counts fsyncs of the redo log in Innodb_data_fsyncs (20 single-row commits raised it by 21)."""
 MYSQL = counting(_FILE, "mysql", ("Innodb_redo_log_logical_size", "Innodb_redo_log_capacity_resized"), OF_CAPACITY)
-"""Waits: those that are measured unless the server is told otherwise; seconds of all threads."""
+"""Waits: those that are measured by default; seconds of all threads."""

@@ -1,4 +1,4 @@
-"""What MariaDB and MySQL count."""
+"""Metrics of MariaDB and MySQL that follow from their counters."""
 
 from collections.abc import Callable
 from operator import add
@@ -7,12 +7,12 @@ from loadframe.knowledge.metric import Derived, connections, derived, difference
 
 KINDS = ("mariadb", "mysql")
 OF_CAPACITY = 30 / 32 * 0.95
-"""Of the redo log's capacity, what threads may fill: two of 32 files stay empty, and a twentieth is the log writer's
-(log0files_capacity.cc). Pages are flushed unconditionally from 7/8 of it on: seen, 0.74 of 8 MiB at the most."""
+"""Of the redo log's capacity: two of 32 files stay empty, and a twentieth is the log writer's (log0files_capacity.cc).
+Pages are flushed unconditionally from 7/8 of it on: at most 0.74 of 8 MiB was seen in use."""
 
 
 def _files_wanted(connections: float, tables: float, asked: float) -> float:
-    """mysqld's start-up arithmetic; asked: open_files_limit, 0 where none was."""
+    """mysqld's start-up arithmetic; asked: open_files_limit, 0 where none was configured."""
     return max(10 + connections + 2 * tables, 5 * connections, asked)
 
 
@@ -28,14 +28,12 @@ def _files_wanted_by_mysql(connections: float, tables: float, asked: float) -> f
 
 def _tables_kept(opened: float, size: float, rate: float, overflows: float) -> float:
     """A connection uses one of the cache's instances, by its number (sql/table_cache.h): with fewer connections than
-    instances the cache is full, for those that there are, long before all of it is. Then tables that are opened
-    displace others."""
+    instances the cache is full for them long before all of it is. Then opened tables displace others."""
     return size if overflows > 0 and 2 * overflows >= rate else opened
 
 
 def _derived_of(kind: str, wanted: Callable[[float, float, float], float]) -> tuple[Derived, ...]:
-    """What both have. wanted: the files that a start wants, by connections, cached tables and the limit asked for, 0
-    where none was."""
+    """wanted: the files that a start wants, by connections, cached tables and the configured limit, 0 for none."""
     return (
         derived(f"{kind}.files_wanted", "max_connections.asked table_open_cache.asked open_files_limit.asked", wanted),
         derived(
@@ -69,4 +67,3 @@ AGREEMENTS = tuple(
     for kind in KINDS
     for row in (requests(f"{kind}.questions", also=(f"{kind}.",)), connections(f"{kind}.connections"))
 )
-"""The driver's requests and connections, as the server counts them."""

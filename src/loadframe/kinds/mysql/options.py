@@ -1,4 +1,4 @@
-"""Option files and command lines of MySQL's family: what was asked for, and with which account to ask.
+"""Option files and command lines of MySQL's family: configured settings, and the account to connect with.
 
 Syntax: MariaDB documentation, "Configuring MariaDB with Option Files"; MySQL and MySQL Cluster read theirs alike.
 """
@@ -15,16 +15,14 @@ from loadframe.host.reading_as import read_as
 CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
 SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")
 MOST_FILES = 64
-"""Debian's MariaDB reads six; each may take time to be read."""
+"""Debian's MariaDB reads six; each may take time to read."""
 _GROUP = re.compile(r"\[\s*([^\]]+?)\s*\]")
 _VERSIONED = re.compile(r"-\d+(\.\d+)*$")
 
 
 def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
-    """The options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win.
-
-    An option without a value is "1". Included files are not read. What is no option is skipped.
-    """
+    """The options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An
+    option without a value is "1". Included files are not read; lines that are not options are skipped."""
     options: dict[str, str] = {}
     wanted = False
     for raw in text.splitlines():
@@ -55,13 +53,13 @@ def read_client_options(path: Path) -> dict[str, str]:
 
 
 def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
-    """What a server of this user was asked for: the first `MOST_FILES` of its option files, then its command line. The
-    server names them, so they are read with its rights; what is closed to it, too large or no file adds nothing."""
+    """The configured options of a server of this user: the first MOST_FILES of its option files, then its command line.
+    The files are read with the server's rights; what it cannot read, what is too large or no file is skipped."""
     options: dict[str, str] = {}
     for path in islice(files, MOST_FILES):
         try:
             data = read_as(user, path, LARGEST_OPTION_FILE)
-        except (OSError, ValueError):  # it is the server's, not ours: what it says stays unknown
+        except (OSError, ValueError):  # it is the server's file, not ours: its options stay unknown
             continue
         if len(data) <= LARGEST_OPTION_FILE:
             options |= parse_options(data.decode("utf-8", "replace"), SERVER_GROUPS)

@@ -21,15 +21,13 @@ from loadframe.model import Change, Price, Remedy
 
 @dataclass(frozen=True, slots=True)
 class _Remedies:
-    """Those of one kind. documentation: whose pages on settings are the sources. redo_setting: the size of its redo
-    log."""
+    """The remedies of one kind. documentation: the source of its settings. redo_setting: the size of its redo log."""
 
     kind: str
     documentation: str
     redo_setting: str
 
     def builders(self) -> Builders:
-        """By the finding that they address."""
         return {
             f"{self.kind}.table_open_cache": (self.raise_table_open_cache,),
             f"{self.kind}.table_definition_cache": (
@@ -125,7 +123,7 @@ class _Remedies:
 
 
 def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...]:
-    """The two links below every setting that costs descriptors, in the order in which they are raised."""
+    """The two limits below every setting that costs descriptors, in the order in which they are raised."""
     return (
         link(situation, "process", "RLIMIT_NOFILE", files, f"the server cannot exceed its process's limit: {why}"),
         link(situation, "server", "open_files_limit", files, f"the server silently clamps its caches to this: {why}"),
@@ -149,7 +147,7 @@ def _flush_log_each_second(situation: Situation) -> Remedy | None:
 
 
 def _flush_logs_each_second(situation: Situation) -> Remedy | None:
-    """Both logs are flushed by a commit, so that one alone changes little."""
+    """A commit flushes both logs, so that changing one alone gains little."""
     if situation.target_kind != "mysql":
         return None
     logs = text(situation.effective, "log_bin") in ("true", "on", "1")

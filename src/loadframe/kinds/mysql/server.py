@@ -1,5 +1,4 @@
-"""Private servers of MariaDB and MySQL: where their programs are, how they are installed and checked; own data
-directory, own socket, unprivileged user, nothing read from /etc."""
+"""Private servers of MariaDB and MySQL: own data directory and socket, unprivileged user, nothing read from /etc."""
 
 import functools
 import re
@@ -25,7 +24,7 @@ MARIADB = Package(
 
 
 def _program(name: str) -> str | None:
-    """Where a MySQL's mysqld is: a link of that name may lead to a MariaDB (mariadb-server-compat)."""
+    """The path of a MySQL's mysqld: a link of that name may lead to a MariaDB (mariadb-server-compat)."""
     found = installed(name)
     return None if found is None or "MariaDB" in ask(found, "--no-defaults", "--version").stdout else found
 
@@ -42,7 +41,7 @@ MYSQL = Package(
 PRIVATE = ("--mysqlx=OFF", "--secure-file-priv=NULL")
 """No second protocol, and no files that statements read or write."""
 NOT_TAKEN = "Error while setting value"
-"""How the server tells of an option's value that it does not take."""
+"""How the server reports that it does not accept an option's value."""
 GRANTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLES, CREATE TEMPORARY TABLES, TRIGGER"
 
 
@@ -74,20 +73,20 @@ class FamilyServer(PrivateServer):
         return self.folder / "run" / f"{self.short}.sock"
 
     def prepare(self) -> None:
-        """The folders and an empty data directory."""
         self.make_folders(self.data, self.folder / "tmp")
         self._write_accounts()
         self.run_once(self.installing(), "install.log")
 
     def start(self, settings: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these options (--name=value) and return when `answers` says yes. TargetError where it does not."""
+        """Start with these options (--name=value); return once `answers` is true. TargetError where it does not
+        start."""
         self.take_port()
         self.launch((self.required(), *self.own_options(), *settings), allowance, answers)
-        self.accounts_file.unlink(missing_ok=True)  # its statements were executed by now
+        self.accounts_file.unlink(missing_ok=True)  # its statements have been executed by now
 
     def check(self, state: TargetState, settings: Sequence[str], allowance: Allowance) -> None:
-        """TargetError, in the server's words, where it would not start with these options. What a storage engine does
-        not take may be told in a line that leaves the exit status at 0."""
+        """TargetError, in the server's words, where it would not start with these options. A value that a storage
+        engine does not accept may be reported by a line alone, with exit status 0."""
         begin = (self.required(), *(each for each in self.own_options() if "--init-file" not in each), *settings)
         status, said = self.said_to_its_end((*begin, *self.checking()), allowance)
         if status != 0 or NOT_TAKEN in said:
@@ -103,10 +102,10 @@ class FamilyServer(PrivateServer):
 
     @abstractmethod
     def without_others(self) -> str:
-        """The statements after which there is no account of the installation's that is open to others."""
+        """The statements that close the accounts of the installation that are open to others."""
 
     def own_options(self) -> Sequence[str]:
-        """Those that keep it private."""
+        """The options that keep it private."""
         network = ["--skip-networking"]
         if self.port is not None:
             network = ["--bind-address=127.0.0.1", f"--port={self.port}"]
@@ -121,11 +120,11 @@ class FamilyServer(PrivateServer):
         ]
 
     def workload_grants(self) -> Sequence[str]:
-        """What a load driver's account has besides the schemas: what the server tells of itself."""
+        """What a load driver's account may do outside of its schemas."""
         return ("PROCESS, RELOAD ON *.*",)
 
     def _write_accounts(self) -> None:
-        """Accounts by way of files that only their readers may read, never by way of a command line."""
+        """Account data go into files that only their readers may read, never into a command line."""
         control, workload = self.control_account, self.workload_account
         schemas = (f"{GRANTS} ON `{name}`.*" for name in (SCHEMA, f"{SCHEMA}\\_%"))
         granted = (*self.workload_grants(), *schemas)
@@ -150,8 +149,6 @@ class FamilyServer(PrivateServer):
 
 
 class MariadbServer(FamilyServer):
-    """A private mariadbd in a lease's folder."""
-
     package, name, short = MARIADB, MARIADB.name, "mariadb"
 
     def installing(self) -> Sequence[str]:
@@ -169,8 +166,8 @@ class MariadbServer(FamilyServer):
         return "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
 
     def checking(self) -> Sequence[str]:
-        """While it does not run it is started in its bootstrap mode and ends at once: that takes 0.2 s, reads the data
-        without changing them, and asks for the memory. While it runs, it only reads the options."""
+        """A stopped server is started in its bootstrap mode and ends at once: that takes 0.2 s, reads the data without
+        changing them, and allocates the memory. While it runs, only the options are read."""
         return ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
 
     def own_options(self) -> Sequence[str]:
@@ -179,8 +176,6 @@ class MariadbServer(FamilyServer):
 
 
 class MysqlServer(FamilyServer):
-    """A private mysqld in a lease's folder."""
-
     package, name, short = MYSQL, MYSQL.name, "mysql"
 
     def installing(self) -> Sequence[str]:
@@ -200,7 +195,7 @@ class MysqlServer(FamilyServer):
         return "DROP USER 'root'@'localhost';\n"
 
     def checking(self) -> Sequence[str]:
-        """It reads the options, also those of its storage engines, and leaves the data alone. It asks for no memory."""
+        """It reads the options, also those of its storage engines, leaves the data alone, and allocates no memory."""
         return ("--validate-config",)
 
     def own_options(self) -> Sequence[str]:

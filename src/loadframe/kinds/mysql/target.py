@@ -19,11 +19,8 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
 class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
-    """See targets.base.Target.
-
-    A change of state restarts the server unless every setting that differs is dynamic and not sized at the start: the
-    same state must give the same effective values, whichever state came before.
-    """
+    """See kinds.base.Target. A change of state restarts the server unless every setting that differs is dynamic and not
+    sized at the start: the same state must give the same effective values, whichever state came before."""
 
     catalogue: Catalogue
     counting: Counting
@@ -31,7 +28,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
+        """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
         package = cls.make.package
         assert package is not None, "it is of a package"
         return passed_on.check(
@@ -42,8 +39,8 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         )
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None) -> None:
-        """lease: its folder holds data, socket and log. As root it runs as Lease.account
-        says. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        """lease: its folder holds data, socket and log; decides the user where we are root. port: None for a socket
+        alone, 0 for a free port of 127.0.0.1."""
         allowance = resources.run_by(lease.account("mysql"))
         server = self.make(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.data)
@@ -51,18 +48,17 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     # --- life -------------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """MissingTool without a program of the server or pymysql; TargetError where no data can be made."""
+        """MissingTool without a program of the server or pymysql; TargetError where the data cannot be made."""
         driver()
         super().create()
 
     def check(self, state: TargetState) -> None:
-        """By the server's own means: it reads the options and ends."""
         wanted = self._wanted(state)
         self._server.check(wanted, options_of(wanted.settings), self._allowed(wanted))
 
     def reset(self) -> None:
-        """Close all cached tables and begin the high-water marks again (FLUSH STATUS also zeroes counters: their rates
-        have to be taken after it)."""
+        """Close all cached tables, reset the high-water marks. FLUSH STATUS also zeroes counters: take rates after
+        it."""
         control = self._talk()
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
@@ -70,7 +66,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """SHOW GLOBAL VARIABLES for the catalogue and what the state names besides; RLIMIT_NOFILE from the kernel."""
+        """SHOW GLOBAL VARIABLES for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
         names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
         found = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
         values = {name: self.catalogue.shown(name, found[name]) for name in names if name in found}
@@ -80,8 +76,8 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         return self.counting.read(self._talk())
 
     def endpoint(self) -> Endpoint:
-        """options: user, password, schema, socket; `option_file` holds the same for --defaults-extra-file, so that no
-        password has to stand in a command line; host and port where a port was asked for."""
+        """options: user, password, schema, socket; `option_file` holds them for --defaults-extra-file, so that no
+        password has to be in a command line; host and port where a port was asked for."""
         server, account = self._server, self._server.workload_account
         options = {
             "user": account.user,
@@ -108,7 +104,6 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         server.start(options_of(wanted.settings), allowance, self._ready)
 
     def _ready(self) -> bool:
-        """Whether a start has come to its end. Never raises."""
         return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
@@ -120,7 +115,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         return self.check_settings(settings)
 
     def _set(self, name: str, value: SettingValue | None) -> None:
-        """One SET GLOBAL; None goes back to the default. The state follows at once, so that it is true on failure."""
+        """One SET GLOBAL; None goes back to the default. `_state` follows each, so that it is true on failure."""
         control, current = self._talk(), self._running()
         settings = {other: kept for other, kept in current.settings.items() if other != name}
         if value is None:
@@ -132,15 +127,13 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
 
 
 class MariadbTarget(FamilyTarget):
-    """See targets.base.Target."""
-
     kind = "mariadb"
     catalogue, counting, make = MARIADB_CATALOGUE, MARIADB, MariadbServer
     counter_specs: tuple[CounterSpec, ...] = MARIADB.specs
 
 
 class MysqlTarget(FamilyTarget):
-    """See targets.base.Target. The binary log is on, as MySQL has it; a state may say otherwise."""
+    """The binary log is on, MySQL's default, unless a state says otherwise."""
 
     kind = "mysql"
     catalogue, counting, make = MYSQL_CATALOGUE, MYSQL, MysqlServer
@@ -148,7 +141,7 @@ class MysqlTarget(FamilyTarget):
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
-    """For the command line. `log_bin` takes a file's name there: what a study says of it is a switch."""
+    """For the command line, where `log_bin` takes a file's name: in a study it is a switch."""
     return [
         f"--{'' if value else 'skip-'}log-bin" if name == "log_bin" else f"--{name}={_word(value)}"
         for name, value in settings.items()

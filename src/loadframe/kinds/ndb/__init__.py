@@ -1,1 +1,1 @@
-"""MySQL Cluster (NDB): its settings, its config.ini read and written, and the rules that a config.ini has to keep."""
+"""MySQL Cluster (NDB): its settings, its config.ini read and written, and the rules for a config.ini."""

@@ -1,7 +1,7 @@
-"""A MySQL Cluster that runs already: read and loaded by way of its SQL nodes, and never changed, stopped or restarted.
+"""A running MySQL Cluster: read and loaded by way of its SQL nodes, and never changed, stopped or restarted.
 
-Its data nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster, and its management server
-tells nothing that ndbinfo does not: the SQL nodes say which one they have their configuration from.
+Its data nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster. Its management server knows
+nothing more than ndbinfo; the SQL nodes report which one they have their configuration from.
 """
 
 import socket as sockets
@@ -29,7 +29,7 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue
 DATA_PROGRAMS = ("ndbmtd", "ndbd")
 NAME, FROM_HOST, FROM_PORT = "Ndb_system_name", "Ndb_config_from_host", "Ndb_config_from_port"
 SAME = "SELECT @@server_uuid"
-"""Of the same server alone: its node number is another one by each connection of its pool."""
+"""Identifies a server: its node number differs between the connections of its pool."""
 NO_CHANGE = "A MySQL Cluster that Loadframe did not start is read and loaded, and not changed"
 MAY_READ = "Its account needs SELECT on ndbinfo.* for the counters of the data nodes."
 CONFIGURED = (
@@ -41,8 +41,6 @@ PROCESSES = "SELECT process_id, service_URI FROM ndbinfo.processes"
 
 
 class AttachedSqlNode(AttachedMysql):
-    """One of its SQL nodes."""
-
     kind, name = KIND, "SQL node"
     catalogue = NODE
     counter_specs = COUNTERS
@@ -56,23 +54,21 @@ class AttachedSqlNode(AttachedMysql):
         return replace(found, options={**found.options, **ENGINE})
 
     def told(self, *names: str) -> dict[str, str]:
-        """Of its status."""
+        """Status variables by name."""
         return self._control.pairs("SHOW GLOBAL STATUS", names)
 
     def asked(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement. TargetError."""
         return [tuple(row) for row in self._control.ask(statement)]
 
 
 class AttachedCluster:
-    """See kinds.base.Attached. Settings are those of the kind: the data nodes' as they have them, and the first SQL
-    node's."""
+    """See kinds.base.Attached. Settings are those of the kind: the data nodes' and the first SQL node's."""
 
     kind = KIND
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS, *SPECS)
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: those of its SQL nodes, with commas between, each as a MySQL's. Raises as AttachedMysql."""
+        """Its address: those of its SQL nodes, separated by commas, each as a MySQL's. Raises as AttachedMysql."""
         places = each_of(asked.address)
         numbers = asked.number.split(",") if asked.number else [""] * len(places)
         self._nodes: list[AttachedSqlNode] = []
@@ -122,7 +118,7 @@ class AttachedCluster:
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, float]:
-        """Of its SQL nodes together, and of ndbinfo, where the account may read it."""
+        """Sums over its SQL nodes, and those of ndbinfo where the account may read it."""
         found = added_up([node.counters() for node in self._nodes])
         tables: dict[str, list[Row]] = {}
         for name, columns in COLUMNS.items():
@@ -146,7 +142,7 @@ class AttachedCluster:
         return {**dict(self._of_data_nodes()), **sql}
 
     def _of_data_nodes(self) -> Iterator[tuple[str, SettingValue]]:
-        """As ndbinfo tells them. Of several nodes the first one counts."""
+        """As ndbinfo has them. Of several nodes the first one counts."""
         for row in self._of_ndbinfo(CONFIGURED) or ():
             name = own_name("ndbd", str(row[0]))
             if name is not None and len(row) == 2:
@@ -159,7 +155,6 @@ class AttachedCluster:
         return found[name]
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Never."""
         raise TargetError(f"{NO_CHANGE}: {name}", remedy=READ_ONLY_REMEDY)
 
     def settle(self) -> None:
@@ -167,7 +162,7 @@ class AttachedCluster:
             node.settle()
 
     def configured(self) -> dict[str, SettingValue]:
-        """What the first SQL node was asked for; that of the data nodes is with the management server."""
+        """Only of the first SQL node: the data nodes' are known to the management server alone."""
         return {f"{SQL}{name}": value for name, value in self._nodes[0].configured().items()}
 
     def pid(self) -> int | None:
@@ -177,8 +172,7 @@ class AttachedCluster:
         return self._nodes[0].listener()
 
     def pids(self) -> tuple[int, ...]:
-        """Of its SQL nodes and its data nodes, those on this machine: ndbinfo tells the latter, and a process of such a
-        number may be another program."""
+        """Of its SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a pid."""
         found = [pid for node in self._nodes for pid in node.pids()]
         for number, where in self._of_ndbinfo(PROCESSES) or ():
             host, pid = _host(str(where)), whole(str(number))
@@ -188,7 +182,7 @@ class AttachedCluster:
         return tuple(found)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """None: its data nodes are a part of it."""
+        """Empty: its data nodes are part of it."""
         return {}
 
     def local(self) -> bool:
@@ -204,11 +198,9 @@ class AttachedCluster:
         return f"MySQL Cluster, {self._nodes[0].version()}"
 
     def describe(self) -> str:
-        """The addresses of its SQL nodes, as they are named."""
         return ",".join(node.describe() for node in self._nodes)
 
     def notes(self) -> tuple[str, ...]:
-        """See kinds.base.Noting."""
         said = f"{NO_CHANGE}. Its management server is {self.management}."
         unread = (
             f"What ndbinfo tells of its data nodes is missing where it could not be read: {self._why_not}. {MAY_READ}"
@@ -226,8 +218,8 @@ def each_of(address: str) -> list[str]:
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """Of these SQL nodes the first host that is another machine, else the first; "" for sockets. Raises as
-    kinds.mysql.attached.host_of."""
+    """The first host of these SQL nodes that is another machine, else the first; "" for sockets. Raises as that of a
+    MySQL."""
     hosts = list(dict.fromkeys(host for one in each_of(address) if (host := host_of_one(one, option_file))))
     if len(hosts) < 2:
         return hosts[0] if hosts else ""
@@ -235,7 +227,7 @@ def host_of(address: str, option_file: Path | None) -> str:
 
 
 def _host(uri: str) -> str:
-    """ "127.0.0.1" of "ndb://127.0.0.1:1186/"; "" of what is none"""
+    """ "127.0.0.1" of "ndb://127.0.0.1:1186/"; "" of an invalid address."""
     try:
         return urlsplit(uri).hostname or ""
     except ValueError:

@@ -1,10 +1,7 @@
-"""config.ini, the file from which the management server (ndb_mgmd) tells every node of a cluster its settings; and the
-cluster that it describes: the nodes, and the values in effect for them.
-
-Read as ndb_mgmd reads it: sections that repeat, names in any case, "=" or ":", comments from "#". Reading never fails;
-what ndb_mgmd would refuse is in `problems`, with its line. All text is kept: what is written is what was read.
-Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster.
-"""
+"""config.ini, from which the management server (ndb_mgmd) gives every node of a cluster its settings; and the cluster
+that it describes. It is read as ndb_mgmd reads it: repeated sections, names in any case, "=" or ":", comments from "#".
+Reading never fails; what ndb_mgmd would refuse is in `problems`. All text is kept: what is written is what was read.
+Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster."""
 
 import difflib
 import re
@@ -28,13 +25,13 @@ KINDS = {
     "tcp": "tcp",
     "shm": "shm",
 }
-"""What a heading says, in any case, and the kind of section below it."""
+"""By the word of a heading, in any case: the kind of its section."""
 
 HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)
 VALUE = re.compile(r"([^=:]*[=:][\r\t ]*)[^#]*?([\r\t ]*(?:#.*)?)")
 """A setting's line: what stands before its value, and behind it."""
 SETTING = re.compile(r"([^=:]+)[=:]([^#]*)(?:#.*)?")
-"""The same: its name and its value."""
+"""A setting's line: its name and its value."""
 BLANKS = "\r\t "
 
 
@@ -58,7 +55,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """kind: a value of KINDS. default: whether it is for all later sections of its kind. line: that of its heading."""
+    """A section. kind: a value of KINDS. default: whether it is for all later sections of its kind. line: that of its
+    heading."""
 
     kind: str
     default: bool
@@ -67,7 +65,6 @@ class Section:
     _by_name: dict[str, Entry] = field(default_factory=dict, compare=False, repr=False)
 
     def add(self, entry: Entry) -> None:
-        """One more line of it."""
         self.entries.append(entry)
         self._by_name.setdefault(entry.name.lower(), entry)
 
@@ -93,8 +90,7 @@ class Config:
 
     def changed(self, heading: str, name: str, value: str) -> "Config":
         """With this setting in every section of this heading ("ndbd default", "mysqld"): its line rewritten, or one
-        added below the heading. A default section that is not there is put before all others. ValueError says what is
-        wrong."""
+        added below the heading. A missing default section is put before all others. ValueError says what is wrong."""
         kind, default = _read_heading(f"[{heading.strip()}]")
         if kind is None:
             raise ValueError(f"a config.ini has no section [{heading}]")
@@ -116,8 +112,8 @@ class Config:
 
 
 def read_config(text: str) -> Config:
-    """A config.ini from its text, whatever it says. A broken heading is taken for what it seems to mean, so that the
-    lines below it are read in their place."""
+    """A config.ini from its text, whatever it says. A broken heading is read as its likely meaning, so that the lines
+    below it are read in their place."""
     sections: list[Section] = []
     problems: list[Problem] = []
     open_section: Section | None = None
@@ -156,7 +152,7 @@ def _read_heading(line: str) -> tuple[str | None, bool]:
 
 
 def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
-    """What a heading that cannot be read seems to mean, and what is wrong with it."""
+    """The likely meaning of an unreadable heading, and what is wrong with it."""
     heading, comment, _ = line.partition("#")
     kind, default = _read_heading(heading.strip(BLANKS))
     if comment and kind is not None:
@@ -206,7 +202,7 @@ class Node:
         return self.section.line if entry is None else entry.line
 
     def value(self, name: str) -> SettingValue | None:
-        """Its value of a setting; the default where none is written, or none that can be read."""
+        """Its value of a setting; the default where none, or an invalid one, is written."""
         setting, entry = SETTINGS[self.section.kind][name.lower()], self.entry(name)
         try:
             return setting.default if entry is None else setting.read(entry.value)
@@ -214,12 +210,12 @@ class Node:
             return setting.default
 
     def number(self, name: str) -> int:
-        """The same of a number or a switch; 0 where there is none."""
+        """Its value of a number or a switch; 0 where there is none."""
         value = self.value(name)
         return value if isinstance(value, int) else 0
 
     def cpus(self, name: str) -> frozenset[int]:
-        """The same of CPUs; none where there is none."""
+        """Its value of a list of CPUs; empty where there is none."""
         value = self.value(name)
         return frozenset() if value is None else read_cpus(str(value))
 
@@ -233,9 +229,8 @@ class Node:
         return f"data node {self.node_id}"
 
     def threads(self) -> tuple[NdbThreads, ...] | None:
-        """Its threads and their CPUs; None where it chooses them itself (AutomaticThreadConfig).
-
-        ValueError says what ndb_mgmd or ndbmtd would refuse."""
+        """Its threads and their CPUs; None where it chooses them itself (AutomaticThreadConfig). ValueError says what
+        ndb_mgmd or ndbmtd would refuse."""
         if self.number("AutomaticThreadConfig"):
             return None
         config = self.entry("ThreadConfig")
@@ -251,7 +246,7 @@ class Node:
         return threads.bound(groups, self.cpus("LockExecuteThreadToCPU"))
 
     def ldm_threads(self) -> int:
-        """How many there are; 1 where they cannot be told."""
+        """How many there are; 1 where that is unknown."""
         try:
             groups = self.threads() or ()
         except ValueError:
@@ -259,7 +254,7 @@ class Node:
         return sum(group.count for group in groups if group.kind == "ldm") or 1
 
     def memory_bytes(self) -> int:
-        """What its settings take at least: see MEMORY."""
+        """The least that its settings take: see MEMORY."""
         plain = sum(self.number(name) * size for name, size in MEMORY.items())
         return plain + self.number(PER_PART) * self.number("NoOfFragmentLogParts")
 
@@ -271,7 +266,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A config.ini and its nodes, in the order of the file. twice: nodes whose number another one has."""
+    """A config.ini and its nodes, in the order of the file. twice: nodes with the number of an earlier one."""
 
     config: Config
     nodes: Sequence[Node]
@@ -286,7 +281,7 @@ class Cluster:
 
 
 def cluster_of(config: Config) -> Cluster:
-    """The nodes with their numbers. One that has none gets the next free one, as ndb_mgmd does it."""
+    """The nodes with their numbers. One without a number gets the next free one, as ndb_mgmd does it."""
     nodes, twice = list[Node](), list[Node]()
     defaults = {kind: config.of_kind(kind, default=True) for kind in NODES}
     taken, following = set[int](), 1

@@ -1,9 +1,8 @@
-"""All rules that a config.ini has to keep, those of MySQL Cluster itself and what its benchmark has taught: about what
-is written in it, the nodes that this makes, and what these need of others: slots for the connections of servers, memory
-of hosts, CPUs for the threads of data nodes, which other processes may have too. First what rules are given, and what
-they find.
+"""The rules for a config.ini, those of MySQL Cluster itself and those of its benchmark: what is written in it, the
+nodes that it describes, and what these need: slots for the connections of servers, memory of hosts, CPUs for the
+threads of data nodes.
 
-A rule is a function from a Case to what it finds; its name is how findings call it.
+A rule is a function from a Case to its findings, which have its name.
 """
 
 import difflib
@@ -26,7 +25,7 @@ DATA_NODES = MANUAL + "25.4.3.6"
 @dataclass(frozen=True, slots=True)
 class Hosts:
     """What is known of data nodes' hosts: cpus and memory_bytes of each, None where unknown. bound: the CPUs that other
-    processes there are bound to, by what these are called. names: the hosts of which this is known; None for all."""
+    processes there are bound to, by the names of these. names: the hosts of which this is known; None for all."""
 
     cpus: frozenset[int] | None = None
     memory_bytes: int | None = None
@@ -39,21 +38,21 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class SqlNode:
-    """A MySQL server: its option file, and what that says, names with underscores."""
+    """A MySQL server: its option file, and the options in it, names with underscores."""
 
     file: str
     options: Mapping[str, str]
 
     @property
     def connections(self) -> int:
-        """Its connection pool; 1 where none is given, or nothing that is a number."""
+        """Its connection pool; 1 where none, or no number, is given."""
         pool = whole(self.options.get(POOL, ""))
         return 1 if pool is None else pool
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster to check. servers: none where nothing is known of them."""
+    """A cluster to check. servers: empty where they are unknown."""
 
     cluster: Cluster
     hosts: Hosts = Hosts()
@@ -77,17 +76,17 @@ WITHOUT_TRANSACTION_MEMORY = (
 )  # fmt: skip
 SUCCESSORS = {"IndexMemory": "DataMemory", "ExecuteOnComputer": "HostName", "Id": "NodeId"}
 CLOSE = 0.75
-"""How alike two names are that may have been taken for one another (difflib's ratio)."""
+"""How alike two names are where one may be a misspelling of the other (difflib's ratio)."""
 
 
 def file(case: Case) -> Iterator[Found]:
-    """What cannot be read."""
+    """Lines that cannot be read."""
     for problem in case.cluster.config.problems:
         yield Found("error", problem.line, problem.fact, problem.remedy, MANUAL + "25.4.3.1")
 
 
 def settings(case: Case) -> Iterator[Found]:
-    """Names that are not known, values that would not be taken, settings that are deprecated."""
+    """Unknown names, invalid values, deprecated settings."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
             setting = SETTINGS[section.kind].get(entry.name.lower())
@@ -122,7 +121,7 @@ def _unknown(section: Section, name: str, line: int) -> Found:
 
 
 def nodes(case: Case) -> Iterator[Found]:
-    """Kinds of node that are missing, numbers that two have, hosts that do not find each other."""
+    """Missing kinds of node, numbers in use twice, hosts that cannot reach each other."""
     cluster = case.cluster
     for kind in NODES:
         if not cluster.of_kind(kind):
@@ -139,7 +138,7 @@ def nodes(case: Case) -> Iterator[Found]:
 
 
 def replicas(case: Case) -> Iterator[Found]:
-    """Copies of the data that cannot be, or that one host takes along."""
+    """Copies of the data that are impossible, or that fail with one host."""
     data_nodes = case.cluster.data_nodes
     copies = sorted({node.number("NoOfReplicas") for node in data_nodes})
     if len(copies) > 1:
@@ -167,7 +166,7 @@ def _groups(cluster: Cluster, copies: int) -> Iterator[Found]:
 
 
 def limits(case: Case) -> Iterator[Found]:
-    """Limits of which one has to move before the other, and such that exclude each other."""
+    """Limits that must be raised in a certain order, and settings that exclude each other."""
     operations, transactions = "MaxNoOfConcurrentOperations", "MaxNoOfConcurrentTransactions"
     for node in case.cluster.data_nodes:
         if node.number(operations) < node.number(transactions):
@@ -181,7 +180,7 @@ def limits(case: Case) -> Iterator[Found]:
 
 
 def durability(case: Case) -> Iterator[Found]:
-    """Values that give some durability up."""
+    """Values that give up durability."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
             setting = SETTINGS[section.kind].get(entry.name.lower())
@@ -225,7 +224,7 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
         fact = f"mysqld does not accept {POOL} = {written}"
         yield Found("error", None, fact, f"Give a number from 1 to {POOL_MOST}.", OPTIONS, server.file)
         return
-    # who finds a data node on localhost is there, too
+    # a server that finds a data node on localhost runs there, too
     with_data = all(node.host == "localhost" for node in case.cluster.data_nodes)
     if server.connections == 1:
         fact = "the server has one connection to the cluster, behind whose lock all its threads wait"
@@ -262,7 +261,7 @@ CONFIG, NUMBER = "ThreadConfig", "MaxNoOfExecutionThreads"
 
 
 def threads(case: Case) -> Iterator[Found]:
-    """Threads that do not add up, or are fewer than there could be."""
+    """Threads that do not add up, or are fewer than possible."""
     for node in case.cluster.data_nodes:
         yield from _overridden(node)
         try:
@@ -312,12 +311,12 @@ def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[
 
 
 def _chosen(node: Node) -> bool:
-    """Whether the file says which threads there are; without, it may be ndbd, which has only one."""
+    """Whether the file configures threads; otherwise it may be ndbd, which has only one."""
     return node.entry(NUMBER) is not None or bool(node.value(CONFIG))
 
 
 def cpus(case: Case) -> Iterator[Found]:
-    """CPUs that are not there, or that belong to several."""
+    """CPUs that do not exist, or that several processes share."""
     for node in case.cluster.data_nodes:
         yield from _lists(node)
     nodes = [node for node in case.cluster.data_nodes if cpus_of(node)]
@@ -347,7 +346,7 @@ def _lists(node: Node) -> Iterator[Found]:
 
 
 def _ldm(node: Node) -> Iterator[Found]:
-    """Threads that hold the data, on CPUs that are not theirs alone."""
+    """Threads that hold the data, on shared CPUs."""
     if not _chosen(node):
         return
     groups = [group for group in node.threads() or () if group.cpus and group.kind in EXECUTION]
@@ -377,7 +376,7 @@ def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Iterator[Found]:
 
 
 def cpus_of(node: Node) -> frozenset[int]:
-    """The CPUs that threads of a data node are bound to for good; none where that cannot be told."""
+    """The CPUs that threads of a data node are permanently bound to; empty where that is unknown."""
     try:
         groups = node.threads() or ()
     except ValueError:  # said by `threads`
@@ -396,7 +395,7 @@ SEVERITIES: tuple[NdbSeverity, ...] = ("error", "warning", "note")
 
 
 def check(case: Case, name: str) -> tuple[NdbFinding, ...]:
-    """What the rules find: errors first, in the order of the lines, nothing twice. name: of the config.ini."""
+    """The findings of all rules: errors first, by line, without repetitions. name: of the config.ini."""
     found = (
         NdbFinding(rule.__name__, one.severity, one.file or name, one.line, one.fact, one.remedy, one.source)
         for rule in RULES

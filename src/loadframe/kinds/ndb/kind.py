@@ -1,5 +1,4 @@
-"""A private MySQL Cluster (NDB) as two kinds of target, without and with SQL nodes; a config.ini of one is also
-checked, and started for a moment."""
+"""A private MySQL Cluster (NDB) as two kinds of target, without and with SQL nodes."""
 
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package

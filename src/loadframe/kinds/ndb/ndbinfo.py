@@ -1,5 +1,5 @@
-"""What ndbinfo tells of a cluster, from what ndbinfo_select_all prints: for each table a heading, the names of its
-columns, its rows; all tables again once a second. Of a private cluster it stays connected as an API node.
+"""The counters of a cluster in ndbinfo, as ndbinfo_select_all prints them: for each table a heading, the names of its
+columns, its rows; all tables again once a second. For a private cluster it stays connected as an API node.
 
 Columns and numbers: ha_ndbinfo_sql.cc of MySQL Cluster, and MySQL 8.4 Reference Manual, "ndbinfo: The NDB Cluster
 Information Database".
@@ -27,10 +27,9 @@ TABLES = (
     "counters", "resources", "logspaces", "logbuffers", "transporters", "transactions", "frag_locks", "threads",
     "cpustat", "threadstat", "nodes",
 )  # fmt: skip
-"""In the order in which they are asked for. The last one tells nothing that is used: where it begins, those before it
-are complete."""
+"""In the order in which they are printed. The last one is not used: where it begins, those before it are complete."""
 PAGE = 32 * 1024
-"""Bytes of a page, in which resources are counted."""
+"""Bytes of a page, the unit of resources."""
 TRANSACTION_MEMORY, DATA_MEMORY, TRANSPORTER_BUFFERS = "1", "3", "6"
 """resources.resource_id."""
 LOCKS_WAITED = ("ex_wait_ok", "ex_wait_fail", "sh_wait_ok", "sh_wait_fail")
@@ -39,8 +38,7 @@ LOCKS_TIMED = ("wait_ok_millis", "wait_fail_millis")
 REDO = "0"
 """log_type, in logspaces and logbuffers."""
 REDO_KEPT = 4 << 20
-"""Bytes of each part of the redo log that are never used (c_free_mb_tail_problem_limit in DblqhMain.cpp): with fewer
-free, operations are refused."""
+"""Bytes of each part of the redo log that are never used (c_free_mb_tail_problem_limit in DblqhMain.cpp)."""
 CONNECTED = "0"
 """transporters.connection_status."""
 COUNTERS: Mapping[str, Sequence[str]] = {
@@ -54,7 +52,7 @@ COUNTERS: Mapping[str, Sequence[str]] = {
     "operations": ("10",),
     "overload_refusals": ("26", "27", "28", "29", "30"),
 }
-"""By what they are called here: counters.counter_id, those of one name added up."""
+"""By our names: the values of counters.counter_id that are added up."""
 SEND_CPU = CounterSpec("send_cpu", "ndb.send_cpu", cumulative=False)
 """Of the last second alone."""
 SPECS = (*counters_in(Path(__file__).with_name("metrics.txt"), "ndbinfo").values(), SEND_CPU)
@@ -73,14 +71,14 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "cpustat": ("node_id", "thr_no", "OS_user", "OS_system"),
     "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_ru_nivcsw", "os_now"),
 }  # fmt: skip
-"""All that `read_block` reads of the base tables of ndbinfo (ndb$counters, ...)."""
+"""All columns that `read_block` reads of the base tables of ndbinfo (ndb$counters, ...)."""
 Row = Mapping[str, str]
 Block = Mapping[str, Sequence[Row]]
 US, MS = 1e6, 1e3
 
 
 def blocks(text: str) -> tuple[list[Block], str]:
-    """All that were printed to their end, and the text after them, with which the next one begins."""
+    """All blocks that were printed to their end, and the text after them, with which the next one begins."""
     found: list[Block] = []
     tables: dict[str, list[Row]] = {}
     rows: list[Row] | None = None
@@ -106,8 +104,8 @@ def blocks(text: str) -> tuple[list[Block], str]:
 
 @dataclass
 class Totals:
-    """Sums over nodes and threads that only grow: one that has ended keeps what it had counted, and begins at 0 when it
-    is there again."""
+    """Sums over nodes and threads that only grow: one that ended keeps its count, and adds to it from 0 when it is
+    back."""
 
     known: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict)
     _shares: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -120,7 +118,7 @@ class Totals:
         return sum(before + last for (known, *_), (before, last) in self.known.items() if known == name)
 
     def share(self, name: str, among: int) -> float:
-        """The average of those that there are now (among); in another state there may have been more of them."""
+        """Average of the current number of members (among); in another state there may have been more of them."""
         share, counted = self._shares.get(name, (0.0, 0.0))
         now = self.of(name)
         share += (now - counted) / among
@@ -130,8 +128,8 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What the settings in effect allow of each data node; None where that is not known. changes: of one transaction.
-    shared_bytes: SharedGlobalMemory."""
+    """What the effective settings allow each data node; None where unknown. changes: of one transaction. shared_bytes:
+    SharedGlobalMemory."""
 
     transactions: int | None = None
     operations: int | None = None
@@ -140,7 +138,7 @@ class Ceilings:
 
 
 def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
-    """From settings by their names in config.ini. Without a number of its own a transaction may change as many rows as
+    """From settings by their names in config.ini. Without a limit of its own a transaction may change as many rows as
     there may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
 
     def number(name: str) -> int | None:
@@ -157,8 +155,8 @@ def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
 def read_block(
     block: Block, api: frozenset[int], totals: Totals, ceilings: Ceilings | None = None
 ) -> tuple[float, dict[str, float]] | None:
-    """When it was (CLOCK_MONOTONIC, as the nodes tell it), and what it says by the names of SPECS. None where a node's
-    threads are not told: it is no reading. api: the numbers of the API nodes."""
+    """The time (CLOCK_MONOTONIC, by the nodes' clock) and the values by the names of SPECS; None for a block without
+    the threads' statistics. api: the numbers of the API nodes."""
     stats = block.get("threadstat", ())
     if not stats:
         return None
@@ -225,10 +223,10 @@ def _sending(block: Block) -> Iterator[tuple[str, float]]:
 
 
 def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
-    """What is under way at this moment. A table that could not be read says nothing."""
+    """What is in work at this moment. A table that could not be read contributes nothing."""
     found: dict[str, float] = {}
     memory = [row for row in block.get("resources", ()) if row["resource_id"] == TRANSACTION_MEMORY]
-    if ceilings.shared_bytes is not None:  # beyond what is reserved it takes what all share, as the others do
+    if ceilings.shared_bytes is not None:  # beyond what is reserved it takes shared memory, as the other resources do
         shared = ceilings.shared_bytes // PAGE
         most = ((row["used"], str(int(row["reserved"]) + shared)) for row in memory)
         found |= _fullest("transaction_memory", most, PAGE)
@@ -249,7 +247,7 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
 
 
 def _fullest(name: str, each: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:
-    """Of several nodes or parts, what the one has of which the largest share is used."""
+    """Of several nodes or parts, the values of the one with the largest used share."""
     parts = [(float(used) * factor, float(total) * factor) for used, total in each if float(total) > 0]
     if parts:
         used, total = max(parts, key=lambda part: part[0] / part[1])
@@ -263,11 +261,11 @@ LOST = "parts_lost"
 ALL_SPECS = (*SPECS, CounterSpec(LOST, f"target.{LOST}", cumulative=False))
 CONNECTS_WITHIN_S = 15.0
 MOST_BYTES = 32 << 20
-"""That it may print between two readings: a block of two data nodes has 10 kB."""
+"""The most that is read of its output at once: a block of two data nodes has 10 kB."""
 
 
 class NdbinfoProgram(PrivateServer):
-    """ndbinfo_select_all, and what it has printed. Its log is that."""
+    """ndbinfo_select_all; its log is what it prints."""
 
     package, name = LOADED, "the reader of ndbinfo"
 
@@ -276,12 +274,12 @@ class NdbinfoProgram(PrivateServer):
         self._place = 0
 
     def start(self, management: Management, allowance: Allowance) -> None:
-        """It needs a cluster that has started, and an API slot in it."""
+        """Start it; it needs a started cluster, and an API slot in it."""
         command = (self.required(NDBINFO), *PRIVATE, f"--ndb-connectstring={management.address}")
         self.launch((*command, "--loops=0", f"--delay={EVERY_S}", *TABLES), allowance, lambda: True)
 
     def printed(self) -> str:
-        """Since the last call; where that is too much, its end."""
+        """The output since the last call; where that is too much, its end."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:
@@ -294,7 +292,7 @@ class NdbinfoProgram(PrivateServer):
 
 
 class NdbinfoExposure(Exposure):
-    """What the program tells and, as its owner sees it, the data nodes that have ended."""
+    """The program's counters and, reported by its owner, the data nodes that have ended."""
 
     def __init__(self, program: NdbinfoProgram, api: frozenset[int]) -> None:
         super().__init__()
@@ -313,18 +311,17 @@ class NdbinfoExposure(Exposure):
         return ALL_SPECS
 
     def saw(self, at_s: float, lost: int) -> None:
-        """How many data nodes have ended, while the others go on."""
+        """Report how many data nodes have ended while the others go on."""
         self._seen.append(Reading(at_s, {LOST: float(lost)}))
 
     def begin(self, ceilings: Ceilings) -> None:
-        """The program has been started again, with these settings in effect: what it had begun to print is not ended
-        any more."""
+        """The program has been started again, with these effective settings: its unfinished output is dropped."""
         self._rest, self._newest, self._told = "", {}, False
         self._ceilings = ceilings
 
     @contextmanager
     def watching(self, seconds: float) -> Iterator[None]:
-        """It watches always. What happened between two loads is read for its counts alone."""
+        """It reads always. What happened between two loads is read for its counts alone."""
         self.readings()
         yield
         if (error := self._program.died()) is not None:

@@ -29,7 +29,7 @@ DATA_NODE, MANAGEMENT, CLIENT = "ndbmtd", "ndb_mgmd", "ndb_mgm"
 PACKAGE = Package("MySQL Cluster", (DATA_NODE, MANAGEMENT, CLIENT), INSTALL, ("--version",), r"ndb-(\d+\.\d+\.\d+)")
 NDBINFO = "ndbinfo_select_all"
 LOADED = replace(PACKAGE, programs=(*PACKAGE.programs, NDBINFO))
-"""What a cluster needs that is loaded: the last one tells its counters."""
+"""What a loaded cluster needs: the last program prints its counters."""
 
 
 STARTING = re.compile(r"\bthr: \d+ tid: (\d+) \((\w+)\) ")
@@ -38,7 +38,7 @@ NS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class NodeThread:
-    """thread: its number in the kernel. cpus: those that it may use. cpu_s: the CPU time that it has used."""
+    """thread: its id in the kernel. cpus: those that it may use. cpu_s: the CPU time that it has used."""
 
     kind: str
     thread: int
@@ -47,7 +47,7 @@ class NodeThread:
 
 
 def told_threads(log: Iterable[str]) -> dict[int, str]:
-    """By the number of each thread, its kind; also those of earlier starts. log: its lines."""
+    """The kind of each thread by its id, also of those of earlier starts. log: its lines."""
     starts = (start for line in log if (start := STARTING.search(line)) is not None)
     return {int(start[1]): start[2] for start in starts if start[2] in MOST}
 
@@ -66,8 +66,7 @@ def read_threads(pid: int, kinds: Mapping[int, str], proc: Path = Path("/proc"))
 
 
 def grouped(threads: Iterable[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
-    """The same as they are configured: how many of each kind, and the CPUs that they are bound to. free: what a thread
-    that is bound to none may use."""
+    """Threads as they are configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
     groups, each = [], list(threads)
     for kind in MOST:
         alike = [thread for thread in each if thread.kind == kind]
@@ -87,8 +86,8 @@ PRIVATE = ("--no-defaults",)
 
 
 class Management(PrivateServer):
-    """The management server: it has the config.ini, and tells the nodes how to start. It keeps nothing else, so that it
-    may be killed: asked to end, it takes 5 s."""
+    """The management server, which has the config.ini and gives it to the nodes. It keeps nothing else, so that it may
+    be killed: asked to end, it takes 5 s."""
 
     package, name = PACKAGE, "the cluster's management server"
 
@@ -102,20 +101,20 @@ class Management(PrivateServer):
 
     @property
     def address(self) -> str:
-        """Where nodes and clients find it: it has a port from the first start on."""
+        """Where nodes and clients find it; the port stays the same after the first start."""
         return f"{HOST}:{self.port}"
 
     def start(self, text: str, number: int, allowance: Allowance) -> None:
-        """With this config.ini; number: the node's. TargetError where it does not take it."""
+        """Start with this config.ini; number: the node's. TargetError where it does not accept it."""
         write_readable(self.config, text)
         command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={self.config}", f"--ndb-nodeid={number}")
         more = ("--nodaemon", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
         self.launch((*command, *more), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
-        """The whole configuration that the nodes would have with this config.ini, as it prints it. TargetError, in its
-        own words, where it would not take it: then it prints none. Its exit status says nothing: it is 1 in both cases.
-        What runs is left alone."""
+        """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
+        it would not accept it: then it prints none, and its exit status is 1 in both cases. A running one is left
+        alone."""
         path = self.folder / "check.ini"
         write_readable(path, text)
         command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={path}", f"--ndb-nodeid={number}")
@@ -126,11 +125,11 @@ class Management(PrivateServer):
         return said
 
     def states(self) -> dict[int, str]:
-        """Of each data node, by its number: "not connected", "starting", "started", ... ; empty where it says none."""
+        """The state of each data node by its number: "not connected", "starting", "started", ...; empty: unknown."""
         return {int(found[1]): found[2] for found in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
     def tell(self, command: str) -> str:
-        """Have it do something; what it says. TargetError where that fails."""
+        """Have it carry out a command; returns its answer. TargetError where that fails."""
         status, said = self._ask(command)
         if status != 0:
             raise self.died() or TargetError(
@@ -145,7 +144,7 @@ class Management(PrivateServer):
 
 
 class DataNode(PrivateServer):
-    """A data node: it reads its settings from the management server when it starts."""
+    """A data node: it gets its settings from the management server when it starts."""
 
     package = PACKAGE
 
@@ -160,20 +159,18 @@ class DataNode(PrivateServer):
         self.make_folders(self.data)
 
     def start(self, management: Management, allowance: Allowance, *, initial: bool) -> None:
-        """Start it; it is ready later, and may wait for others of its kind before. initial: with an empty file system,
-        whatever there is."""
+        """Start it; it is ready later, and may first wait for other data nodes. initial: with an empty file system."""
         number = f"--ndb-nodeid={self.number}"
         where = f"--ndb-connectstring={management.address}"
         command = (self.required(DATA_NODE), *PRIVATE, where, number, "--foreground")
         self.launch((*command, "--initial") if initial else command, allowance, lambda: True)
 
     def told_threads(self) -> dict[int, str]:
-        """By the number of each thread, its kind; also those of earlier starts."""
         with self.log.open(encoding="utf-8", errors="replace") as log:
             return told_threads(line for line in log if "thr: " in line)
 
     def ended(self, within_s: float = STOP_TIMEOUT_S) -> None:
-        """Wait until it has ended, as it was told. TargetError where it had to be killed."""
+        """Wait until it has ended, as it was asked to. TargetError where it had to be killed."""
         if self._process is None:
             return
         if self._wait(within_s):

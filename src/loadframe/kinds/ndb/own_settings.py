@@ -1,8 +1,8 @@
-"""The settings of a private cluster as a catalogue, made of those of config.ini (settings.py); its config.ini, and one
-of the reader's as a private cluster on this machine.
+"""The settings of a private cluster as a catalogue, made of those of config.ini (settings.py); its config.ini, and a
+user's config.ini as a private cluster on this machine.
 
-A setting of data nodes has its own name; one of API nodes and of connections has "api_" or "tcp_" before it. What would
-let nodes talk to other hosts, write elsewhere or ask for a password is not among them.
+A setting of data nodes has its own name; one of API nodes and of connections has the prefix "api_" or "tcp_". Settings
+that would let nodes talk to other hosts, write elsewhere or ask for a password are left out.
 """
 
 import re
@@ -19,7 +19,7 @@ from loadframe.kinds.ndb.settings import SETTINGS, Setting, read_cpus
 from loadframe.model import SettingValue
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
-"""By the kind of section: what is before the names of its settings."""
+"""By the kind of section: the prefix of the names of its settings."""
 OURS = frozenset(
     {"nodeid", "id", "hostname", "executeoncomputer", "serverport", "tcpbind_inaddr_any", "nodegroup",
      "locationdomainid", "datadir", "filesystempath", "backupdatadir", "filesystempathdd", "filesystempathdatafiles",
@@ -31,7 +31,7 @@ OURS = frozenset(
 """Names in small letters: who the nodes are, where they are and where they write is decided here."""
 HOST = "127.0.0.1"
 THREADS = re.compile(r"[\w={},\- ]+")
-"""What ThreadConfig is written with."""
+"""The characters of ThreadConfig."""
 
 
 _BY_NAME = {
@@ -56,23 +56,22 @@ TUNABLES = (
     Tunable("tcp_SendBufferMemory", low=MB // 4, high=16 * MB, unit_bytes=LINKS),
     Tunable("RedoBuffer", low=8 * MB, high=128 * MB, unit_bytes=PARTS),
 )
-"""What a search may vary. Not what needs data nodes with an empty file system: with one copy of the data it is refused.
-"""
+"""What a search may vary: nothing that needs an empty file system, which is refused with one copy of the data."""
 
 
 def setting_of(name: str) -> Setting:
-    """What config.ini's catalogue knows of a setting of CATALOGUE."""
+    """The row of config.ini's catalogue for a setting of CATALOGUE."""
     return _BY_NAME[name]
 
 
 def own_name(section: str, name: str) -> str | None:
-    """The name here of a setting of config.ini, which is written in any case; None where a private cluster has none."""
+    """The name here of a setting of config.ini in any case; None where a private cluster has none."""
     spec = CATALOGUE.spelt(f"{PREFIXES[section]}{name}") if section in PREFIXES else None
     return None if spec is None else spec.name
 
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form. StudyError, also for CPUs and threads that config.ini does not take."""
+    """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
     found = CATALOGUE.check(settings)
     for name, value in found.items():
         setting = setting_of(name)
@@ -95,8 +94,7 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Of what a cluster is made: the numbers of its nodes. Ports of data nodes are theirs to choose. own: settings that
-    one node has instead of those of all, in canonical form."""
+    """The numbers of a cluster's nodes. own: settings that one node has instead of those of all, in canonical form."""
 
     data: Sequence[int]
     api: Sequence[int]
@@ -105,14 +103,13 @@ class Shape:
 
 
 def shape_of(data_nodes: int, api_slots: int) -> Shape:
-    """A cluster of these numbers of nodes, numbered as config.ini numbers them."""
+    """A cluster with this many nodes, numbered as config.ini numbers them."""
     first_slot = data_nodes + 2
     return Shape(data=range(2, first_slot), api=range(first_slot, first_slot + api_slots))
 
 
 def config_text(shape: Shape, settings: Mapping[str, SettingValue], *, port: int, folders: Mapping[int, Path]) -> str:
-    """The config.ini of a cluster on this machine alone. folders: the data directory by the number of each node that
-    has one. settings: in canonical form."""
+    """The config.ini of a cluster on this machine alone. folders: data directories by node number."""
     lines: list[str] = []
     for section in PREFIXES:
         lines += [f"[{section} default]", *_written(section, settings), ""]
@@ -139,8 +136,8 @@ HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
 
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
-    """By the names of own_settings, in canonical form. Of several nodes or connections the first one counts: settings
-    that one node has for itself are not told."""
+    """By the names of own_settings, in canonical form, from what ndb_mgmd prints. Of several nodes or connections the
+    first one counts: settings of one node alone are not seen."""
     found: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
@@ -154,7 +151,7 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
 
 
 def canonical(name: str, text: str) -> SettingValue:
-    """The value of a setting; a default of the program may be one that the manual's bounds do not have."""
+    """The value of a setting; a default of the program may be outside of the manual's bounds."""
     try:
         return setting_of(name).read(text)
     except ValueError:
@@ -170,8 +167,8 @@ PLACES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AsPrivate:
-    """shape, settings: of the cluster. left_out: "SECTION.NAME" of what has no place in it, such as settings of single
-    connections; where nodes are and where they write is always another place, and is not told."""
+    """shape, settings: of the cluster. left_out: "SECTION.NAME" of settings that a private cluster cannot have, such as
+    those of single connections; the places of nodes, which always change, are not listed."""
 
     shape: Shape
     settings: Mapping[str, SettingValue]
@@ -179,7 +176,7 @@ class AsPrivate:
 
 
 def as_private(cluster: Cluster) -> AsPrivate:
-    """With the nodes of the file by their numbers, and one management server. The file has no errors."""
+    """With the nodes of the file by their numbers, and one management server. The file must have no errors."""
     left_out: dict[str, None] = {}
     settings: dict[str, SettingValue] = {}
     for section in cluster.config.sections:

@@ -21,18 +21,18 @@ MANAGER = "management"
 LOOK_EVERY_S = 0.1
 """Each look starts a program, ndb_mgm, that takes 10 ms of CPU."""
 NO_ROOM = re.compile(r"\berror: (625|827)\b")
-"""What a data node says before it ends while it loads rows (restore.cpp): its DataMemory is full."""
+"""The error of a data node whose DataMemory is full while it loads rows (restore.cpp), before it ends."""
 TOLD_BEFORE = 60
-"""Lines of its log after that: a stack, and the end."""
+"""Lines of its log after that error: a stack, and the end."""
 Settings = Mapping[str, SettingValue]
 
 
 class PrivateCluster:
-    """Settings: those of own_settings, in any form; StudyError for others. All raise TargetError with a node's last log
-    lines where it does not do its part."""
+    """A private cluster without its SQL nodes. Settings: those of own_settings, in any form; StudyError for others. All
+    methods raise TargetError with a node's last log lines where it fails."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources], shape: Shape) -> None:
-        """resources: of each component, "management", "shard1", "shard2", ... ; one that is not named has no limits."""
+        """resources: by component, "management", "shard1", "shard2", ...; one that is not named has no limits."""
         self.shape = shape
         names = [shard_name(number) for number in range(1, len(shape.data) + 1)]
         self._allowances = {
@@ -49,7 +49,7 @@ class PrivateCluster:
         self._has_data = False
         self._grown = 0
         self.lost_data = 0
-        """How often the data nodes began with empty file systems, as their rows did not fit."""
+        """How often the data nodes began with empty file systems because their rows did not fit."""
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -65,8 +65,8 @@ class PrivateCluster:
             self._allowances[name] = replace(given, limits={**given.limits, **limits})
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
-        """By the management server's own check; nothing is started, and what runs is left alone. All settings that the
-        nodes would have, by the names of own_settings."""
+        """By the management server's own check; nothing is started, and what runs is left alone. Returns all settings
+        that the nodes would have, by the names of own_settings."""
         wanted = self.wanted(settings)
         text = self._config(wanted, self.management.port or 1186)
         said = self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
@@ -85,8 +85,8 @@ class PrivateCluster:
 
     def apply(self, settings: Settings) -> None:
         """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
-        where the settings allow it. TargetError, before anything is restarted, where they would be lost; but rows that
-        more DataMemory had room for are lost where there is too little for them now, and `lost_data` grows."""
+        where the settings allow it. TargetError, before any restart, where data would be lost; but rows that no longer
+        fit into a smaller DataMemory are lost, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
         ways = stages(old, wanted, self.replicas(old))
         with self._room_or_nothing(wanted):
@@ -94,8 +94,7 @@ class PrivateCluster:
         self._settings = wanted
 
     def heal(self) -> tuple[str, ...]:
-        """Start the data nodes that have died while the others went on; their names. TargetError where the cluster has
-        ended with them."""
+        """Start the data nodes that died while the others went on; their names. TargetError where the cluster ended."""
         self.check_alive()
         dead = self.dead()
         if dead:
@@ -110,7 +109,7 @@ class PrivateCluster:
         self._settings = None
 
     def destroy(self) -> None:
-        """End all of it at once and remove its folders. Never raises."""
+        """Kill all of it and remove its folders. Never raises."""
         self._settings = None
         for node in (*self.data.values(), self.management):
             node.destroy()
@@ -122,7 +121,7 @@ class PrivateCluster:
         return _number(self._running() if settings is None else settings, "NoOfReplicas")
 
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
-        """In canonical form. StudyError where the data nodes are no multiple of the copies."""
+        """In canonical form. StudyError where the number of data nodes is no multiple of the copies."""
         wanted = checked(settings)
         replicas = self.replicas(wanted)
         if len(self.data) % replicas:
@@ -134,12 +133,12 @@ class PrivateCluster:
         return wanted
 
     def states(self) -> dict[str, str]:
-        """How each data node is, by its name."""
+        """The state of each data node by its name."""
         told = self.management.states()
         return {name: told.get(node.number, "unknown") for name, node in self.data.items()}
 
     def answers(self) -> bool:
-        """Whether it serves requests: of each group of data nodes one at least is started. Never raises."""
+        """Whether it serves requests: of each group of data nodes at least one is started. Never raises."""
         if self._settings is None:
             return False
         down = [name for name, state in self.states().items() if state != STARTED]
@@ -150,8 +149,7 @@ class PrivateCluster:
         return [name for name, node in self.data.items() if node.died() is not None]
 
     def check_alive(self) -> None:
-        """TargetError where it does not run, where its management server has died, or where no copy is left of a part
-        of its data."""
+        """TargetError where it does not run, its management server has died, or a part of its data has no copy left."""
         settings = self._running()
         if (error := self.management.died()) is not None:
             raise error
@@ -161,11 +159,10 @@ class PrivateCluster:
             raise TargetError(why, remedy=LAST_LINES, details=last.details if last is not None else "")
 
     def processes(self) -> dict[str, tuple[int, ...]]:
-        """The process of each component."""
         return {name: () if node.pid is None else (node.pid,) for name, node in self._nodes.items()}
 
     def lost(self, dead: Iterable[str], settings: Settings) -> str | None:
-        """Why the cluster has ended with these data nodes, None where each of them has another one with its data."""
+        """Why the cluster has ended without these data nodes; None where each group has one left."""
         names, gone, replicas = list(self.data), set(dead), self.replicas(settings)
         groups = [names[first : first + replicas] for first in range(0, len(names), replicas)]
         ended = next((" and ".join(group) for group in groups if gone.issuperset(group)), None)
@@ -222,8 +219,8 @@ class PrivateCluster:
 
     @contextmanager
     def _room_or_nothing(self, wanted: Settings) -> Iterator[None]:
-        """Starts data nodes with these settings. Where they had more DataMemory before, and one ends because its memory
-        is full before all rows are loaded, they begin again without rows."""
+        """Starts data nodes with these settings. Where they had more DataMemory before, and one ends because its rows
+        do not fit any more, they begin again without rows."""
         memory = _number(wanted, "DataMemory")
         try:
             yield
@@ -240,8 +237,8 @@ class PrivateCluster:
         self._grown = max(self._grown, memory)
 
     def _await(self, names: Collection[str], how: str) -> None:
-        """Until the management server knows that these data nodes are started. TargetError where one dies, or it takes
-        too long; how: what is said of one of these that has died."""
+        """Until the management server reports these data nodes as started. TargetError where one dies, or it takes too
+        long; how: the words for one of these that has died."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while any(self.states()[name] != STARTED for name in names):
             for name in (*names, *(other for other in self.data if other not in names)):
@@ -259,8 +256,7 @@ class PrivateCluster:
             time.sleep(LOOK_EVERY_S)
 
     def _stop_all(self) -> None:
-        """All data nodes together, so that nothing that was committed is lost; then the management server.
-        Nodes that it cannot tell to end are killed."""
+        """All data nodes together, so that nothing committed is lost; nodes that cannot be commanded are killed."""
         living = [node for node in self.data.values() if node.died() is None]
         try:
             if living and self.management.died() is None:
@@ -281,7 +277,7 @@ Restart = Literal["rolling", "rolling, initial", "system"]
 """The data nodes in turn, while the cluster answers; the same, each with an empty file system, which it fills from the
 other node of its group; all at once, from their disks."""
 OF_SETTING: Mapping[str, Restart] = {"N": "rolling", "IN": "rolling, initial", "S": "system", "": "system"}
-"""By settings.RESTARTS; where it is not said, all of it restarts."""
+"""By settings.RESTARTS; where it is unknown, all of it restarts."""
 NEVER = "IS"
 """Only a cluster without data can have another value."""
 
@@ -295,8 +291,8 @@ class Stage:
 
 
 def changed(old: Settings, new: Settings) -> list[str]:
-    """The settings that are given differently. One that is left out counts as changed also where its default is given:
-    defaults are the manual's, and those of a version may be others. Not so where no restart could follow."""
+    """The settings that differ. A missing one differs even from its default, which a version may have changed, except
+    where no restart could follow."""
     names, defaults = differing(old, new), CATALOGUE.defaults()
     ends = differing({**defaults, **old}, {**defaults, **new})
     return [name for name in names if name in ends or setting_of(name).restart != NEVER]
