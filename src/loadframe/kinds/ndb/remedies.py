@@ -1,5 +1,4 @@
-"""Remedies of a MySQL Cluster. Each says what has to be restarted for it: the target does that when it is given the
-setting."""
+"""Remedies of a MySQL Cluster. Each says what has to be restarted for it; the target does that with the new setting."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ KINDS = ("ndb", "ndb-sql")
 CPUS, ROOM = "cpu.saturated", 1024
 """The limit whose ceiling is the number of CPUs; bytes that an operation takes."""
 POOL, MOST_CONNECTIONS, CONNECTIONS = "sql_ndb_cluster_connection_pool", 32, 8
-"""As far as the API slots go; by how much a pool is multiplied, as in the story."""
+"""The most by API slots; the factor by which a pool grows, as in the story."""
 EXECUTION, CONFIG, LOCKED = "MaxNoOfExecutionThreads", "ThreadConfig", "LockExecuteThreadToCPU"
 RESTARTS: Mapping[str, str] = {
     "N": "the data nodes restart, one after the other where there are two copies of the data",
@@ -25,7 +24,7 @@ FEWER_COPIES = 1
 
 
 def restart_of(name: str) -> str:
-    """What has to be restarted for another value of a setting, in words. name: as a study has it."""
+    """What has to be restarted for another value of a setting, in words. name: as in a study."""
     if name.startswith("sql_"):
         return "the SQL node restarts"
     section, plain = ("tcp", name.removeprefix("tcp_")) if name.startswith("tcp_") else ("ndbd", name)
@@ -35,8 +34,7 @@ def restart_of(name: str) -> str:
 def _remedy(
     situation: Situation, id_: str, title: str, setting: str, value: SettingValue, why: str, costs: str, more: str = ""
 ) -> Remedy:
-    """With another value of one setting. id_: of the remedy, with its cause before the last dot. more: of its source,
-    after the setting's documentation."""
+    """Another value of one setting. id_: of the remedy, its cause before the last dot. more: of the source."""
     return Remedy(
         id=id_,
         title=title,
@@ -60,7 +58,7 @@ def _more_connections(situation: Situation) -> Remedy | None:
 
 
 def _more_threads(kind: str) -> Builder:
-    """Twice as many of them, within the CPUs that there are."""
+    """Twice as many threads, within the CPUs of the machine."""
 
     def build(situation: Situation) -> Remedy | None:
         if situation.target_kind not in KINDS:
@@ -78,8 +76,7 @@ def _more_threads(kind: str) -> Builder:
 
 
 def _config(before: str, situation: Situation, kind: str) -> str | None:
-    """ThreadConfig with twice as many of a kind. None where it binds them, or where ndbmtd would not take it, or where
-    there are fewer CPUs."""
+    """ThreadConfig with twice as many of a kind; None where it binds them, or ndbmtd or the CPUs do not allow it."""
     entries = re.split(r",(?![^{]*\})", before)
     own = [entry for entry in entries if entry.partition("=")[0].strip() == kind]
     counts = [re.fullmatch(r"\w+(?:=\{count=(\d+)\})?", re.sub(r"\s", "", entry)) for entry in own]
@@ -97,8 +94,7 @@ def _config(before: str, situation: Situation, kind: str) -> str | None:
 
 
 def _number(situation: Situation, kind: str) -> int | None:
-    """The number of execution threads from which on there are twice as many data threads; it makes none of the other
-    kinds more without them."""
+    """The number of execution threads that gives twice as many data threads; other kinds do not grow without them."""
     now = max(2, whole(situation.effective, EXECUTION, 2))
     ldm = next(count for start, count in reversed(LDM_FROM.items()) if now >= start)
     if kind != "ldm" or 2 * ldm > situation.ceilings.get(CPUS, 2 * ldm):
@@ -107,8 +103,7 @@ def _number(situation: Situation, kind: str) -> int | None:
 
 
 def _unbind(situation: Situation) -> Remedy | None:
-    """Threads that share CPUs may have all that there are. Each of several data nodes would bind its threads to
-    the same ones."""
+    """Threads that share CPUs may use all of the machine. Several data nodes would bind theirs to the same ones."""
     cpus = int(situation.ceilings.get(CPUS, 0))
     before = text(situation.effective, LOCKED)
     if situation.target_kind not in KINDS or not before or cpus < 2:
@@ -122,7 +117,7 @@ def _unbind(situation: Situation) -> Remedy | None:
 
 
 def _raised(cause: str, title: str, why: str, wanted: Callable[[Situation], Mapping[str, int] | None]) -> Builder:
-    """Numbers that take some memory. wanted: by the name of each, the one that lifts the cause last."""
+    """Numbers that take some memory. wanted: new values by name, the one that addresses the cause last."""
 
     def build(situation: Situation) -> Remedy | None:
         sizes = wanted(situation) if situation.target_kind in KINDS else None
@@ -147,7 +142,7 @@ def _operations(situation: Situation) -> Mapping[str, int] | None:
 
 
 def _changes(situation: Situation) -> Mapping[str, int] | None:
-    """The number of its own, where there is one, and where that has no room the operations too: it may not be more."""
+    """Its own number, if set, and the number of operations, which it may not exceed."""
     size = raised(situation, "ndb.transaction_size", OPERATIONS)
     operations = whole(situation.effective, OPERATIONS, 0)
     if size is None:
@@ -167,15 +162,15 @@ def _transactions(situation: Situation) -> Mapping[str, int] | None:
 def _enlarged(
     cause: str, setting: str, title: str, why: str, factor: int, pieces: Callable[[Situation], int], of: str
 ) -> Builder:
-    """A setting in bytes, within the memory that there is. pieces: how many of that size a data node has. of: in words,
-    with a place for the number."""
+    """A setting in bytes, within the machine's memory. pieces: how many of that size a data node has. of: the same in
+    words, with a place for the number."""
     note = f"this much memory in each data node{of}; {restart_of(setting)}"
     documentation = MANUAL.removesuffix(", ")
     return enlarged(setting, cause, title, why, note, *KINDS, documentation=documentation, factor=factor, pieces=pieces)
 
 
 def _longer_redo_log(situation: Situation) -> Remedy | None:
-    """Files are added only to data nodes that begin with an empty file system, for which a second copy is needed."""
+    """Files are only added to data nodes that begin with an empty file system: another must have a copy of the data."""
     name, files = "NoOfFragmentLogFiles", whole(situation.effective, "NoOfFragmentLogFiles", 0)
     if situation.target_kind not in KINDS or not files:
         return None
@@ -202,7 +197,7 @@ OPERATIONS, TRANSACTIONS, CHANGES = (
     "MaxNoOfConcurrentOperations", "MaxNoOfConcurrentTransactions", "MaxDMLOperationsPerTransaction",
 )  # fmt: skip
 SLOTS, PARTS = 16, 4
-"""API slots where they are not told; parts of the redo log, the default."""
+"""API slots where they are unknown; parts of the redo log, the default."""
 ENLARGED: Mapping[str, tuple[str, str, str, int, Callable[[Situation], int], str]] = {
     "ndb.data_memory": ("DataMemory", "{} of memory for rows and indexes", "rows need it", 4, lambda _: 1, ""),
     "ndb.transaction_memory": (

@@ -1,5 +1,4 @@
-"""The settings of MySQL Cluster, by the kind of section of config.ini that has them: the rows of settings.toml, and
-what one may be, as config.ini writes it."""
+"""The settings of MySQL Cluster by section of config.ini, from settings.toml, and the form of their values there."""
 
 import re
 import tomllib
@@ -22,9 +21,9 @@ LARGEST_CPU = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting(SettingSpec):
-    """A setting in one kind of section. type: what it is in config.ini. unit: of a number, "" for a count. restart:
-    what has to be restarted for a new value, a key of RESTARTS. first: what has to be as this needs it, so that it can
-    have its value, or an effect. deprecated: it is still read."""
+    """A setting in one kind of section. type: its form in config.ini. unit: of a number, "" for a count. restart: what
+    has to be restarted for a new value, a key of RESTARTS. first: what must be changed before, so that a value is
+    accepted or has an effect. deprecated: it is still read."""
 
     section: str
     type: Type
@@ -66,7 +65,7 @@ class Setting(SettingSpec):
         return f"one of {self.range_words()}"
 
     def show(self, value: SettingValue) -> str:
-        """A value as config.ini writes it; bytes with the largest unit that leaves nothing over."""
+        """A value as config.ini writes it; bytes in the largest unit that divides them."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if self.type != "bytes" or not isinstance(value, int) or not value:
@@ -75,7 +74,7 @@ class Setting(SettingSpec):
         return f"{value // UNITS[unit]}{unit}"
 
     def _number(self, text: str) -> int:
-        # ndb_mgmd passes over what comes after the unit ("16MB"), and knows k but neither m nor g
+        # ndb_mgmd ignores what comes after the unit ("16MB"), and knows k but neither m nor g
         written = re.fullmatch(r"([0-9]+)\s*(?:([kKMG])\w*)?", text)
         count = whole(written[1]) if written else None
         number = None if written is None or count is None else count * UNITS[(written[2] or "").upper()]
@@ -116,7 +115,7 @@ RESTARTS = {
 
 _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8", errors="strict"))
 MEMORY: Mapping[str, int] = _FILE["memory"]
-"""Bytes of memory that one of each takes in a data node."""
+"""Bytes of memory in a data node, for each unit of a setting."""
 PER_PART = "RedoBuffer"
 """Bytes for each part of the redo log (ndbd.cpp)."""
 

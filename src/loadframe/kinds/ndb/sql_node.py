@@ -1,6 +1,6 @@
-"""A private cluster's SQL node: a mysqld that has its tables in the cluster, to which a pool of API nodes connects it.
+"""A private cluster's SQL node: a mysqld with its tables in the cluster, to which a pool of API nodes connects it.
 
-Of MySQL it has all but InnoDB's tables: NDB is the engine of a table that names none.
+NDB is the engine of a table that names none.
 """
 
 import os
@@ -23,20 +23,19 @@ from loadframe.kinds.private_server import Account
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 SQL_NODE = SQL_NODES[0]
-"""The first one's name."""
 ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
-"""What a driver is told, among its endpoint's options: what tables have to name, where they name one, and errors that
-end a request and not its client. In MySQL's numbers: of NDB "table is full" (827), a temporary error (a data node
-that ended, logs or buffers that are full), and any other (a transaction that is too large)."""
+"""For drivers, as options of the endpoint: the engine that tables must name, and errors that end a request but not its
+client. In MySQL's numbers: of NDB "table is full" (827), a temporary error (a data node that ended, logs or buffers
+that are full), and any other (a transaction that is too large)."""
 WAITS_S = 60
-"""For the cluster, before it takes clients."""
+"""For the cluster, before it accepts clients."""
 READY = "Ndb_number_of_ready_data_nodes"
 WAITED = "Ndb_api_wait_nanos_count"
 NANOSECONDS = 1e9
 SQL = counting(Path(__file__).with_name("metrics.txt"), "ndb")
 """Manual, "NDB Cluster Status Variables" and "NDB API Statistics Counters"."""
 ITSELF = "sql_nodes"
-"""One, of each; added up, how many there are."""
+"""1 for each; the sum is how many there are."""
 COUNTERS: tuple[CounterSpec, ...] = (*SQL.specs, CounterSpec(ITSELF, "ndb.sql.nodes", cumulative=False))
 
 
@@ -55,8 +54,6 @@ PACKAGE = replace(
 
 
 class SqlServer(MysqlServer):
-    """Its process, in a folder of the lease."""
-
     package = PACKAGE
 
     def __init__(self, lease: Lease, user: Privilege, management: Management, component: str) -> None:
@@ -81,7 +78,7 @@ class SqlServer(MysqlServer):
 
 
 class SqlNode(FamilyTarget):
-    """See targets.base.Target; the cluster has to run before it is started. Settings: sql_settings.NODE, and CPUS."""
+    """See kinds.base.Target; the cluster has to run before it is started. Settings: sql_settings.NODE, and CPUS."""
 
     kind = KIND
     catalogue, make = NODE, SqlServer
@@ -90,7 +87,7 @@ class SqlNode(FamilyTarget):
     def __init__(
         self, lease: Lease, resources: Resources, management: Management, component: str, account: Account | None
     ) -> None:
-        """component: its name. account: of the load driver; None: one of its own."""
+        """component: its name. account: of the load driver; None: a new one."""
         allowance = resources.run_by(lease.account("mysql"))
         server = SqlServer(lease, allowance.user, management, component)
         server.workload_account = account or server.workload_account
@@ -99,7 +96,6 @@ class SqlNode(FamilyTarget):
 
     @property
     def account(self) -> Account:
-        """Of the load driver."""
         return self._server.workload_account
 
     def check(self, state: TargetState) -> None:
@@ -134,7 +130,7 @@ class SqlNode(FamilyTarget):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _ready(self) -> bool:
-        """It takes clients before all of it is connected, and refuses their tables then."""
+        """It accepts clients before all of it is connected, and refuses their tables then."""
         assert self._control is not None, "it is asked from its start on"
         try:
             return float(self._control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
@@ -152,23 +148,23 @@ def read_counters(control: Control) -> dict[str, float]:
 
 
 def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
-    """What mysqld is told, and the CPUs of its process."""
+    """The settings of mysqld, and the CPUs of its process."""
     settings = dict(state.settings)
     cpus = settings.pop(CPUS, None)
     return TargetState(settings, state.limits), None if cpus is None else str(cpus)
 
 
 def in_front(endpoints: Iterable[Endpoint]) -> Endpoint | None:
-    """That of the first SQL node; where there are more, with those of all. None without any."""
+    """The endpoint of the first SQL node; where there are more, with those of all. None without any."""
     each = tuple(endpoints)
     return replace(each[0], fronts=each) if len(each) > 1 else each[0] if each else None
 
 
 LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
-"""Which are not added up: the worst connected SQL node's counts, and the one that first receives for all."""
+"""Not added up: the count of the worst connected SQL node, and the smallest activation threshold."""
 
 
 def added_up(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of all of them together; a counter that one of them does not tell is left out."""
+    """Sums over all SQL nodes; a counter that one of them lacks is left out."""
     names = [name for name in each[0] if all(name in one for one in each)] if each else []
     return {name: (min if name in LEAST else sum)(one[name] for one in each) for name in names}

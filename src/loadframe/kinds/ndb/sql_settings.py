@@ -1,5 +1,5 @@
-"""The settings of a cluster with a SQL node: those of the cluster by their own names (own_settings.py), and those of
-the SQL node with "sql_" before theirs: what begins with ndb_, and some of MySQL's."""
+"""The settings of a cluster with SQL nodes: the cluster's by their own names (own_settings.py), and the SQL nodes' with
+the prefix "sql_": those that begin with ndb_, and some of MySQL's."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ SQL = "sql_"
 CPUS = "cpus"
 """Our own: the CPUs that the SQL node's process is bound to, as by taskset."""
 MOST_CONNECTIONS = 32
-"""Of the pool: as many API nodes the configuration has, and some for others."""
+"""Of the pool: the configuration has as many API nodes, and some for others."""
 OF_MYSQL = (
     "max_connections", "table_open_cache", "table_open_cache_instances", "table_definition_cache", "thread_cache_size",
     "back_log", "open_files_limit", "thread_handling", "log_bin", "binlog_cache_size", "join_buffer_size",
@@ -42,7 +42,6 @@ TUNABLES = (*tunables_in(_FILE), *own_settings.TUNABLES)
 
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form. StudyError."""
     own, sql = parted(CATALOGUE.check(settings))
     if (cpus := sql.get(CPUS)) is not None:
         try:

@@ -26,22 +26,19 @@ _ENDED = {
     False: "while the cluster was not loaded, and was started again before the next step.",
 }
 API_SLOTS = 16
-"""API nodes that the configuration has besides those of SQL nodes: the reader of ndbinfo is one, those of load drivers
-are the others."""
+"""API nodes besides those of SQL nodes: for the reader of ndbinfo and for load drivers."""
 
 
 class NdbTarget:
-    """See targets.base.Target. Its components are "management", "sql1", "sql2", ... and the data nodes.
-
-    All SQL nodes have the same settings. They are started after the data nodes and end before them. They restart where
-    their own settings need it, one after the other, and with data nodes that restart for theirs: they would find other
-    nodes than they know, some of them with errors for their clients.
-    """
+    """See kinds.base.Target. Its components are "management", "sql1", "sql2", ... and the data nodes. All SQL nodes
+    have the same settings. They start after the data nodes and end before them. They restart one after the other for
+    their own settings, and with data nodes that restart: otherwise they would find other nodes than they know, some of
+    them with errors for their clients."""
 
     kind = "ndb"
     embedded = False
     counter_specs: tuple[CounterSpec, ...] = ()
-    """Of SQL nodes; ndbinfo tells the others at its own pace: see `exposure`."""
+    """Of SQL nodes; those of ndbinfo are read at its own pace: see `exposure`."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources]) -> None:
         """resources: of "management", of each SQL node, and of each data node in order."""
@@ -61,7 +58,7 @@ class NdbTarget:
         self._state = TargetState()
         self._effective: dict[str, SettingValue] = {}
         self._lost: list[tuple[str, bool]] = []
-        """Data nodes that have ended, and whether that was in a step: else it was left alone meanwhile."""
+        """Data nodes that have ended, and whether that was in a step; otherwise it was left alone meanwhile."""
         self._seen_lost: set[str] = set()
         self._told_lost = 0
 
@@ -95,7 +92,7 @@ class NdbTarget:
                 node.apply(sql)
             return
         do_all(node.stop for node in self._sql.values())
-        self._heal()  # a node that has ended could not be told to restart
+        self._heal()  # a node that has ended could not be commanded to restart
         self._ndbinfo.kill()
         if wanted.limits != self._state.limits:
             self._cluster.stop()
@@ -128,8 +125,8 @@ class NdbTarget:
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """As the management server gives them to the nodes, all of which have read them when they started; resource
-        limits are those of the data nodes. All SQL nodes were asked for the same: these are the first one's."""
+        """As the management server gives them to the nodes, which read them when they start; resource limits of the
+        first data node, settings of the first SQL node."""
         self._cluster.check_alive()
         first = next(pid for name, pids in self._cluster.processes().items() if name != MANAGER for pid in pids)
         sql = {} if self._first is None else self._first.effective()
@@ -137,7 +134,7 @@ class NdbTarget:
         return {**self._effective, NOFILE: soft_nofile(first), **of_sql}
 
     def counters(self) -> dict[str, float]:
-        """Those of the SQL nodes together. TargetError where it has ended: a part of its data has no node any more."""
+        """Sums over the SQL nodes. TargetError where a part of the data has no node any more."""
         self._cluster.check_alive()
         dead = self._cluster.dead()
         self._seen_lost.update(dead)
@@ -148,24 +145,23 @@ class NdbTarget:
         return tuple(pid for pids in self.processes().values() for pid in pids)
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """The reader of ndbinfo works beside the management server."""
+        """The reader of ndbinfo counts as part of the management server."""
         reader = () if self._ndbinfo.pid is None else (self._ndbinfo.pid,)
         nodes = self._cluster.processes()
         sql = {name: node.pids() for name, node in self._sql.items()}
         return {MANAGER: (*nodes.pop(MANAGER), *reader), **sql, **nodes}
 
     def endpoint(self) -> Endpoint:
-        """That of the first SQL node; where there are more, with those of all: drivers share their connections out.
-        Without any, the connect string for programs of the NDB API."""
+        """That of the first SQL node, with those of all where there are more, to share the connections; without any,
+        the connect string for programs of the NDB API."""
         return in_front(node.endpoint() for node in self._sql.values()) or Endpoint(self.kind, self.connect_string)
 
     @property
     def connect_string(self) -> str:
-        """Where its management server is."""
         return self._cluster.management.address
 
     def healthy(self) -> bool:
-        """Whether it answers now, be it with fewer data nodes than it has. Never raises."""
+        """True also with fewer data nodes than it has, as long as it answers."""
         return self._cluster.answers() and all(node.healthy() for node in self._sql.values())
 
     def version(self) -> str:
@@ -189,7 +185,6 @@ class NdbTarget:
         }
 
     def notes(self) -> tuple[str, ...]:
-        """See kinds.base.Noting."""
         ended = (
             f"Data node {name} ended {_times(self._lost.count((name, in_step)))} {_ENDED[in_step]}"
             for name, in_step in dict.fromkeys(self._lost)
@@ -201,7 +196,6 @@ class NdbTarget:
         return (*ended, *(emptied if self._cluster.lost_data else ()))
 
     def has_lost_data(self) -> bool:
-        """See kinds.base.Losing."""
         before, self._told_lost = self._told_lost, self._cluster.lost_data
         return self._told_lost > before
 
@@ -235,7 +229,7 @@ class NdbTarget:
 
 
 class NdbSqlTarget(NdbTarget):
-    """The same with SQL nodes: what sysbench and every other client of MySQL can load."""
+    """As NdbTarget, with SQL nodes: for sysbench and every other client of MySQL."""
 
     kind = KIND
     counter_specs = COUNTERS

@@ -24,23 +24,23 @@ MOST = {
 UNNAMED = {"main": 1, "ldm": 1, "recv": 1, "rep": 1, "io": 1, "watchdog": 1}
 """How many there are of those that ThreadConfig does not name."""
 OTHERS = "recv, tc, send"
-"""Threads that MaxNoOfExecutionThreads makes more of, as one kind: each of them has a CPU of its own, or none has."""
+"""Further threads of MaxNoOfExecutionThreads, as one kind: either each of them has a CPU of its own, or none has."""
 EXECUTION = ("main", "ldm", "recv", "rep", OTHERS, "tc", "send", "query")
 """Threads that execute requests, in the order in which they are given CPUs."""
 KEEPING = ("io", "watchdog")
 """Threads that LockMaintThreadsToCPU binds."""
 PASSING = ("idxbld", "recover")
-"""Threads that come and go, and may have the CPUs of others."""
+"""Threads that come and go, and may use the CPUs of others."""
 BINDINGS = ("cpubind", "cpubind_exclusive", "cpuset", "cpuset_exclusive")
 PARAMETERS = ("count", *BINDINGS, "realtime", "spintime", "thread_prio", "nosend")
 LDM_FROM = {2: 1, 4: 2, 7: 4, 12: 6, 16: 8, 20: 10, 24: 12, 32: 16, 40: 20, 48: 24, 64: 32}
-"""The number of LDM threads, by the number of execution threads from which on there are that many."""
+"""The number of LDM threads, by the least number of execution threads that gives it."""
 TC_FROM = 9
 """The number of execution threads from which on transaction coordination has threads of its own."""
 
 
 def by_number(threads: int) -> tuple[Threads, ...]:
-    """What MaxNoOfExecutionThreads makes: with 8 a main, a receiving and a replication thread and four LDM threads."""
+    """Of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM threads."""
     ldm = next(count for start, count in reversed(LDM_FROM.items()) if threads >= start)
     fixed = (Threads("main", 1), Threads("ldm", ldm))
     if threads < TC_FROM:
@@ -49,7 +49,7 @@ def by_number(threads: int) -> tuple[Threads, ...]:
 
 
 def by_config(text: str) -> tuple[Threads, ...]:
-    """What ThreadConfig makes. ValueError says why ndb_mgmd would refuse it."""
+    """The threads of ThreadConfig. ValueError says why ndb_mgmd would refuse it."""
     groups: list[Threads] = []
     rest = text.strip()
     while True:
@@ -120,8 +120,8 @@ def _check_counts(groups: Sequence[Threads]) -> None:
 
 
 def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, ...]:
-    """With LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig binds to none. ValueError
-    where they are too few for the kinds of thread there are."""
+    """The threads with LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig does not bind.
+    ValueError where they are too few for the kinds of thread."""
     taken = (group for group in groups if group.kind in EXECUTION or (group.shared and group.kind not in PASSING))
     free = sorted(locked - {cpu for group in taken for cpu in group.cpus or ()})
     counts = Counter[str]()
@@ -139,15 +139,15 @@ def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, .
         )
     if len(free) < count:
         given = _fewer(loose, free)
-    else:  # one for each
+    else:
         rest = iter(free)
         given = [replace(group, cpus=frozenset(islice(rest, group.count))) for group in loose]
     return (*(group for group in groups if group.cpus is not None or group.kind not in EXECUTION), *given)
 
 
 def check_apart(groups: Iterable[Threads]) -> None:
-    """ValueError where threads' sets of CPUs overlap, which ndbmtd does not take. Threads that are bound one by one may
-    share a CPU, and those that come and go any."""
+    """ValueError where threads' sets of CPUs overlap, which ndbmtd refuses. Threads that are bound one by one may share
+    a CPU, and those that come and go any."""
     lasting = [group for group in groups if group.cpus is not None and group.kind not in PASSING]
     sets = [group for group in lasting if group.shared]
     for at, group in enumerate(sets):
@@ -158,8 +158,8 @@ def check_apart(groups: Iterable[Threads]) -> None:
 
 
 def _fewer(loose: Sequence[Threads], free: Sequence[int]) -> list[Threads]:
-    """LDM threads have a CPU each where that leaves one for the others, who share; else the first CPU is for the
-    others, and the LDM threads take turns on the rest."""
+    """LDM threads have a CPU each where that leaves one for the others to share; else the first CPU is for the others,
+    and the LDM threads share the rest."""
     ldm = sum(group.count for group in loose if group.kind == "ldm")
     own = len(free) > ldm
     rest = free[ldm:] if own else free[:1]

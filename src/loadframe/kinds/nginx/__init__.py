@@ -1,1 +1,1 @@
-"""An nginx: what is known of it, and what touches it."""
+"""nginx: settings, remedies, counters, and a private web server or cache."""

@@ -1,4 +1,4 @@
-"""nginx as two kinds of target: a web server, and a cache before an origin."""
+"""nginx as two kinds of target: a web server, and a cache in front of an origin."""
 
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, TUNABLES

@@ -1,4 +1,4 @@
-"""What nginx counts, as a web server and as a cache."""
+"""Metrics of nginx that follow from its counters, as a web server and as a cache."""
 
 from loadframe.knowledge.metric import Derived, requests, share
 

@@ -16,7 +16,6 @@ from loadframe.knowledge.remedy import (
 from loadframe.model import Change, Price, Remedy
 
 NGINX = ("nginx", "nginx-cache")
-"""As a web server, and as a cache."""
 
 FILES_PER_CONNECTION = 2
 """A client's connection, and a file or an origin's connection for it."""
@@ -44,7 +43,7 @@ def _raise_worker_connections(situation: Situation) -> Remedy | None:
 
 
 OTHER_CONNECTIONS = 10
-"""What nginx listens on, the channel to its master, and one reader of its status."""
+"""Its listening sockets, the channel to its master, and one reader of its status."""
 
 
 def _raise_worker_files(situation: Situation) -> Remedy | None:
@@ -68,7 +67,7 @@ def _raise_worker_files(situation: Situation) -> Remedy | None:
 
 
 def _worker_files(situation: Situation, files: int, why: str) -> tuple[Change, ...]:
-    """The links below what costs nginx descriptors, in the order in which they are raised."""
+    """The limits below what costs nginx descriptors, in the order in which they are raised."""
     return (
         link(situation, "process", "RLIMIT_NOFILE", files, f"a worker can have no more than the process: {why}"),
         link(situation, "server", "worker_rlimit_nofile", files, why),

@@ -1,5 +1,4 @@
-"""The nginx processes: find the program, write the configuration, have it checked, start, reload, ask for its
-status (stub_status)."""
+"""The nginx processes: find the program, check the configuration, start, reload, read the status (stub_status)."""
 
 import os
 import re
@@ -29,23 +28,20 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 NO_DESCRIPTOR = b"(24: "
 """EMFILE, as nginx writes errno into a line of its log."""
 NO_CONNECTION = b" worker_connections are not enough"
-"""A client's connection was closed at once, or, where REUSED is in the line too, others were for it."""
+"""A client's connection was closed at once, or, where REUSED is in the line too, idle ones were closed for it."""
 NO_WORKER = b" cannot be respawned"
 """A worker has ended at its start, for example because there is no memory for its connections; its master lives on."""
 REUSED = b"reusing connections"
 """A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
 KEPT_FREE = 16
-"""Of this many connections one is to be free: with fewer a worker closes idle ones (ngx_drain_connections)."""
+"""A worker with less than this part (1/16) of its connections free closes idle ones (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
-"""Of a worker's connections the two sockets that listen and the channel to the master take one each."""
+"""Connections of each worker for the two listening sockets and the channel to the master."""
 
 
 class Server(PrivateServer):
-    """A private nginx in a lease's folder: a master and its workers, all of one unprivileged user.
-
-    nginx(8): SIGQUIT ends it once its requests are done, SIGTERM at once. A SIGKILL of the master alone would leave its
-    workers at work; they are of its process group.
-    """
+    """A private nginx in a lease's folder: a master and its workers, all of one unprivileged user. SIGQUIT ends it once
+    its requests are done, SIGTERM at once (nginx(8)). SIGKILL of the master alone would leave its workers running."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -65,7 +61,7 @@ class Server(PrivateServer):
 
     @property
     def socket(self) -> Path:
-        """Where it tells its status."""
+        """The socket of its status."""
         return self.folder / "run" / "status.sock"
 
     def prepare(self) -> None:
@@ -74,8 +70,8 @@ class Server(PrivateServer):
         self.files.chmod(0o755)
 
     def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """TargetError, in nginx's words, where it would not start in this state. `nginx -t` says nothing of workers, so
-        where it does not run it is started, and stopped: that takes 0.1 s."""
+        """TargetError, in nginx's words, where it would not start in this state. `nginx -t` does not check workers, so
+        a stopped one is started and stopped, which takes 0.1 s."""
         if self.started:
             self._test(state, allowance)
             return
@@ -92,16 +88,15 @@ class Server(PrivateServer):
             raise self.refusal(state, said)
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these settings and return when `answers` says yes. TargetError, with nginx's own words, where it
-        does not take them."""
+        """Start with these settings; return once `answers` is true. TargetError, with nginx's words, where it fails."""
         self.take_port()
         self._configure(settings, allowance)
         self._lost = self.logged()[NO_WORKER]
         self.launch(self._command(self.configuration, "-g", "daemon off;"), allowance, answers)
 
     def reload(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Workers with these settings take the place of those that run. TargetError where nginx does not take them:
-        then nothing has changed."""
+        """Replace the workers by new ones with these settings. TargetError, with nothing changed, where nginx
+        refuses."""
         assert self.pid is not None, "a server that runs has a process"
         self._configure(settings, allowance)
         self._lost = self.logged()[NO_WORKER]
@@ -119,7 +114,7 @@ class Server(PrivateServer):
         return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
-        """The workers that are there; a cache has two more processes, which manage and load it."""
+        """The present workers, without the two processes of a cache that manage and load it."""
         return () if self.pid is None else tuple(pid for pid in children(self.pid) if _is_worker(pid))
 
     def watch_workers(self) -> None:
@@ -128,8 +123,7 @@ class Server(PrivateServer):
             self._lease.add_process(pid)
 
     def dump(self) -> str:
-        """The configuration as nginx reads it (`nginx -T`), read as its user: root would give folders to "nobody".
-        TargetError where it cannot."""
+        """The configuration as nginx reads it (`nginx -T`), as its user: root would give folders to "nobody"."""
         done = ask(*self._command(self.configuration, "-T", "-q"), by=self._in_folder(Allowance(self._user)))
         if done.returncode != 0:
             raise TargetError(
@@ -138,7 +132,7 @@ class Server(PrivateServer):
         return done.stdout
 
     def logged(self) -> dict[bytes, int]:
-        """How many lines of the log have said each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
+        """How many lines of the log have each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
         return self._log_counts.read()
 
     # --- inside -----------------------------------------------------------------------------------------------------
@@ -188,7 +182,7 @@ def _lines(depth: int, directives: list[str]) -> str:
 
 
 def written(context: Context, settings: Mapping[str, SettingValue]) -> list[str]:
-    """The directives of a context, without their semicolons; one for which nothing is asked is left out."""
+    """The directives of a context, without their semicolons; one without a configured setting is left out."""
     found = []
     for directive in DIRECTIVES:
         names = names_of(directive)
@@ -199,7 +193,7 @@ def written(context: Context, settings: Mapping[str, SettingValue]) -> list[str]
 
 
 def read_back(text: str) -> dict[str, str]:
-    """The settings in a configuration as `written` forms them, each as it stands there."""
+    """The settings in a configuration as `written` forms them, each as its text."""
     found: dict[str, str] = {}
     for directive in DIRECTIVES:
         pattern = re.escape(directive.form)
@@ -235,10 +229,10 @@ def _spec(name: str) -> SettingSpec:
 
 
 TIMEOUT_S = 5.0
-"""A worker that is busy for longer will not tell in time."""
+"""A worker that is busy for longer cannot answer in time."""
 TRIES = 5
 PAUSE_S = 0.01
-"""Where all connections are taken one soon becomes free."""
+"""Where all connections are taken, one soon becomes free."""
 PATTERN = re.compile(
     r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
     r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
@@ -247,14 +241,14 @@ NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", 
 
 
 class Status:
-    """The status of one nginx; safe to use from several threads, one at a time."""
+    """Reads the status of one nginx; safe to use from several threads, one at a time."""
 
     def __init__(self, socket: Path) -> None:
         self._connection = Connection(socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, float]:
-        """The counters by NAMES. NoRoom where nginx closes the connection each time; empty where it does not answer."""
+        """The counters by NAMES; empty where it does not answer. NoRoom where nginx closes the connection each time."""
         with self._lock:
             for attempt in range(TRIES):
                 if attempt:
@@ -287,6 +281,6 @@ class NoRoom(Exception):  # noqa: N818 - it is a state of nginx
 
 
 def parse(text: str) -> dict[str, float]:
-    """The counters of a page of stub_status; empty where it is none."""
+    """The counters of a page of stub_status; empty for any other text."""
     found = PATTERN.search(text)
     return dict(zip(NAMES, map(float, found.groups()), strict=True)) if found else {}

@@ -12,14 +12,14 @@ _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", 
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 """dynamic: workers that a reload starts take the new value."""
 CACHE_CATALOGUE = catalogue_in(_FILE, Path(__file__).with_name("cache_settings.toml"))
-"""A cache before an origin. proxy_cache_max_size, _inactive, _valid and _lock: nginx's own defaults are none, 10
-minutes, none and off; ours have nothing go stale or be fetched twice in the middle of a study."""
+"""A cache in front of an origin. nginx's own defaults of proxy_cache_max_size, _inactive, _valid and _lock are none, 10
+minutes, none and off; with ours nothing expires or is fetched twice in the middle of a study."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """A line of the configuration: where it stands, and its form with the names of its settings in braces. off: the
-    setting whose default leaves the directive out."""
+    """A line of the configuration: its context, and its form with the names of its settings in braces. off: the setting
+    whose default leaves the directive out."""
 
     context: Context
     form: str
@@ -58,12 +58,12 @@ DIRECTIVES: tuple[Directive, ...] = (
 )  # fmt: skip
 
 STATUS = tuple(counters_in(_METRICS, "status").values())
-"""stub_status (ngx_http_stub_status_module). Our own look is counted too."""
+"""stub_status (ngx_http_stub_status_module). Our own reading is counted too."""
 CEILINGS = tuple(counters_in(_METRICS, "ceiling").values())
-"""How many workers there are, the connections of each, and how many clients have before idle ones are closed; the
-descriptors that a worker may have, and those of the one that has most."""
+"""The number of workers, the connections of each, and how many clients there may be before idle connections are closed;
+the descriptors that a worker may have, and those of the worker that has most."""
 WORK = tuple(counters_in(_METRICS, "work").values())
-"""Seconds of CPU, and in uninterruptible sleep, of a worker: the average of all. The latter adds up how many were so at
-each look, over the time since the look before."""
+"""Seconds of CPU, and in uninterruptible sleep, averaged over the workers. The latter is the share of them that slept
+so at each look, times the time since the look before."""
 LOGGED = tuple(counters_in(_METRICS, "log").values())
 """Counted in the error log, as nginx keeps no counter of them."""

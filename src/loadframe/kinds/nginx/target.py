@@ -1,8 +1,8 @@
 """nginx, as a private instance: own folder, own port, an unprivileged user, its own configuration alone.
 
-Its port is of 127.0.0.1, if not told otherwise. It serves the files below `Endpoint.options["files"]`: as a web server,
-or as the origin of a cache before it. As a cache it keeps answers of that origin as files on the disk, and sends them
-from there; what is cached survives a restart.
+It listens on 127.0.0.1 unless another address is set. It serves the files below `Endpoint.options["files"]`: as a web
+server, or as the origin of a cache. As a cache it keeps the origin's answers as files on the disk, which survive a
+restart.
 """
 
 import os
@@ -36,18 +36,14 @@ SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 
 
 class NginxTarget(PrivateTarget[Server]):
-    """See targets.base.Target.
-
-    A change of state is a reload, and a restart where a setting that differs needs one, or a limit of the processes.
-    """
+    """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
 
     kind = "nginx"
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
     catalogue: Catalogue = CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
-        """lease: its folder holds files, configuration and log. As root it runs as Lease.account
-        says. port: 0 for a free one."""
+        """lease: its folder holds files, configuration and log. port: 0 for a free one."""
         allowance = resources.run_by(lease.account("www-data", "nginx"))
         server = self._make_server(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.files)
@@ -61,7 +57,7 @@ class NginxTarget(PrivateTarget[Server]):
     # --- life -------------------------------------------------------------------------------------------------------
 
     def check(self, state: TargetState) -> None:
-        """It starts and ends, or, where it runs, `nginx -t`."""
+        """It starts and ends; a running one is checked by `nginx -t`."""
         wanted = self._wanted(state)
         try:
             self._server.check(wanted, self._allowed(wanted), lambda: self._ready(wanted))
@@ -71,13 +67,13 @@ class NginxTarget(PrivateTarget[Server]):
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """What `nginx -T` says, defaults for what it does not name; the workers as they are, their descriptors and the
-        backlog as the kernel has them."""
+        """From `nginx -T`, with defaults for what it does not name; the actual number of workers, their descriptors and
+        the backlog as the kernel has them."""
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
-        """stub_status, the new lines of the log, and what the workers do. While all connections are taken nginx does
-        not tell its status either: then those of stub_status are not there, but how many are open is known."""
+        """stub_status, the new lines of the log, and the activity of the workers. While all connections are taken nginx
+        does not report its status: then only the number of open connections is known."""
         self._running()
         pids, each = self._workers(), int(self._effective["worker_connections"])
         room = max(each - OWN_CONNECTIONS, 0)
@@ -127,15 +123,14 @@ class NginxTarget(PrivateTarget[Server]):
         return len(self._server.workers()) == workers_of(wanted) and self._status.answers()
 
     def _workers(self) -> tuple[int, ...]:
-        """Its workers; looked for again only where one is missing, as a look walks over all processes: one that ended,
-        or that was not there yet in the place of one that ended when they were last looked for."""
+        """Its workers; looked up again only where one is missing or has ended, as a look walks over all processes."""
         count = workers_of(self._state) if self._state is not None else 1
         if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
             self._known = self._server.workers()
         return self._known
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a reload: remember what the server uses now."""
+        """After a start or a reload: record the settings in use."""
         self._state, self._known = state, ()
         self._server.watch_workers()
         stands = read_back(self._server.dump())
@@ -155,17 +150,16 @@ class NginxTarget(PrivateTarget[Server]):
 
 
 def workers_of(state: TargetState) -> int:
-    """How many workers a server in this state has."""
     return int(state.settings.get("worker_processes", 1))
 
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 LONGEST_LOOK_S = 5.0
-"""What was seen a longer time ago says nothing about the time since."""
+"""What was seen longer ago says nothing about the time since."""
 
 
 class Looks:
-    """Adds up what workers do from look to look. root: for recorded trees. clock: CLOCK_MONOTONIC, in seconds."""
+    """Adds up the activity of workers from look to look. root: for recorded trees. clock: CLOCK_MONOTONIC, in s."""
 
     def __init__(self, root: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
         self._root, self._clock = root, clock
@@ -173,8 +167,7 @@ class Looks:
         self._blocked_s = 0.0
 
     def read(self, workers: Sequence[int]) -> dict[str, float]:
-        """worker_cpu, worker_blocked: seconds of a worker, the average of all; worker_open_files: of the one that has
-        most. Nothing where there are none."""
+        """worker_cpu, worker_blocked: seconds, averaged over workers; worker_open_files: the most of one."""
         found = [one for pid in workers if (one := self._stat(pid)) is not None]
         if not found:
             return {}
@@ -190,7 +183,7 @@ class Looks:
         }
 
     def _open_files(self, pid: int) -> int:
-        """Its open files; none where it has ended."""
+        """0 where the process has ended."""
         try:
             return len(os.listdir(self._root / str(pid) / "fd"))  # noqa: PTH208 - thousands of paths would be made
         except OSError:
@@ -211,20 +204,18 @@ class Looks:
 
 
 FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
-"""Requests that the origin has answered, as nginx keeps no counter of what its cache lacked."""
+"""Requests that the origin has answered, as nginx keeps no counter of cache misses."""
 DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if name.startswith("proxy_")}
-"""Those that are not nginx's own have to be written."""
+"""Those that differ from nginx's own have to be written."""
 
 
 class CacheServer(Server):
-    """The same processes with a cache on the disk. origin: host:port, known before the start; until then any will do
-    to have the configuration checked."""
+    """nginx with a cache on the disk. origin: host:port, set before the start; any will do for a check."""
 
     origin = "127.0.0.1:80"
 
     @property
     def store(self) -> Path:
-        """Where answers are kept."""
         return self.folder / "store"
 
     def prepare(self) -> None:
@@ -242,8 +233,6 @@ class CacheServer(Server):
 
 
 class NginxCacheTarget(CacheTarget[Server], NginxTarget):
-    """See targets.base.Target, CacheTarget and NginxTarget."""
-
     kind = "nginx-cache"
     counter_specs: tuple[CounterSpec, ...] = (*NginxTarget.counter_specs, FETCHES)
     catalogue = CACHE_CATALOGUE
@@ -254,7 +243,7 @@ class NginxCacheTarget(CacheTarget[Server], NginxTarget):
         self._origin = Origin(lease, "origin-of-nginx")
 
     def counters(self) -> dict[str, float]:
-        """nginx's own, and what its origin was asked for. TargetError where either has died."""
+        """nginx's own, and its origin's requests. TargetError where either has died."""
         self._origin.check()
         return {**super().counters(), "fetches": float(self._origin.requests())}
 

@@ -1,1 +1,1 @@
-"""A PostgreSQL: what is known of it, and what touches it."""
+"""PostgreSQL: settings, remedies, counters, and private and attached servers."""

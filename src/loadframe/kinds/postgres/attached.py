@@ -1,8 +1,8 @@
-"""A PostgreSQL that runs already: read, and changed by ALTER SYSTEM and a reload alone. It is reached by its socket's
-folder or by host and port.
+"""A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone; reached by its socket's folder or by host
+and port.
 
-A connection pooler (PgBouncer, Odyssey and the like) in front of it may send each statement over another connection of
-its own, and drop what a connection asks for at its start: a table made through it may be anywhere.
+A connection pooler (PgBouncer, Odyssey and the like) in front of it may send each statement over any connection of its
+own, and drop a connection's start-up parameters: a table made through it may be anywhere.
 """
 
 import configparser
@@ -37,8 +37,8 @@ MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and not
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one
-    (PGPASSWORD, a password file), never from a command line, and is not part of a printed record."""
+    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one (PGPASSWORD, a
+    password file), never from a command line, and is not part of a printed record."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -51,11 +51,9 @@ class AttachedPostgres(AttachedDatabase[Control]):
 
     def __init__(self, asked: ServerAddress) -> None:
         """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
-        Debian's folder. The option file is a connection service file of libpq, whose first section is taken.
-
-        TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, the
-        account may not see what others do, or a pooler answers; MissingTool without psycopg.
-        """
+        Debian's folder. The option file is a connection service file of libpq, of which the first section is used.
+        TargetError where the option file cannot be read, the server refuses us or is too old, the account may not see
+        the activity of others, or a pooler answers; MissingTool without psycopg."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
@@ -75,7 +73,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self.address = asked.written(self.kind, address, thing, self._where.get(NUMBER, ""))
 
     def _decided(self, number: str) -> bool:
-        """The address to connect to, once and for all. Whether it is of this machine."""
+        """Fix the address to connect to. Whether it is of this machine."""
         if self._where["host"].startswith("/"):
             return True
         named = self._where.get(NUMBER) or self._where["host"]
@@ -84,8 +82,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return place.here
 
     def _met(self, account: str) -> tuple[str, str, str, str]:
-        """The server's version, the statement that asks it, what it is by whatever address it was reached, and its own
-        port."""
+        """The server's version, the statement for its counters, its identity and its own port."""
         try:
             number, version, sees_all, system, port = self._control.one(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
@@ -117,15 +114,14 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return words(version).partition(" ")[0], statement(number), thing, words(port)
 
     def counters(self) -> dict[str, float]:
-        """One statement. What only the log tells (refused connections) is left out."""
+        """One statement. What only the log has (refused connections) is left out."""
         return self._looks.read(self._control.row(self._statement))
 
     def effective(self) -> dict[str, SettingValue]:
         return read_settings(self._control, list(CATALOGUE.names()))
 
     def read(self, name: str) -> SettingValue:
-        """What ALTER SYSTEM has set, as it stands in the server's file; "" where it has not: then other configuration
-        rules, or the default."""
+        """The value that ALTER SYSTEM has written; "" where other configuration or the default rules."""
         self.settle()
         rows = self._control.ask(
             "SELECT setting FROM pg_file_settings WHERE name = %s AND sourcefile LIKE %s ORDER BY seqno DESC LIMIT 1",
@@ -145,8 +141,8 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._control.reload(self.words, RELOADED_WITHIN_S)
 
     def configured(self) -> dict[str, SettingValue]:
-        """The catalogue's settings that were set: in the configuration, with ALTER SYSTEM or on the command
-        line. PostgreSQL takes them as they are, or does not start."""
+        """The catalogue's settings that were set in the configuration, with ALTER SYSTEM or on the command line.
+        PostgreSQL takes them as they are, or does not start."""
         rows = self._control.ask(
             "SELECT name, setting, unit FROM pg_settings"
             " WHERE name = ANY(%s) AND source NOT IN ('default', 'override')",
@@ -161,21 +157,20 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return self._control.listener() if self._where["host"].startswith("/") else None
 
     def pids(self) -> tuple[int, ...]:
-        """The postmaster and a process for each connection and worker; empty where they are out of our sight."""
+        """The postmaster and a process for each connection and worker; empty where they are not visible."""
         first = self.pid()
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """Whether it is on this machine, as far as can be told: by a socket; or by an address of this machine, where
-        the server does not see another one: a port of a container is forwarded."""
+        """Whether it is on this machine: by a socket; or by an address of this machine, unless the server sees another
+        one, as behind a container's forwarded port."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
         (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
         return bool(same)
 
     def endpoint(self) -> Endpoint:
-        """As that of a private one (target.py), in the database that we are connected to. A password that only libpq
-        knows is left to it."""
+        """As that of a private one (target.py), in our database; a password that only libpq knows is left to it."""
         where = self._where
         options = {
             "user": where["user"],
@@ -197,8 +192,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedPostgres would connect to (libpq goes to its hostaddr where there is one), "" where that is
-    a socket. Raises as that does; contacts no server."""
+    """The host that AttachedPostgres would connect to, "" for a socket. Raises as that does; contacts no server."""
     where = _where(address, _options(option_file))
     return "" if where["host"].startswith("/") else where.get(NUMBER, where["host"])
 
@@ -226,8 +220,8 @@ def read_service(path: Path) -> dict[str, str]:
 
 
 def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
-    """host and port, and the hostaddr of the option file. StudyError for a port that is none, several hosts, and for a
-    hostaddr beside an address that is another one."""
+    """host, port, hostaddr. StudyError for an invalid port, several hosts, and a hostaddr that contradicts the
+    address."""
     port, number = options.get("port", str(PORT)), options.get(NUMBER, "")
     if "," in f"{address}{options.get('host', '')}{number}":
         raise StudyError(
@@ -248,7 +242,7 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 SENT = "loadframe.connection"
-"""A setting that a session has only where the start-up parameter `options` has arrived."""
+"""A setting that a session only has where the start-up parameter `options` has arrived."""
 STATE = (
     f"SELECT pg_backend_pid(), coalesce(current_setting('{SENT}', true), ''), current_setting('search_path'),"
     " pg_postmaster_start_time()::text"
@@ -256,9 +250,9 @@ STATE = (
 
 
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
-    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: the process that
-    a connection was given is not the one that answers, what it was begun with has not arrived, or two connections share
-    a process, change it or reach two servers. control: a connection to it. port: the server's own, for advice."""
+    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
+    answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
+    change it or reach two servers. control: a connection to it. port: the server's own, for advice."""
     why = _other_process(control)
     if not why:
         try:
@@ -282,7 +276,7 @@ def _remedy(port: str) -> str:
 
 
 class _Marked(Control):
-    """A connection that is begun with settings by which it is known again."""
+    """A connection that is begun with settings by which it is recognised."""
 
     def __init__(self, where: Mapping[str, str]) -> None:
         self.mark = f"loadframe_{secrets.token_hex(8)}"
@@ -296,7 +290,7 @@ class _Marked(Control):
         return _other_process(self)
 
     def process(self) -> tuple[int, str]:
-        """Which one of the server's answers now, and when that server was started."""
+        """The server process that answers now, and when that server was started."""
         pid, _, _, started = self.one(STATE, int, str, str, str)
         return pid, started
 
@@ -308,7 +302,7 @@ def _other_process(control: Control) -> str:
 
 
 def _shared(first: _Marked, second: _Marked) -> str:
-    """While one of them is amid a transaction, the other one cannot have its process."""
+    """While one of them is in a transaction, the other one cannot have its process."""
     before = [first.process(), second.process()]
     second.ask("BEGIN")
     held, free = second.process(), first.process()

@@ -14,17 +14,15 @@ from loadframe.kinds import database
 from loadframe.kinds.database import BUSY_REMEDY, Answer
 
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
-"""Of a statement that reads, all of it. No timeout of the server's: it would be a setting of ours in what we read."""
+"""For a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
 OURS: Mapping[str, str | int] = {"connect_timeout": 30, "application_name": "loadframe"}
-"""libpq's connection parameters, where nothing else is asked for."""
+"""libpq's connection parameters, unless others are given."""
 
 
 class Control(database.Control):
-    """See database.Control."""
-
     server = "PostgreSQL"
     garbled = (ValueError, TypeError, LookupError, MemoryError)
-    """What psycopg makes of values that cannot be what they are said to be; UnicodeDecodeError is a ValueError."""
+    """What psycopg raises for impossible values; UnicodeDecodeError is a ValueError."""
 
     def __init__(self, where: Mapping[str, str | int], died: Callable[[], TargetError | None]) -> None:
         """where: libpq's connection parameters."""
@@ -36,14 +34,14 @@ class Control(database.Control):
         self._backend = 0
 
     def row(self, statement: str) -> dict[str, Any]:
-        """The one row of a statement, by the names of its columns."""
+        """The one row of a statement, by the names of its columns. TargetError for any other number of rows."""
         rows, names = self.asked(statement)
         if len(rows) != 1:
             raise self.is_other(statement, f"{len(rows)} rows")
         return dict(zip(names, rows[0], strict=True))
 
     def one(self, statement: str, *types: type) -> tuple[Any, ...]:
-        """The one row of a statement, whose columns are of these types. TargetError where it is another one."""
+        """The one row of a statement, with columns of these types. TargetError for any other answer."""
         rows = self.ask(statement)
         if len(rows) != 1 or [type(value) for value in rows[0]] != list(types):
             raise self.is_other(statement, rows)
@@ -51,7 +49,7 @@ class Control(database.Control):
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
         """Have the server read its configuration, and return once it has: the postmaster reads it before its children.
-        TargetError where it has not within that many seconds; who: as that calls it. log: what it has said."""
+        TargetError where that takes longer than within_s. who: the server, in messages. log: its log, for details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")
@@ -67,7 +65,7 @@ class Control(database.Control):
             return 0 if self._connection is None else self._connection.info.backend_pid
 
     def listener(self) -> int | None:
-        """The process that listens at the socket of this connection; None where it is out of our sight."""
+        """The process that listens at the socket of this connection; None where it is not visible."""
         with self._lock:
             if self._connection is None:
                 return None
@@ -95,7 +93,7 @@ class Control(database.Control):
         return isinstance(error.__cause__, TimeoutError) or isinstance(error, self._psycopg.errors.ConnectionTimeout)
 
     def _pids(self) -> list[int]:
-        """Its processes that we know of: the one at the other end, and the one that listens."""
+        """The known ones: the one at the other end, and the one that listens."""
         host = str(self._where.get("host", ""))
         if not host.startswith("/"):
             return []

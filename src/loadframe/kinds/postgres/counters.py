@@ -1,8 +1,8 @@
-"""What a PostgreSQL is asked once or several times a second: one statement, whatever its version, and the waits of its
-connections added up between the looks.
+"""The counters of a PostgreSQL: one statement for each version, and the waits of its connections added up between
+looks.
 
-Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; where the versions differ is
-said beside the lines.
+Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; differences between versions are
+noted at the lines.
 """
 
 import time
@@ -14,9 +14,9 @@ from loadframe.kinds.postgres.settings import WAITS
 SEPARATE_CHECKPOINTER = 170000
 """From this server_version_num on checkpoints are in pg_stat_checkpointer, before in pg_stat_bgwriter."""
 RESERVED_CONNECTIONS = 160000
-"""From here on there is reserved_connections beside superuser_reserved_connections."""
+"""From here on there is reserved_connections in addition to superuser_reserved_connections."""
 LONGEST_LOOK_S = 5.0
-"""What was seen a longer time ago says nothing about the time since."""
+"""What was seen longer ago says nothing about the time since."""
 
 WAITING = {
     "waiting_lock": "wait_event_type = 'Lock'",
@@ -25,7 +25,7 @@ WAITING = {
     "waiting_wal": "wait_event LIKE 'WAL%' AND wait_event_type IN ('IO', 'LWLock')",
 }
 """Kinds of waiting of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite are
-the wait for a commit to reach the disk, by oneself or by another connection that flushes for all."""
+the wait for a commit to reach the disk, whichever connection flushes it."""
 
 _ACTIVITY = """
     SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,
@@ -111,7 +111,7 @@ class Looks:
         self._waited = dict.fromkeys((spec.name for spec in WAITS), 0.0)
 
     def read(self, row: Mapping[str, Any]) -> dict[str, float]:
-        """The counters of one row; those of waiting have grown by who waits now, over the time since the last look."""
+        """The counters of one row; those of waits grow by the waiters of now, times the time since the last look."""
         now_s = self._clock()
         since_s = 0.0 if self._at_s is None else now_s - self._at_s
         self._at_s = now_s

@@ -10,7 +10,7 @@ from loadframe.kinds.postgres.target import PostgresTarget, check_settings
 FILE = SettingsFile(
     "tuned.conf", "{name} = {value}", quotes="'", size="B", statement="ALTER SYSTEM SET {name} = {value};"
 )
-"""It reads a bare number of shared_buffers in pages, of max_wal_size in megabytes: bytes need their B
+"""A bare number is in pages for shared_buffers, in megabytes for max_wal_size: bytes need their B
 (https://www.postgresql.org/docs/current/config-setting.html)."""
 KINDS = (
     KindOfTarget(

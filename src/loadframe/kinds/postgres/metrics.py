@@ -1,4 +1,4 @@
-"""What PostgreSQL counts."""
+"""Metrics of PostgreSQL that follow from its counters."""
 
 from loadframe.knowledge.metric import connections, derived, of_both, requests, share
 

@@ -31,18 +31,18 @@ PACKAGE = Package(
 )
 DATABASE = "loadframe"
 PORT = 5432
-"""Of a server that listens on no port it is only a part of the socket's name."""
+"""A server that listens on no port has it only in the socket's name."""
 NO_PROCESS = b"could not fork new process"
 """In the server's log, where a limit of processes or memory leaves none for a connection."""
 OLDEST = 14
-"""pg_stat_wal and pg_stat_database.sessions are there from this version on."""
+"""The first version with pg_stat_wal and pg_stat_database.sessions."""
 LOCKED = 'lock file "postmaster.pid" already exists'
 REFUSED = b" 53300 FATAL"
 """too_many_connections (errcodes.txt) in a line of the log, whose prefix ends in the SQLSTATE."""
 
 
 def requirements() -> list[Requirement]:
-    """What it needs on this machine, and whether it is there."""
+    """What it needs on this machine, and whether it is available."""
     return [*PACKAGE.requirements("postgres"), python_package("postgres", "psycopg", "postgres")]
 
 
@@ -54,7 +54,7 @@ def known_settings(postgres: str) -> frozenset[str]:
 
 @functools.cache
 def text_settings(postgres: str) -> frozenset[str]:
-    """Those of them that take any text, by the same list."""
+    """The settings that take any text, from the same list."""
     return frozenset(name for name, kind in _described(postgres) if kind == "STRING")
 
 
@@ -65,11 +65,9 @@ def _described(postgres: str) -> list[tuple[str, str]]:
 
 
 class Server(PrivateServer):
-    """A private PostgreSQL in a lease's folder.
-
-    The postmaster is ended by signals of its own (postgres(1)): SIGINT lets go of clients and writes a checkpoint,
-    SIGQUIT ends it and all its children at once. SIGKILL would leave children at work, and its shared memory behind.
-    """
+    """A private PostgreSQL in a lease's folder. The postmaster is ended by signals of its own (postgres(1)): SIGINT
+    disconnects clients and writes a checkpoint, SIGQUIT ends it and all its children at once. SIGKILL would leave
+    children running, and its shared memory behind."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGINT
@@ -85,10 +83,10 @@ class Server(PrivateServer):
         self.control_account = Account("loadframe_control")
         self.workload_account = Account("loadframe")
         self.like: Server | None = None
-        """One that was made and has never run: its data are copied, which is quicker than to make some."""
+        """A created one that has never run: its data are copied, which is quicker than initdb."""
         self._log_counts = LogCounts(self.log, (REFUSED, NO_PROCESS))
         self._without_process = 0
-        """How often a connection had got no process when it was started last."""
+        """Connections without a process before its last start."""
 
     @property
     def socket_folder(self) -> Path:
@@ -100,7 +98,6 @@ class Server(PrivateServer):
         return self.socket_folder / f".s.PGSQL.{self.port or PORT}"
 
     def prepare(self) -> None:
-        """The folders and an empty data directory."""
         _check_version()
         self.make_folders()
         if self.like is None:
@@ -135,7 +132,7 @@ class Server(PrivateServer):
             shutil.copytree(like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these settings and return when `answers` says yes. TargetError where it does not."""
+        """Start with these settings and return once `answers` is true. TargetError where it does not start."""
         self.take_port()
         self.configure(settings)
         command = (self.required(), "-D", str(self.data), "-c", f"config_file={self.configuration}")
@@ -143,12 +140,10 @@ class Server(PrivateServer):
         self.launch(command, allowance, answers)
 
     def check(self, state: TargetState, allowance: Allowance) -> None:
-        """TargetError, in the server's words, where it would not start in this state.
-
-        PostgreSQL's own checks (postgres -C, --check) leave out what the postmaster alone looks at, so one is started
-        with a list of whom to let in that is not there: it reads that once it has its memory, before it touches the
-        data, and ends (postmaster.c). Where one runs on the same data it ends earlier, at their lock.
-        """
+        """TargetError, in the server's words, where it would not start in this state. PostgreSQL's own checks (postgres
+        -C, --check) leave out what only the postmaster looks at, so one is started with an hba_file that does not
+        exist: it reads that once it has its memory, before it touches the data, and ends (postmaster.c). Where one runs
+        on the same data it ends earlier, at their lock."""
         if not self.started:
             self.take_port()
         nobody = self.folder / "nobody.conf"
@@ -161,17 +156,17 @@ class Server(PrivateServer):
             raise self.refusal(state, "\n".join(lines))
 
     def destroy(self) -> None:
-        """With the shared memory of one that was killed: its data directory says which it is."""
+        """Also removes the shared memory of a killed one, which its data directory identifies."""
         self.kill()
         shared_memory.remove_of_postgres(self.data, KILL_TIMEOUT_S)
         super().destroy()
 
     def given_up(self) -> bool:
-        """Whether it may not start a process for a connection: it goes on, and accepts no client."""
+        """Whether it could not start a process for a connection: it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
     def configure(self, settings: Mapping[str, SettingValue]) -> None:
-        """Write the configuration that the next start or reload reads: what is not named has the server's default."""
+        """Write the configuration that the next start or reload reads; what is not named has the server's default."""
         aside = self.configuration.with_suffix(".new")
         write_readable(aside, self._text(settings))
         aside.replace(self.configuration)
@@ -200,8 +195,7 @@ class Server(PrivateServer):
         )
 
     def refused(self) -> int:
-        """How many connections the server has refused because all were taken. It keeps no counter of that, but a line
-        of its log."""
+        """Connections that were refused because all were taken, from the log: the server has no counter of them."""
         return self._log_counts.read()[REFUSED]
 
 

@@ -21,19 +21,17 @@ client_encoding cluster_name datestyle default_table_access_method default_text_
 lc_time log_timezone search_path syslog_ident timezone timezone_abbreviations
 """
 HARMLESS_TEXTS = frozenset(_HARMLESS_TEXTS.split())
-"""Of the settings that take any text (type STRING of `postgres --describe-config`) those that name no program, library,
-file or host. All others are refused, also those that a later version brings."""
+"""Settings that take any text (type STRING of `postgres --describe-config`) but name no program, library, file or host.
+All others are refused, also those of later versions."""
 
 ACTIVITY = tuple(counters_in(_METRICS, "activity").values())
-"""pg_stat_activity, as it is at this moment; without our own connection, but for `connections`."""
+"""pg_stat_activity, as it is at this moment; without our own connection, except in `connections`."""
 CEILINGS = tuple(counters_in(_METRICS, "ceiling").values())
 """Ceilings that belong next to their use, and uses of shared memory and log."""
 COUNTED = tuple(counters_in(_METRICS, "counted").values())
-"""Of all databases together. A connection tells what it did at most once a second and when it ends (pgstat.c,
-PGSTAT_MIN_INTERVAL), so of a window of a second or two these are right to about a fifth; wal_bytes is the position of
-the log, right at every moment, and checkpoints are told when they happen."""
+"""Sums over all databases. A connection reports at most once a second and when it ends (pgstat.c, PGSTAT_MIN_INTERVAL),
+so in a window of a second or two these are right to about a fifth; wal_bytes and checkpoints are always exact."""
 WAITS = tuple(counters_in(_METRICS, "wait").values())
-"""Seconds that connections waited, by what they waited for: how many waited at each look, over the time since the look
-before (as sampled session histories do)."""
+"""Seconds that connections waited, by cause: those waiting at each look, times the time since the look before."""
 REFUSALS = tuple(counters_in(_METRICS, "log").values())
 """From the server's log, which only a private instance lets us read."""

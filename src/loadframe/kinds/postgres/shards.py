@@ -1,4 +1,4 @@
-"""Several private PostgreSQLs side by side, as shards: each with data, a socket, processes and a cage of its own."""
+"""Several private PostgreSQLs side by side, as shards: each with data, a socket, processes and resources of its own."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,11 +11,8 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
 class PostgresShards:
-    """See targets.base.Target. All shards have the same state.
-
-    Its counters are the sums over the shards, but for what is a ceiling or a distance to one: of that, the largest. Its
-    endpoint names the first shard; `shards` has all of them, in order.
-    """
+    """See kinds.base.Target. All shards have the same state. Its counters are the sums over the shards, but for
+    OF_THE_MOST the largest. Its endpoint names the first shard; `shards` has all of them, in order."""
 
     kind = "postgres"
     embedded = False
@@ -28,7 +25,7 @@ class PostgresShards:
         }
 
     def create(self) -> None:
-        """The first one's empty data are the others' too: initdb takes a second, a copy a tenth."""
+        """The first one's empty data are copied to the others: initdb takes a second, a copy a tenth."""
         first, *others = self._shards.values()
         first.create()
         for shard in others:
@@ -58,7 +55,7 @@ class PostgresShards:
             shard.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The first shard's: all were asked for the same, and share one machine."""
+        """The first shard's: all have the same settings, and share one machine."""
         return self._first.effective()
 
     def counters(self) -> dict[str, float]:
@@ -82,7 +79,6 @@ class PostgresShards:
         return self._first.version()
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of each shard, under its name."""
         tails = {name: shard.log_tail(lines) for name, shard in self._shards.items()}
         return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
 

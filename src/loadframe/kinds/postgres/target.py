@@ -31,11 +31,8 @@ RELOAD_TIMEOUT_S = 30.0
 
 
 class PostgresTarget(DatabaseTarget[Server, Control]):
-    """See targets.base.Target.
-
-    A change of state is a reload of the configuration, and a restart where a setting that differs needs one: the same
-    state gives the same effective values, whichever state came before.
-    """
+    """See kinds.base.Target. A change of state is a reload of the configuration, or a restart where a setting that
+    differs needs one: the same state gives the same effective values, whichever state came before."""
 
     kind = "postgres"
     catalogue = CATALOGUE
@@ -44,8 +41,8 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     def __init__(
         self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
     ) -> None:
-        """lease: its folder holds data, socket and log, in `folder`. as root it runs as Lease.account says.
-        port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        """lease: its folder holds data, socket and log, in `folder`; decides the user where we are root. port: None for
+        a socket alone, 0 for a free port of 127.0.0.1."""
         allowance = resources.run_by(lease.account("postgres"))
         server = Server(lease, allowance.user, port, folder)
         super().__init__(server, allowance, data=server.data)
@@ -55,7 +52,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     # --- life -------------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """MissingTool without postgres, initdb or psycopg; TargetError where no data can be made."""
+        """MissingTool without postgres, initdb or psycopg; TargetError where the data cannot be made."""
         driver()
         super().create()
 
@@ -76,7 +73,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """pg_settings for the catalogue and what the state names besides; RLIMIT_NOFILE from the kernel."""
+        """pg_settings for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
         names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
         return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self._server.pid)}
 
@@ -92,13 +89,13 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
             return ()
         try:
             return (pid, *sorted(child for (child,) in self._control.ask(CHILDREN)))
-        except TargetError:  # it is starting, or on its way out: whoever needs it to answer will say so
+        except TargetError:  # it is starting or ending: whoever needs its answer will report that
             return (pid,)
 
     def endpoint(self) -> Endpoint:
-        """address: what libpq takes for a host, the socket's folder. options: user, password, port, database, schema;
-        `socket` is that folder too; `option_file` holds the same as a connection service file, so that no password has
-        to stand in a command line; host where a port was asked for."""
+        """address: the socket's folder, libpq's host. options: user, password, port, database, schema; `socket`, that
+        folder; `option_file` holds them as a connection service file, so that no password has to be in a command line;
+        host where a port was asked for."""
         server, account = self._server, self._server.workload_account
         options = {
             "user": account.user,
@@ -124,7 +121,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         self._talk().reload("PostgreSQL", RELOAD_TIMEOUT_S, self.log_tail)
 
     def _reach(self) -> Control:
-        """Our own connection; as a superuser it gets in where all other connections are taken."""
+        """Our own connection, as a superuser, for which connections are reserved."""
         if self._control is None:
             server, account = self._server, self._server.control_account
             where: dict[str, str | int] = {
@@ -134,13 +131,13 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
                 "password": account.password,
                 "dbname": "postgres",
             }
-            if isinstance(server.user, NamedUser):  # libpq follows links: it is asked who is at the other end
+            if isinstance(server.user, NamedUser):  # libpq follows links: it checks who is at the other end
                 where["requirepeer"] = str(server.user)
             self._control = Control(where, server.died)
         return self._control
 
     def _entered(self, state: TargetState) -> None:
-        """After a start: the workload's account and database, where this is the first one."""
+        """After a start: create the workload's account and database on the first one."""
         self._state = state
         control, server = self._talk(), self._server
         ((number,),) = control.ask("SELECT current_setting('server_version_num')::int")
@@ -185,7 +182,7 @@ def _unit_bytes(unit: str) -> int:
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
+    """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
     return passed_on.check(
         CATALOGUE,
         settings,

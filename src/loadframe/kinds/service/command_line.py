@@ -1,5 +1,4 @@
-"""A command line as a person types it, made into what a study declares: its words, its variables, where its port and
-its knobs stand. Pure."""
+"""A typed command line as a study declares it: its words, variables, and the places of its port and knobs. Pure."""
 
 import re
 import shlex
@@ -20,8 +19,7 @@ _LOWEST, _HIGHEST = 1, 65535
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What starts a service. environment: the variables that stand before its words. port: the number in whose place
-    {port} stands now; None where it has none."""
+    """What starts a service. environment: variables before its words. port: the number that {port} replaces."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -29,13 +27,12 @@ class CommandLine:
 
     @property
     def takes_port(self) -> bool:
-        """Whether it is told on which port to listen."""
+        """Whether it is given the port to listen on."""
         return any(PORT in word for word in (*self.words, *self.environment.values()))
 
 
 def parsed(text: str) -> CommandLine:
-    """By the rules of a POSIX shell for words, without its other features. StudyError for a line that uses these, or is
-    empty."""
+    """Split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -53,8 +50,8 @@ def parsed(text: str) -> CommandLine:
 
 
 def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
-    """Without what looks like a secret: {ENV:NAME} stands in its place among the words, and variables that have one
-    are left out. The values, by the names of variables of the environment."""
+    """Without what looks like a secret: words get {ENV:NAME} in its place, variables are left out. Also the secrets, by
+    the names of environment variables."""
     values = {name: value for name, value in line.environment.items() if any(secrets_in({name: value}))}
     environment = {name: value for name, value in line.environment.items() if name not in values}
 
@@ -68,15 +65,15 @@ def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
 
 
 def _variable(option: str, taken: Mapping[str, str]) -> str:
-    """A name that is free, after the option that has the value, or the kind of address that it stands in."""
+    """A free name, after the option that has the value, or the kind of address that it stands in."""
     name = re.sub(r"[^A-Z0-9]+", "_", option[:40].upper()).strip("_0123456789") or "SERVICE"
     name = name if is_secret(name) else f"{name}_PASSWORD"
     return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 1000))) if each not in taken)
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
-    """With {port} in the place of the port on which it is told to listen. port: the number, where the reader names it;
-    None: the one that a usual flag or the variable PORT has. As it is where it has none."""
+    """With {port} in place of the port on which it listens; unchanged where it has none. port: the number, where the
+    user names it; None: the one of a usual flag or of the variable PORT."""
     number = port if port is not None else _named(line)
     if number is None:
         return line
@@ -87,7 +84,7 @@ def with_port(line: CommandLine, port: int | None) -> CommandLine:
 
 
 def _named(line: CommandLine) -> int | None:
-    """The port that a usual place has."""
+    """The port in a usual place."""
     words = line.words
     candidates = [line.environment.get("PORT", "")]
     for at, word in enumerate(words):
@@ -102,7 +99,7 @@ def _named(line: CommandLine) -> int | None:
 
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
-    """With {setting} in the place of the value of each knob that the line itself sets."""
+    """With {setting} in place of the value of each knob that the line itself sets."""
     for one in given:
         if one.said:
             line = _with_knob(line, one.knob)

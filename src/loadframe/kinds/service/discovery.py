@@ -1,6 +1,5 @@
-"""What a process on this machine is: its command, what it is written with, who runs it and where; and which services
-listen at which port: the processes that hold it, put together to the groups that came from one of them. They are only
-read."""
+"""What a process of this machine is: its command, runtime, user and folder; and which services listen at which port:
+the processes that hold it, grouped by the process that started them. Everything is only read."""
 
 import mmap
 import os
@@ -30,10 +29,9 @@ _UNIT = re.compile(r"/([^/\n]+\.service)(?=/|$)", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A process, and what comes from it. executable: its program's file, "" where that may not be seen. user: who runs
-    it. unit, container: by its control group, "" for none. processes, threads: of it and all that it has started.
-    knobs: of its runtime and its framework. open_files: how many it has, and may have; None where that may not be
-    seen."""
+    """A process and its descendants. executable: its program's file, "" where not visible. user: who runs it. unit,
+    container: by its control group, "" for none. processes, threads: with its descendants. knobs: of its runtime and
+    its framework. open_files: its number and limit; None where not visible."""
 
     pid: int
     command: tuple[str, ...]
@@ -51,13 +49,12 @@ class Discovered:
 
     @property
     def words(self) -> str:
-        """What it is, in words."""
         by = f"{self.framework.words} ({self.runtime.words})" if self.framework is not None else self.runtime.words
         return f"{by}, pid {self.pid}, run by {self.user}"
 
 
 def discover(pid: int, *, proc: Path = PROC) -> Discovered:
-    """What this process is. TargetError where it is not there."""
+    """What this process is. TargetError where it does not exist."""
     place = proc / str(pid)
     try:
         command = tuple(os.fsdecode(word) for word in (place / "cmdline").read_bytes().split(b"\0")[:-1])
@@ -71,7 +68,7 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
     runtime = runtime_of(executable or next(iter(command), ""), go=is_go(place / "exe"))
     framework = framework_of(command)
     of = framework.id if framework is not None else ""
-    retitled = len(command) == 1 and " " in command[0]  # other words are in its place, as gunicorn does it
+    retitled = len(command) == 1 and " " in command[0]  # it has set its own title, as gunicorn does
     family = identity.family(pid)
     units, container = _UNIT.findall(groups), _CONTAINER.search(groups)
     return Discovered(
@@ -105,8 +102,7 @@ MOST_OF_A_LINE = 256
 
 
 def interpreter_of(file: Path) -> str:
-    """The program that a script names in its first line, behind env(1) too; "" for what is no script, or may not be
-    read."""
+    """The program that a script names in its first line, also behind env(1); "" for any other or an unreadable file."""
     try:
         with os.fdopen(regular_file(file, links=True), "rb") as script:
             line = script.read(MOST_OF_A_LINE).partition(b"\n")[0]
@@ -161,14 +157,14 @@ def _open_files(place: Path) -> tuple[int, int] | None:
 
 
 LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")
-"""What takes connections to 127.0.0.1."""
+"""Addresses that take connections to 127.0.0.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A service that listens at a port. number: the address. first: the processes that all others of it came from, one
-    but where processes of one command line share the port and no process of that command line started them. holders:
-    all of it that hold the port."""
+    """A service that listens at a port. number: the address. first: the processes that started all others of it;
+    several where they share the port and have no parent with their command line. holders: its processes that hold the
+    port."""
 
     port: int
     number: str
@@ -186,7 +182,7 @@ class Candidate:
 
 
 def candidates(port: int | None = None) -> tuple[Candidate, ...]:
-    """All that listen at this port, or at any; by port. Not this process, nor what may not be seen."""
+    """All services that listen at this port, or at any; by port. Without this process and what is not visible."""
     held = listening.held()
     ports: dict[int, list[Listening]] = {}
     for one in listening.sockets():
@@ -211,9 +207,8 @@ def _of_port(sockets: list[Listening], held: dict[int, tuple[int, ...]]) -> Iter
 
 
 def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple[Candidate, ...]]:
-    """The process that began the service to which this one belongs, and where that listens. It is this one where it, or
-    what it has started, listens by itself; else the one from which it has inherited a port, or that runs the same
-    command line and listens."""
+    """The first process of the service to which this one belongs, and where that listens: this one where it or a
+    descendant listens; else the one from which it inherited a port, or that listens with the same command line."""
     family = {one.pid for one in identity.family(pid)}
     own = tuple(one for one in all_of_them if family.issuperset(one.first))
     if own:

@@ -1,6 +1,6 @@
-"""Settings that a service reads from a file. One that Loadframe starts gets a private copy of the reader's own file,
-with the values in it. In the file of the owner of a running one keys are set and taken back: its bytes are kept
-meanwhile, and are there again once no key is changed."""
+"""Settings that a service reads from a file. A service that Loadframe starts gets a private copy of the user's file,
+with the values in it. In the file of a running one, keys are set and taken back: its bytes are kept meanwhile, and
+restored once no key is changed."""
 
 import hashlib
 import os
@@ -25,8 +25,6 @@ MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """source: the reader's own. place: the copy. text: of the source."""
-
     source: Path
     place: Path
     text: str
@@ -42,7 +40,7 @@ class Files:
         self._user: Privilege
 
     def make(self, user: Privilege) -> None:
-        """Read the reader's files, with the rights of the user who runs the service, and make room for the copies,
+        """Read the user's files, with the rights of the user who runs the service, and make the folders of the copies,
         which the service may read and not replace. TargetError, OSError."""
         self._user = user
         if not self._tables:
@@ -65,13 +63,13 @@ class Files:
         return Path(self._target.folder or os.curdir).absolute() / path
 
     def places(self) -> dict[str, str]:
-        """Where the copies are, by what stands for them in braces."""
+        """Where the copies are, by the name that stands for them in braces."""
         found = {f"{name}_file": str(self._copies[table.file].place) for name, table in self._tables.items()}
         only = {str(copy.place) for copy in self._copies.values()}
         return {**found, **({"file": only.pop()} if len(only) == 1 else {})}
 
     def write(self, state: TargetState, values: Mapping[str, str]) -> None:
-        """The copies as a state has them. A key of which it has no value is as in the reader's file. TargetError."""
+        """Write the copies for a state. A key without a value in it is as in the user's file. TargetError."""
         for source, copy in self._copies.items():
             text = copy.text
             for name, table in self._tables.items():
@@ -106,14 +104,14 @@ def _text(path: Path, user: Privilege) -> str:
 
 
 class OwnFile:
-    """path: of the owner's file. format_: as formats.py calls it. keys: all that may be set in it."""
+    """A settings file of a running service's owner. format_: as in formats.py. keys: all that may be set in it."""
 
     def __init__(self, path: Path, format_: str, keys: Iterable[str]) -> None:
         self._path, self._format, self._keys = path, format_, tuple(keys)
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
 
     def read(self, key: str) -> SettingValue | None:
-        """What a key has been set to, whether the service has read it already; None where nothing is changed by us.
+        """The value that we gave a key, whether or not the service has read it; None for an unchanged one.
         ChangeError."""
         try:
             kept = self._kept()
@@ -125,8 +123,8 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def set(self, key: str, value: SettingValue) -> None:
-        """Set one key that it has; all else stays. Where every key is as it was at first, so is every byte, unless its
-        owner has changed it meanwhile. ChangeError."""
+        """Set one existing key; all else stays. Once every key is as at first, so is every byte, unless the owner has
+        changed the file meanwhile. ChangeError."""
         try:
             (now, status), kept = self._now(), self._kept()
             if self._found(now, key) is None:
@@ -141,7 +139,7 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def done(self) -> None:
-        """The service has read it: what was kept of it is dropped where no key is changed. ChangeError."""
+        """After the service has read it: the kept bytes are dropped where no key is changed. ChangeError."""
         try:
             kept = self._kept()
             if kept.exists() and self._values(_kept_text(kept)) == self._values(self._now()[0]):
@@ -176,8 +174,8 @@ class OwnFile:
         )
 
     def _now(self) -> tuple[str, os.stat_result]:
-        """What stands in it, and its status, of one descriptor: the folder may be another user's, who can put a link in
-        its place at any moment."""
+        """Its text and status, from one descriptor: in another user's folder a link may take its place at any
+        moment."""
         data, status = self._folder.read_own(self._path.name, MOST_BYTES)
         return data.decode("utf-8"), status
 
