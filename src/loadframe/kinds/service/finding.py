@@ -1,5 +1,5 @@
-"""Which processes a running service has: by the pid of the first, by the port at which it listens, by the control group
-of its unit or its container. Nothing is sent to any of them."""
+"""The processes of a running service, found by the pid of the first, by the port at which it listens, or by the control
+group of its unit or container. Nothing is sent to any of them."""
 
 import importlib
 import importlib.util
@@ -21,15 +21,15 @@ from loadframe.study.declaration import TargetTable
 from loadframe.system.trust import weak_point
 
 CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
-"""The last part of a container's group, as Docker, Podman, containerd and CRI-O call it with systemd; alone without."""
+"""The last part of a container's group, as Docker, Podman, containerd and CRI-O name it with systemd; alone without."""
 FULL_ID = re.compile(r"[0-9a-f]{12,64}")
 MOST_GROUPS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A running service. first: the processes that all others of it come from. group: the control group in which all of
-    them are; None where it is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
+    """A running service. first: the processes that started all others of it. group: the control group with all of them;
+    None where it is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
 
     first: tuple[Identity, ...]
     group: Path | None
@@ -37,7 +37,7 @@ class Found:
     words: str
 
     def pids(self) -> tuple[int, ...]:
-        """All its processes now, the first ones first; none once it has ended."""
+        """All its processes now, the first ones first; empty once it has ended."""
         if self.group is not None:
             members = sorted(_members(self.group))
             return tuple(sorted(members, key=lambda pid: identity.parent_of(pid) in members))
@@ -45,7 +45,7 @@ class Found:
 
 
 def find(target: TargetTable) -> Found:
-    """The service that a study names. TargetError where there is none, or it is out of our sight."""
+    """The service that a study names. TargetError where there is none, or it is not visible."""
     if target.unit:
         return _of_group(target, _unit(target.unit), f"the unit {target.unit}")
     if target.container:
@@ -142,7 +142,7 @@ def _in_use(found: Sequence[Path]) -> Path:
 
 
 def _engine_ids(name: str) -> tuple[str, ...]:
-    """The id that the engine has for a name, where its SDK is here and it answers."""
+    """The container's id for a name, where the engine's SDK is installed and the engine answers."""
     if importlib.util.find_spec("docker") is None:
         return ()
     docker = importlib.import_module("docker")
@@ -153,7 +153,6 @@ def _engine_ids(name: str) -> tuple[str, ...]:
 
 
 def _groups() -> Iterator[Path]:
-    """The folders of all control groups, of one hierarchy after the other."""
     seen = 0
     for hierarchy in groups.hierarchies():
         for folder, below, _ in os.walk(hierarchy.top):
@@ -166,7 +165,7 @@ def _groups() -> Iterator[Path]:
 
 
 def _members(group: Path) -> set[int]:
-    """The processes of a group and of those below it."""
+    """Of a group and of those below it."""
     found: set[int] = set()
     for folder, _, _ in os.walk(group):
         found |= set(groups.members(Path(folder)))

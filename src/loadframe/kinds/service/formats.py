@@ -1,5 +1,4 @@
-"""One key of a configuration file set to a value: TOML, YAML, JSON, INI and properties. All else stays as it was,
-comments too, but in JSON, which has none."""
+"""Setting one key of a configuration file: TOML, YAML, JSON, INI and properties. All else stays, with comments."""
 
 import importlib
 import io
@@ -23,11 +22,11 @@ ENDINGS = {
 PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
 """What reads and writes a format with its comments."""
 MOST_DEEP = 6
-"""Tables in tables that are looked through for numbers."""
+"""Levels of tables that are searched for numbers."""
 
 
 def of_name(name: str) -> str:
-    """The format of a file, by how its name ends. ValueError where that says none."""
+    """The format of a file, by the ending of its name. ValueError for an unknown one."""
     found = ENDINGS.get(Path(name).suffix.lower())
     if found is None:
         raise ValueError(f"what format {name} has is not known; give `format`")
@@ -42,7 +41,7 @@ def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
 
 
 def found(text: str, format_: str, key: str) -> SettingValue | None:
-    """What stands under a key; None for nothing, and for what is no single value. ValueError as `edited`."""
+    """The value of a key; None where there is none, or no single value. ValueError as `edited`."""
     value = _pick(_TABLES[format_](text), key) if format_ in _TABLES else _of_lines(text, format_, key)
     return value if isinstance(value, str | bool | int | float) else None
 
@@ -50,7 +49,7 @@ def found(text: str, format_: str, key: str) -> SettingValue | None:
 def numbers(text: str, format_: str) -> dict[str, int]:
     """Every key whose value is a whole number above 0, with dots between its parts. ValueError as `edited`."""
     if format_ in ("ini", "properties"):
-        entries = _in_order(_lines(text), format_)[::-1]  # of several of one key that one stays which counts
+        entries = _in_order(_lines(text), format_)[::-1]  # of several of one key, keep the one that counts
         values = {_key(entry): whole(entry[2][4].strip()) or 0 for entry in entries}
         return {key: value for key, value in values.items() if value > 0}
     return dict(_numbers(_TABLES[format_](text), "", MOST_DEEP))
@@ -66,7 +65,7 @@ def _numbers(tables: Any, before: str, deep: int) -> Iterator[tuple[str, int]]:
 
 
 def _put(tables: Any, key: str, value: SettingValue) -> None:
-    """Into tables in tables, made where they are not there."""
+    """Creates missing tables."""
     *path, last = parts_of(key)
     for part in path:
         if not isinstance(tables, dict):
@@ -109,7 +108,7 @@ def _edit_toml(text: str, key: str, value: SettingValue) -> str:
         written = str(tomlkit.dumps(tables))
     except tomlkit.exceptions.TOMLKitError as error:
         raise ValueError(str(error)) from error
-    if _pick(_toml(written).unwrap(), key) != value:  # of a table whose parts stand apart it writes one alone
+    if _pick(_toml(written).unwrap(), key) != value:  # a table whose parts stand apart would get a second heading
         raise ValueError(f"{key} cannot be added: its table stands in several places of the file")
     return written
 
@@ -149,14 +148,14 @@ def _json(text: str) -> Any:
 
 
 ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
-"""What ruamel.yaml raises besides its own errors for text that is no YAML."""
+"""What ruamel.yaml raises, besides its own errors, for text that is not YAML."""
 SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
 LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 
 
 def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """INI: SECTION.KEY, or KEY before the first section; a key that is not there is added to its section. Properties:
-    the whole key, dots and all, as Java has it; a line whose end is escaped goes on in the next."""
+    """INI: SECTION.KEY, or KEY before the first section; a missing key is added to its section. Properties: the whole
+    key, dots and all, as Java has it; a line whose end is escaped goes on in the next."""
     lines = _lines(text)
     if entry := _entry(lines, format_, key):
         first, _, parts = entry
@@ -184,7 +183,7 @@ def _of_lines(text: str, format_: str, key: str) -> str | None:
 
 
 Entry = tuple[int, str, re.Match[str]]
-"""The place of a line that begins a key with its value, the section that it is in, and the line's parts."""
+"""The index of the line of a key, its section, and the line's parts."""
 
 
 def _key(entry: Entry) -> str:
@@ -200,7 +199,7 @@ def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
 
 
 def _in_order(lines: Sequence[str], format_: str) -> list[Entry]:
-    """Of several of one key the first one counts in an INI file, the last one in properties: it comes first."""
+    """Of several of one key, the one that counts comes first: the first in an INI file, the last in properties."""
     entries = list(_entries(lines, format_))
     return entries if format_ == "ini" else entries[::-1]
 
@@ -230,13 +229,13 @@ def _line(value: SettingValue) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Without the newlines alone: other characters at which Python would part lines are text."""
+    """Split at newlines alone: other characters at which Python would split lines are text."""
     lines = text.split("\n")
     return lines[:-1] if not lines[-1] else lines
 
 
 def _added(line: str, text: str) -> str:
-    """A line that the text has not, which ends as its own do."""
+    """With the line ending of the text."""
     return f"{line}\r" if "\r\n" in text else line
 
 
@@ -255,4 +254,4 @@ _TABLES: Mapping[str, Callable[[str], Any]] = {
     "yaml": lambda text: _yaml(text)[1],
     "json": _json,
 }
-"""What a text is; those of INI and properties are read by their lines."""
+"""Parsers; INI and properties are read by their lines."""

@@ -1,5 +1,4 @@
-"""A service of the reader's own, as a kind of target: as one study declares it, the settings of the service are the
-catalogue."""
+"""A service of the user's own, as a kind of target: its catalogue has the settings that the study declares."""
 
 import re
 from collections.abc import Iterator
@@ -38,7 +37,7 @@ NO_COMMAND = 'For example command = ["python3", "app.py", "--port", "{port}"].'
 
 
 def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
-    """The record of the kind `service` with what a study declares. StudyError for what does not fit together."""
+    """The record of the kind `service` with what a study declares. StudyError for contradictions."""
     check(target)
     unread = [name for name in target.setting if target.setting[name].read_back is None and name in target.settings]
     limits = {limit.raises: f"{OF}{limit.name}" for limit in target.limit if limit.raises}
@@ -101,8 +100,7 @@ def check(target: TargetTable) -> None:
 
 
 def _check_running(target: TargetTable) -> None:
-    """StudyError for what is said of a running service and is of one that Loadframe starts, and for an address that is
-    none."""
+    """StudyError for keys that only apply to a service that Loadframe starts, and for an invalid address."""
     started: dict[str, object] = {"environment": target.environment, "folder": target.folder, "ready": target.ready}
     started["with.command"] = [each for each in target.with_ if each.command]
     if given := [name for name, value in started.items() if value]:
@@ -153,7 +151,7 @@ def _check_places(target: TargetTable) -> None:
 
 
 def _check_addresses(target: TargetTable) -> None:
-    """StudyError for what is no address, whatever stands in its braces: it would never answer."""
+    """StudyError for invalid addresses, whatever values their braces get: they would never answer."""
     read_backs = ((f"setting.{name}.read_back", table.read_back) for name, table in target.setting.items())
     urls = [(key, table.json_) for key, table in read_backs if table is not None and table.json_]
     urls += [("ready", target.ready.http)] if target.ready is not None and target.ready.http else []

@@ -1,6 +1,6 @@
-"""The value of a setting that a service really uses, as its study says where to read it; and whether one that was
-started is ready, as its study says how that is seen, and what is missing where it is not. All that stands in braces has
-its value of this start: the port, the folder of its data, its settings, its helpers' ports."""
+"""The effective value of a setting, read as the study says; and whether a started service is ready, as the study says
+how that is seen, and what is missing otherwise. Names in braces get their value of this start: the port, the data
+folder, settings, the helpers' ports."""
 
 import http.client
 import socket
@@ -22,11 +22,11 @@ from loadframe.study.service_tables import ReadBackTable, ReadyTable
 MOST_BYTES, WITHIN_S = 1 << 20, 10.0
 FORM = "For example http://127.0.0.1:{port}/config."
 Run = Callable[[Sequence[str]], str]
-"""Runs a command as the service's user, and answers what it prints. TargetError."""
+"""Runs a command as the service's user, and returns its output. TargetError."""
 
 
 def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
-    """One GET to this machine: a study may come from someone else. Status and body. ERRORS, StudyError."""
+    """Status and body of one GET, only to this machine: a study may come from someone else. ERRORS, StudyError."""
     try:
         asked = address_of(url)
     except ValueError as error:
@@ -42,7 +42,7 @@ def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
 
 
 def here(host: str, port: int) -> address.Place:
-    """Where a service of this machine is. StudyError for another machine."""
+    """The address of a service of this machine. StudyError for another machine."""
     place = address.decide(host, port)
     if not place.here:
         raise StudyError(f"{host} is not this machine", remedy="A service of this machine is asked on 127.0.0.1.")
@@ -52,8 +52,8 @@ def here(host: str, port: int) -> address.Place:
 def read(
     name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str], text_of: Callable[[Path], str]
 ) -> SettingValue:
-    """The value in use. fill: puts values into what stands in braces. text_of: a file, as the service's user reads it;
-    TargetError. TargetError where it cannot be read."""
+    """The value in use. fill: replaces names in braces. text_of: a file, as the service's user reads it. TargetError
+    where the value cannot be read."""
     if table.command:
         command = [fill(word) for word in table.command]
         said = run(command).strip()
@@ -97,19 +97,19 @@ def _unread(name: str, why: str) -> TargetError:
 
 
 TOO_HIGH = 500
-"""A status from here on is an error of the server's own (RFC 9110, 15.6)."""
+"""From this status on it is an error of the server's own (RFC 9110, 15.6)."""
 LOOK_S = 2.0
 """For one answer: a service that is busy starting may keep a request waiting."""
 
 Status = Callable[[Sequence[str]], int]
-"""Runs a command as the service's user; its exit status, below 0 where it had to be ended."""
+"""Runs a command as the service's user; its exit status, negative where it had to be killed."""
 
 
 class Readiness:
-    """What one start waits for. missing: what there was not at the last look, in words that follow a colon."""
+    """What one start waits for. missing: what was not there at the last look, in words that follow a colon."""
 
     def __init__(self, table: ReadyTable, values: Mapping[str, str], log: Path, run: Status) -> None:
-        """values: what stands in braces. log: its output, of which only what follows counts."""
+        """values: for names in braces. log: its output; only new lines count."""
         self._port = int(values["port"])
         self._http, self._tcp, said = (filled(text, values) for text in (table.http, table.tcp, table.log))
         self._command = [filled(word, values) for word in table.command]
@@ -119,7 +119,7 @@ class Readiness:
         self.missing = ""
 
     def look(self) -> bool:
-        """Whether it is ready now. StudyError where another machine is to be asked."""
+        """Whether it is ready now. StudyError where another machine would be asked."""
         self.missing = self._look()
         return not self.missing
 
@@ -151,7 +151,6 @@ def _unanswered(url: str) -> str:
 
 
 def accepts(host: str, port: int) -> bool:
-    """Whether a connection to this address is accepted."""
     try:
         socket.create_connection((host, port), timeout=1.0).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""Remedies of a service that need no knowledge of it: what the kernel allows its processes."""
+"""Remedies for any service: what the kernel allows its processes."""
 
 from loadframe.knowledge.remedy import NOFILE, OPEN_FILES, Builders, Situation, link, more_open_files
 from loadframe.model import Remedy

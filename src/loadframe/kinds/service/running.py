@@ -1,4 +1,4 @@
-"""A service that runs already: it is read, never signalled, and changed only where its study says that this may be."""
+"""A running service: it is read, never signalled, and changed only where its study allows that."""
 
 import functools
 import subprocess
@@ -39,8 +39,6 @@ BY_HAND = "See the service's own log; `loadframe changes revert` sets the file b
 
 
 class RunningService:
-    """See kinds.base.Attached."""
-
     kind = KIND
     counter_specs: tuple[CounterSpec, ...] = ()
 
@@ -73,7 +71,7 @@ class RunningService:
 
     @classmethod
     def again(cls, address: Mapping[str, str]) -> "RunningService":
-        """Found by the address that it once gave. KeyError, ValueError for one that is none; TargetError."""
+        """From what `address` gave. KeyError, ValueError for an invalid address; TargetError."""
         try:
             return cls(TargetTable.model_validate(parse_json(address["target"])))
         except (ValidationError, JsonError) as error:
@@ -83,17 +81,17 @@ class RunningService:
         return stage_files(self._target.metrics)
 
     def counters(self) -> dict[str, float]:
-        """None at once: what it exposes is read at its own pace. TargetError where it has ended."""
+        """Empty: what it exposes is read at its own pace. TargetError where it has ended."""
         self._user()
         return {}
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings of which the study says where they are read."""
+        """The settings with a read_back."""
         return {name: self._used(name) for name, table in self._target.setting.items() if table.read_back is not None}
 
     def read(self, name: str) -> SettingValue:
-        """The value in use; of one that stands in a file what we have set there, also where the service was not
-        restarted since. TargetError where it is not read back, ChangeError."""
+        """The value in use, or the one that we set in its file, even before a restart. TargetError without a read_back,
+        ChangeError."""
         table = self._target.setting[name]
         pending = self._file(table.file).read(table.key) if table.file and table.key else None
         return self._used(name) if pending is None else self._catalogue.shown(name, shown(pending))
@@ -126,14 +124,13 @@ class RunningService:
             time.sleep(LOOK_EVERY_S)
 
     def settle(self) -> None:
-        """What applies a setting has ended when `write` returns."""
+        """Nothing to wait for: a setting is applied when `write` returns."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """Nothing is known of what was asked for."""
+        """Empty: the configured values are not known."""
         return {}
 
     def answers(self) -> bool:
-        """See base.Answering: whether its port accepts a connection."""
         return accepts(*where(self._found.address))
 
     def pid(self) -> int | None:
@@ -144,13 +141,13 @@ class RunningService:
         return self.pid()
 
     def pids(self) -> tuple[int, ...]:
-        """All its processes, as they come and go. One that was restarted is found by its port or its group."""
+        """All its processes now. A restarted one is found by its port or its group."""
         if self._target.pid is None and not any(identity.alive(one) for one in self._found.first):
             self._find_again()
         return self._found.pids()
 
     def _find_again(self) -> None:
-        """Where its first processes have ended. What we have not restarted ourselves may be another program."""
+        """Called where its first processes have ended. Unless we restarted it, it may be another program now."""
         try:
             found = find(self._target)
         except TargetError:  # it may come back
@@ -161,7 +158,6 @@ class RunningService:
         self._found = found
 
     def notes(self) -> tuple[str, ...]:
-        """What has become of it meanwhile, for the report."""
         return tuple(self._noted)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
@@ -184,7 +180,7 @@ class RunningService:
         return self.words
 
     def close(self) -> None:
-        """Nothing is held of it."""
+        """Nothing is kept open."""
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -228,7 +224,7 @@ class RunningService:
             raise TargetError(f"{path} cannot be read: {error}", remedy="Correct read_back.file.") from error
 
     def _run(self, command: Sequence[str]) -> str:
-        """Run a command of the study as the user who runs the service, to its end; what it prints. TargetError."""
+        """Run a command of the study to its end, as the user who runs the service; returns its output. TargetError."""
         user = of_uid(self._user())
         program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
         told = " ".join(command)
@@ -244,7 +240,7 @@ class RunningService:
             try:
                 in_time = to_its_end.ended(process, output, WITHIN_S)
             finally:
-                process.kill()  # nothing where it has ended
+                process.kill()  # no effect where it has ended
                 process.wait()
             if not in_time:
                 raise TargetError(

@@ -1,8 +1,8 @@
-"""What is known of the runtimes and frameworks that services are written with: how each is recognised, and its own
-knobs for how much it does at a time. Pure.
+"""The runtimes and frameworks of services: how each is recognised, and its own knobs for how much it does at a time.
+Pure.
 
-Only `loadframe init` reads it: it writes the knobs that it recognises into the study, where the reader sees them. No
-diagnosis depends on it.
+Only `loadframe init` uses it: it writes the recognised knobs into the study, where the user sees them. No diagnosis
+depends on it.
 """
 
 import re
@@ -14,8 +14,8 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A runtime, or a framework that runs on one. words: as people call it. program: a pattern of the whole name of the
-    program that runs; of a framework that of a program, a script or a module in its command line."""
+    """A runtime, or a framework on one. words: as people call it. program: a pattern of the whole name of the program;
+    of a framework, that of a program, a script or a module in its command line."""
 
     id: str
     words: str
@@ -33,7 +33,7 @@ RUNTIMES = (
     Runtime("deno", "Deno", r"deno"),
     Runtime("bun", "Bun", r"bun"),
 )
-"""Programs that are recognised by their name. A Go program is recognised by what its linker writes into it."""
+"""Recognised by the program's name. A Go program is recognised by what its linker writes into it."""
 GO = Runtime("go", "Go", "")
 NATIVE = Runtime("native", "a compiled program", "")
 SCRIPT = Runtime("script", "a script", "")
@@ -51,13 +51,10 @@ FRAMEWORKS = (
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A setting of a runtime or framework (of: its id) that decides how much is done at a time, or how much memory
-    there is to do it in.
-
-    flags: of the command line, the one to write first; empty for a knob of the environment. variable: of the
-    environment; "" for one of the command line. glued: its value follows the flag without a blank (-Xmx64m). default:
-    in effect where it is not given, None where that depends. source: where flag and default were read.
-    """
+    """A setting of a runtime or framework (of: its id) that decides how much is done at a time, or with how much
+    memory. flags: of the command line, the one to write first; empty for a variable. variable: of the environment; ""
+    for a flag. glued: its value follows the flag without a blank (-Xmx64m). default: in effect where it is not given,
+    None where that depends. source: where flag and default were read."""
 
     of: str
     setting: str
@@ -96,8 +93,8 @@ KNOBS = (
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
-    """By the name of the program that runs. go: whether its file has the mark of Go's linker. interpreter: that of a
-    script, by which it is known where its own name says nothing."""
+    """By the name of the running program. go: whether its file has the mark of Go's linker. interpreter: that of a
+    script, used where the script's name says nothing."""
     if go:
         return GO
     found = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
@@ -108,7 +105,7 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
 
 
 def framework_of(command: Sequence[str]) -> Runtime | None:
-    """The framework that a command line starts: by its first words that are no options, and by `-m MODULE`."""
+    """The framework that a command line starts, by the names of its first four words."""
     known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in command[:4])
     return next(filter(None, known), None)
 
@@ -119,7 +116,7 @@ def _by_name(rows: Sequence[Runtime], name: str) -> Runtime | None:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A knob, the value in use (None where it is not known) and whether the command line or the environment says it."""
+    """A knob, its value (None where unknown) and whether the command line or the environment sets it."""
 
     knob: Knob
     value: str | None
@@ -138,8 +135,7 @@ def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command line has a flag: the words from `first`, `count` of them. joined: in one word with its value, and
-    what stands between."""
+    """Where a command line has a flag: `count` words from `first`. between: what separates flag and value."""
 
     first: int
     count: int
@@ -149,7 +145,7 @@ class Place:
 
 
 def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
-    """The last place of the flag, which is the one that counts; None where the command line does not have it."""
+    """The last place of the flag, which counts; None where the command line does not have it."""
     found = None
     for number, word in enumerate(command[1:], start=1):
         for flag in knob.flags:

@@ -1,6 +1,5 @@
-"""The process of a private service: how its command is made of what the study declares, when it is ready, how it
-ends; and its helpers, such as a database or a cache, which begin before it and end after it, or run already and are
-only followed."""
+"""The process of a private service: its command, made of what the study declares, its readiness, its end; and its
+helpers, such as a database or a cache, which start before it and end after it, or run already and are only followed."""
 
 import os
 import time
@@ -25,7 +24,7 @@ from loadframe.study.service_tables import ReadyTable, WithTable
 
 MOST_TOLD = 5
 MOST_LOG_BYTES = 64 << 20
-"""Of its output what is kept."""
+"""How much of its output is kept."""
 KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
 WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
 OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
@@ -34,12 +33,11 @@ MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
 """Between two looks at whether it is ready."""
 MARK = "LOADFRAME_SERVICE"
-"""In the environment of a service: what it starts inherits that, also what leaves its session."""
+"""In the environment of a service: all that it starts inherits it, also what leaves its session."""
 
 
 def started_by(user: str, lease: Lease) -> Privilege:
-    """Who runs a service whose study names this user; "": the lease's user for services. TargetError, CageError where
-    we may not start it so."""
+    """The user of a service whose study names this one; "": the lease's. TargetError, CageError where we may not."""
     if user and os.geteuid() != 0:
         raise TargetError(
             f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
@@ -51,13 +49,13 @@ class Server(PrivateServer):
     """A service that the study's command starts."""
 
     def __init__(self, lease: Lease, user: Privilege, target: TargetTable, helper: str = "") -> None:
-        """helper: the name of a helper of a service, which is started as one."""
+        """helper: the name of a helper, which is started like a service."""
         fixed = where(str(target.listen))[1] if target.listen is not None else 0
         super().__init__(lease, helper or "service", user, fixed)
         self.name = f"The helper {helper}" if helper else "The service"
         self._beside: Mapping[str, str] = {}
         self.noted: dict[str, None] = {}
-        """What the report has to say of it, in sentences, each once."""
+        """Sentences for the report, each once."""
         self.data = self.folder / "data"
         self.files = Files(target, self.folder / "files")
         self._target = target
@@ -72,12 +70,10 @@ class Server(PrivateServer):
         self.files.make(self._user)
 
     def version(self) -> str:
-        """It has none that we know of."""
         return f"service {Path(self._target.command[0]).name}"
 
     def start(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
-        """Start it in this state and return once it is ready. beside: what stands in braces for its helpers.
-        TargetError."""
+        """Start it in this state and return once it is ready. beside: values for its helpers' names in braces."""
         self.take_port()
         self._beside = beside
         values = self.values(state)
@@ -86,7 +82,7 @@ class Server(PrivateServer):
         until_s = time.monotonic() + within_s
 
         def exit_status(command: Sequence[str]) -> int:
-            """Of a command that says whether it is ready; it has no more than the time of that."""
+            """Of a command that says whether it is ready; it has only the time left for that."""
             left_s = max(LOOK_AGAIN_S, until_s - time.monotonic())
             return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
 
@@ -119,8 +115,7 @@ class Server(PrivateServer):
                 self._end_left(())
 
     def died(self, how: str = DIED) -> TargetError | None:
-        """Why it is gone. One whose first process has ended while what it has started goes on is gone as well: what
-        ends with its parent and what is measured must be known."""
+        """Also of one whose first process has ended while its children go on: nothing then says what belongs to it."""
         error = super().died(how)
         if error is None or self._process is None:
             return error
@@ -155,7 +150,7 @@ class Server(PrivateServer):
         )
 
     def bound_log(self) -> None:
-        """Drop what it has written, but for the end, where that is more than MOST_LOG_BYTES: it would fill the disk."""
+        """Drop all but the end of its output where that is more than MOST_LOG_BYTES: it would fill the disk."""
         with self.log.open("r+b") as log:
             if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
                 return
@@ -167,14 +162,14 @@ class Server(PrivateServer):
             log.write(b"[what was written before is dropped]\n" + tail)
 
     def values(self, state: TargetState) -> dict[str, str]:
-        """What stands in braces, in a state."""
+        """The values for names in braces, in a state."""
         settings = {name: shown(value) for name, value in state.settings.items()}
         own = {"port": str(self.port), "data": str(self.data)}
         return {**settings, **self._beside, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
-        """Run a command that the study gives, as the service's user, to its end; what it prints. fact: what it is for.
-        MissingTool, TargetError."""
+        """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError with
+        `fact`."""
         try:
             status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
         except MissingTool as error:
@@ -193,8 +188,7 @@ class Server(PrivateServer):
         return accepts("127.0.0.1", self.port or 0)
 
     def stop(self) -> None:
-        """Ask it to end and wait; it is killed where it does not within target.stop_within. Whatever it has started
-        ends with it; the data stay."""
+        """Ask it to end and wait; it is killed after target.stop_within, and all that it has started ends with it."""
         if self._process is None:
             return
         family = identity.family(self._process.pid)
@@ -213,12 +207,12 @@ class Server(PrivateServer):
         self._end_left(())
 
     def _left(self) -> tuple[identity.Identity, ...]:
-        """What has its mark and runs."""
+        """The living processes with its mark."""
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
-        """What has come from it and goes on, whatever has become of its parent. It may fork while it is looked for: it
-        has ended once it is not found twice in a row."""
+        """End what has come from it, whatever has become of its parent. It may fork meanwhile, so it has ended once
+        nothing is found twice in a row."""
         identity.end_all(family, 1.0)
         absent = 0
         for _ in range(MOST_LOOKS):
@@ -231,8 +225,8 @@ class Server(PrivateServer):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
-        """The command with its settings in it: those that have no place in braces, nor one in the command of a helper,
-        are put at its end."""
+        """The command with its settings, at its end where they have no place in braces, here or in a helper's
+        command."""
         words = [filled(word, values) for word in self._target.command]
         placed = places([*self._target.command, *(text for each in self._target.with_ for text in texts_of(each))])
         for name, table in self._target.setting.items():
@@ -266,7 +260,7 @@ class Server(PrivateServer):
         return folder
 
     def _is_ready(self, readiness: Readiness) -> bool:
-        """A look costs it a connection, or us a process, so not at each turn."""
+        """Rate-limited: a look costs the service a connection, or us a process."""
         if time.monotonic() < self._looked_s + LOOK_AGAIN_S:
             return False
         self._looked_s = time.monotonic()
@@ -293,8 +287,8 @@ class Company:
             server.create()
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """Those that do not run yet, one after the other, each until it is ready; again those that were started with
-        other values of the settings (by name) that stand in their braces; find the others. TargetError."""
+        """Start those that do not run yet, each until it is ready; restart those whose commands have other values of
+        the settings (by name) now; find the others. TargetError."""
         for name, table in self._tables.items():
             server = self._servers.get(name)
             given = {each: value for each, value in (settings or {}).items() if each in places(texts_of(table))}
@@ -323,11 +317,10 @@ class Company:
         return tuple(note for server in self._servers.values() for note in server.noted)
 
     def places(self) -> dict[str, str]:
-        """The port of each that was started, for what stands in braces: {NAME_port}."""
+        """The port of each that was started, for its name in braces: {NAME_port}."""
         return {f"{name.replace('-', '_')}_port": str(server.port) for name, server in self._servers.items()}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """Of each, as they come and go."""
         pids = {name: server.pid for name, server in self._servers.items()}
         ours = {name: () if pid is None else family(pid) for name, pid in pids.items()}
         return {name: ours[name] if name in ours else self._of(name) for name in self._tables}

@@ -1,4 +1,4 @@
-"""The settings of a service, as data: those that its study declares, and no others."""
+"""The settings of a service, as data: exactly those that its study declares."""
 
 from collections.abc import Iterable
 
@@ -31,7 +31,7 @@ def spec(knob: Knob, *, dynamic: bool) -> SettingSpec:
 
 
 def kind_of(knob: Knob) -> Kind:
-    """What its values are; of a mixture, words."""
+    """The kind of its values; of a mixture, text."""
     values = knob.values or (knob.low or 0, knob.high or 0)
     for kind, form in _FORMS:
         if all(isinstance(value, form) and isinstance(value, bool) == (form is bool) for value in values):
@@ -47,7 +47,6 @@ _FORMS: tuple[tuple[Kind, type | tuple[type, ...]], ...] = (
 
 
 def tunable(knob: Knob) -> Tunable:
-    """How far `tune` may vary it."""
     if not knob.values:
         return Tunable(knob.name, low=knob.low or 0.0, high=knob.high)
     if knob.gives_up is None:
@@ -56,5 +55,5 @@ def tunable(knob: Knob) -> Tunable:
 
 
 def catalogue(knobs: Iterable[tuple[Knob, bool]]) -> Catalogue:
-    """Of what a study declares; each with whether it is dynamic."""
+    """The catalogue of the declared settings, each with whether it is dynamic."""
     return Catalogue(kind=KIND, source=SOURCE, specs=tuple(spec(knob, dynamic=dynamic) for knob, dynamic in knobs))

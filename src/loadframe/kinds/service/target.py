@@ -1,4 +1,4 @@
-"""A service of the reader's own, started privately: its command, in a cage, as an unprivileged user."""
+"""A service of the user's own, started privately: its command, with limited resources, as an unprivileged user."""
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from loadframe.study.declaration import TargetTable
 
 
 class ServiceTarget(PrivateTarget[Server]):
-    """See targets.base.Target. Its settings are those that the study declares."""
+    """See kinds.base.Target. Its settings are those that the study declares."""
 
     kind = KIND
     counter_specs: tuple[CounterSpec, ...] = ()
@@ -33,7 +33,7 @@ class ServiceTarget(PrivateTarget[Server]):
         super().__init__(server, allowance, data=server.data)
         self.catalogue = catalogue
         self._target = target
-        asker = replace(allowance, groups=(), cpus=None)  # what it costs to ask is not the service's
+        asker = replace(allowance, groups=(), cpus=None)  # the cost of asking is not the service's
         names = target.exposed_names
         asked = sources_of(
             target.metrics, tuple(names), lambda: self._server.port or 0, lambda: asker, lambda: passed(target)
@@ -56,11 +56,10 @@ class ServiceTarget(PrivateTarget[Server]):
         self._company.destroy()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """Its own, and those of each helper."""
         return {"target": self.pids(), **self._company.processes()}
 
     def counters(self) -> dict[str, float]:
-        """None at once: what it exposes is read at its own pace. TargetError where it has died."""
+        """Empty: what it exposes is read at its own pace. TargetError where it has died."""
         self._running()
         self._company.check()
         self._server.bound_log()
@@ -73,12 +72,12 @@ class ServiceTarget(PrivateTarget[Server]):
         return stage_files(self._target.metrics, self._server.log)
 
     def pids(self) -> tuple[int, ...]:
-        """Its first process, and all that come from it now."""
+        """Its first process, and all its descendants now."""
         first = self._server.pid
         return () if first is None else family(first)
 
     def endpoint(self) -> Endpoint:
-        """options: as of a server that is known by its address: it has pages of its own."""
+        """options: as of a server that is known by its address."""
         address = f"127.0.0.1:{self._server.port}"
         return Endpoint(self.kind, address, {"paths": self._target.paths or "/", "host": address})
 
@@ -89,7 +88,7 @@ class ServiceTarget(PrivateTarget[Server]):
         self._run_commands(wanted, wanted.settings, allowance)
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Without a restart: files that it watches, commands. What a state leaves to the service only a start has."""
+        """Without a restart: watched files, commands. A setting that a state leaves out needs a start."""
         if any(name not in wanted.settings for name in changed):
             PrivateTarget.stop(self)
             self.start(wanted)
@@ -109,7 +108,7 @@ class ServiceTarget(PrivateTarget[Server]):
         return self._server.accepts()
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: remember what is in use. TargetError where that cannot be read."""
+        """After a start or a change: record the values in use. TargetError where one cannot be read."""
         self._effective = dict(state.settings)
         values = self._server.values(state)
         run = functools.partial(self._server.run, allowance=self._allowed(state))

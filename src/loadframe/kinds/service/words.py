@@ -1,6 +1,5 @@
-"""What stands in braces in a command, an address or a template of a study: {port}, {data}, a setting by its name, a
-variable of pass_environment as {ENV:NAME}; a setting as what may be tried with it; and what a service and its helpers
-get of our environment."""
+"""Names in braces in a study's texts: {port}, {data}, a setting by its name, a variable of pass_environment as
+{ENV:NAME}; a declared setting as a knob; and the environment that a service and its helpers get."""
 
 import os
 import re
@@ -18,12 +17,12 @@ PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*|ENV:[A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """With a value in each place that has one; others stay as they are."""
+    """The text with each name in braces that has a value replaced."""
     return PLACE.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 def places(texts: Iterable[str]) -> tuple[str, ...]:
-    """The names that stand in braces, each once."""
+    """The names in braces, each once."""
     return tuple(dict.fromkeys(name for text in texts for name in PLACE.findall(text)))
 
 
@@ -34,7 +33,7 @@ def texts_of(helper: WithTable) -> list[str]:
 
 
 NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
-"""Of a variable of the environment, as it stands in the output of a program."""
+"""An environment variable in the output of a program."""
 
 
 def passed(target: TargetTable) -> dict[str, str]:
@@ -49,13 +48,13 @@ def passed(target: TargetTable) -> dict[str, str]:
 
 
 def of_environment(target: TargetTable) -> dict[str, str]:
-    """What stands in braces for the variables that the study names, as ENV:NAME. TargetError as `passed`."""
+    """Values for the variables that the study names, as ENV:NAME. TargetError as `passed`."""
     values = passed(target)
     return {f"ENV:{name}": values[name] for name in target.pass_environment}
 
 
 def not_passed(target: TargetTable, said: str) -> str | None:
-    """The variable of ours that the output of a program names, and that it does not get."""
+    """A variable of ours that the output of a program mentions and that it does not get."""
     words, known = set(NAME.findall(said)), passed(target).keys() | target.environment.keys()
     return next((name for name in sorted(os.environ) if name in words and name not in known), None)
 
@@ -64,7 +63,7 @@ def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
     """Of one table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
     values = tuple(table.values)
     if any(isinstance(value, str) for value in values) or len({isinstance(value, bool) for value in values}) > 1:
-        values = tuple(map(shown, values))  # a number or a switch beside words ("auto", 4): as the service is given it
+        values = tuple(map(shown, values))  # a number or a switch among words ("auto", 4): as the service is given it
     return Knob(name, values, table.low, table.high, raises=limit or table.raises, gives_up=table.gives_up or None)
 
 

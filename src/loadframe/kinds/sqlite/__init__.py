@@ -1,1 +1,1 @@
-"""A SQLite file: what is known of it, and what touches it."""
+"""SQLite: settings, remedies, and its file as a target."""

@@ -10,7 +10,7 @@ CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 which Loadframe's own workers use."""
 
 NUMBERED = {name: tuple(map(str, CATALOGUE.known(name).choices)) for name in ("synchronous", "temp_store")}
-"""PRAGMAs that answer with the position of the word they were given."""
+"""PRAGMAs that answer with the index of the word they were set to."""
 
 IN_THE_FILE = frozenset({"page_size"})
 """Kept by the file alone; no connection has to set it."""

@@ -24,16 +24,15 @@ DEFAULTS: Mapping[str, SettingValue] = {spec.name: spec.default for spec in CATA
 
 
 class SqliteTarget:
-    """See targets.base.Target. The file remembers page_size and WAL; everything else is set by each connection, so
-    `endpoint` carries it to the workers as JSON in options["pragmas"], in the order in which to set it."""
+    """See kinds.base.Target. The file keeps page_size and WAL; all else is set by each connection: `endpoint` has it
+    for the workers as JSON in options["pragmas"], in the order in which to set it."""
 
     kind = "sqlite"
     embedded = True
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
-        """lease: its folder holds the database. resources: an Allowance, of the load driver, whose processes open the
-        file: its user owns it."""
+        """lease: its folder holds the database. resources: an Allowance of the load driver, whose user owns it."""
         self._owner = stated(resources).user
         self._folder = lease.folder / "sqlite"
         self._file = self._folder / "database.sqlite"
@@ -44,14 +43,14 @@ class SqliteTarget:
             if not self._folder.exists():
                 make_private(self._folder, self._owner)
                 with rights_of(self._owner):
-                    self._file.touch(mode=0o600)  # SQLite gives its owner what it makes beside it (os_unix.c)
+                    self._file.touch(mode=0o600)  # SQLite gives its owner the files next to it (os_unix.c)
         except OSError as error:
             raise TargetError(
                 f"Cannot make {self._folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH."
             ) from error
 
     def check(self, state: TargetState) -> None:
-        """SQLite takes whatever the catalogue allows; StudyError for all else."""
+        """SQLite accepts whatever the catalogue allows; StudyError for all else."""
         if state.limits:
             raise StudyError(
                 f"SQLite has no process of its own that {', '.join(state.limits)} could hold",
@@ -63,10 +62,8 @@ class SqliteTarget:
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
-        """Bring the file to this state; what only connections hold is carried by the next `endpoint`.
-
-        Changing page_size rewrites the file (VACUUM). TargetError where a process still uses the database.
-        """
+        """Bring the file to this state; settings of connections are in the next `endpoint`. Changing page_size rewrites
+        the file (VACUUM). TargetError where a process still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**DEFAULTS, **settings}
@@ -155,8 +152,8 @@ class SqliteTarget:
 
     @contextmanager
     def _connection(self, settings: Mapping[str, SettingValue]) -> Iterator[sqlite3.Connection]:
-        """A connection outside transactions; everything that SQLite raises becomes a TargetError here.
-        The folder is the load driver's: what SQLite opens there is opened with that user's rights."""
+        """A connection outside of transactions; errors of SQLite become TargetErrors here. The folder is the load
+        driver's: files there are opened with that user's rights."""
         if not self._folder.is_dir():
             raise TargetError(f"The folder of the SQLite database is gone: {self._folder}", remedy="Call create first.")
         try:

@@ -1,1 +1,1 @@
-"""A Squid: what is known of it, and what touches it."""
+"""Squid: settings, remedies, counters, and a private cache."""

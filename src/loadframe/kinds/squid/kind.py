@@ -9,7 +9,7 @@ from loadframe.model import Requirement
 
 
 def requirements() -> list[Requirement]:
-    """An origin, too."""
+    """Squid's and its origin's."""
     return [*PACKAGE.requirements("squid"), *origin.requirements()]
 
 

@@ -1,4 +1,4 @@
-"""Asking Squid's cache manager over HTTP, on one connection that is kept, and reading what it says."""
+"""Squid's cache manager, asked over HTTP on one kept connection, and its pages."""
 
 import http.client
 import re
@@ -9,11 +9,11 @@ from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, GAUGES
 from loadframe.model import SettingValue
 
 TIMEOUT_S = 5.0
-"""It is one thread: who does not hear from it for longer finds it too busy, or no descriptor left for him."""
+"""Squid is one thread: without an answer for longer it is too busy, or has no descriptor left for us."""
 KIB = 1024.0
 OWN_CONNECTION = 1
 MARK = "cache_mgr"
-"""The directive that tells one configuration from the one before: a name for people to write to."""
+"""The directive that marks the configuration in use: a name for people to write to."""
 
 
 class Manager:
@@ -33,7 +33,7 @@ class Manager:
     def page(self, name: str) -> str | None:
         """One page of the manager, for example "info"; None where it does not answer."""
         with self._lock:
-            for _ in range(2):  # the connection that was kept may have been closed meanwhile
+            for _ in range(2):  # the kept connection may have been closed meanwhile
                 try:
                     return self._ask(name)
                 except ERRORS:
@@ -41,8 +41,8 @@ class Manager:
             return None
 
     def read(self) -> dict[str, float]:
-        """What clients asked for, what is stored and who is connected, by the names of COUNTERS and GAUGES, and
-        "client_connections". Without our own questions. Empty where it does not answer."""
+        """The counters by the names of COUNTERS and GAUGES, and "client_connections", without our own; empty: no
+        answer."""
         before = self._asked  # it counts a question once it has answered
         counters, info, clients = self.page("counters"), self.page("info"), self.page("client_list")
         if counters is None or info is None or clients is None:
@@ -94,8 +94,7 @@ def connected(text: str) -> float:
 
 
 def descriptors(text: str) -> tuple[int, int]:
-    """mgr:info: how many descriptors it may have, and how many of these it keeps for what is under way: with no others
-    left it accepts no client."""
+    """mgr:info: the most descriptors, and how many it reserves: with only these left it accepts no client."""
     return _number(r"Maximum number of file descriptors", text), _number(r"Reserved number of file descriptors", text)
 
 
@@ -105,13 +104,13 @@ def _number(words: str, text: str) -> int:
 
 
 def mark(text: str) -> str | None:
-    """mgr:config: the mark of the configuration that is in effect."""
+    """mgr:config: the mark of the effective configuration."""
     found = re.search(rf"^{MARK} (\S+)$", text, re.M)
     return found[1] if found is not None else None
 
 
 def parse_config(text: str, stores: str) -> dict[str, SettingValue]:
-    """mgr:config in canonical form, defaults included; of cache_dir_size what mgr:storedir (`stores`) says."""
+    """mgr:config in canonical form, defaults included; cache_dir_size from mgr:storedir (`stores`)."""
     said: dict[str, str] = dict(re.findall(r"^(\S+) (.+)$", text, re.M))
     kind, _, *layout = said.get("cache_dir", "none .").split()
     said["cache_dir_kind"] = kind

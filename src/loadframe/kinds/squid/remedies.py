@@ -15,7 +15,7 @@ from loadframe.model import Price, Remedy
 
 DOCUMENTED = "squid.conf.documented"
 RESERVED = 100
-"""Descriptors that it keeps for what is under way, at most (mgr:info)."""
+"""Descriptors that it keeps for work in progress, at most (mgr:info)."""
 
 
 def _more_connections(situation: Situation) -> Remedy | None:

@@ -1,4 +1,4 @@
-"""The Squid process: find the program, write the configuration, have it checked, start, reconfigure."""
+"""The Squid process: find the program, check the configuration, start, reconfigure."""
 
 import os
 import re
@@ -22,9 +22,9 @@ from loadframe.model import SettingValue, TargetState
 PACKAGE = Package("Squid", ("squid",), "apt-get install squid", ("-v",), r"Version (\S+)")
 RECONFIGURE_TIMEOUT_S = 30.0
 UNKNOWN_PORT = 80
-"""Stands, while a configuration is only checked, for one that is chosen at the first start: Squid refuses 0."""
+"""While a configuration is only checked: Squid refuses 0, and the port is chosen at the first start."""
 STORE_IS_READ = b"Completed Validation Procedure"
-"""Until its log says so, it fetches what it has on the disk once more."""
+"""Until its log says so, it fetches again what it has on the disk."""
 TOO_MANY_CONNECTIONS = b" attempting more than "
 """A client's connection was closed at once: it has client_ip_max_connections."""
 FEW_DESCRIPTORS = b" running out of filedescriptors"
@@ -45,16 +45,14 @@ hosts_file none
 dns_nameservers 127.0.0.1
 shutdown_lifetime 0 seconds
 """
-"""What is the same in all states. logformat: without one Squid 5.7 ends when it is asked for mgr:config (it follows a
-null pointer). deny manager: else it keeps, or has wait for one another, what it says of itself, too."""
+"""The same in all states. logformat: without one Squid 5.7 crashes when asked for mgr:config (null pointer). deny
+manager: else it also caches, or collapses, the manager's pages."""
 
 
 class Server(PrivateServer):
-    """A private Squid in a lease's folder: one process, with threads where cache_dir_kind is aufs.
-
-    squid(8): SIGTERM ends it a second later, with what the store has written down; SIGHUP has it read its configuration
-    again. It shares memory with itself, by names that begin with its service's.
-    """
+    """A private Squid in a lease's folder: one process, with threads where cache_dir_kind is aufs. SIGTERM ends it a
+    second later, with the store's index written; SIGHUP has it read its configuration again (squid(8)). It uses shared
+    memory whose names begin with its service's."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -85,8 +83,8 @@ class Server(PrivateServer):
             raise self.refusal(state, "\n".join(complaints) or said)
 
     def start(self, state: TargetState, origin: str, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start before this origin (host:port) and return when `answers` says yes and it knows what it has stored.
-        TargetError, with Squid's own words, where it does not take the settings."""
+        """Start with this origin (host:port) and return once `answers` is true and its store is read. TargetError, with
+        Squid's words, where it refuses the settings."""
         self.take_port()
         self._configure(state, origin, allowance)
         self._make_store({**CATALOGUE.defaults(), **state.settings}, allowance)
@@ -95,15 +93,15 @@ class Server(PrivateServer):
         self.launch(command, allowance, lambda: self.logged()[STORE_IS_READ] >= reads and answers())
 
     def reconfigure(self, state: TargetState, origin: str, allowance: Allowance, entered: Callable[[], bool]) -> None:
-        """Have it take new settings, and return once `entered` says that they are in effect. TargetError where Squid
-        does not take them: then nothing has changed."""
+        """Have it take new settings; return once `entered` is true. TargetError, with nothing changed, where it
+        refuses."""
         assert self.pid is not None, "a server that runs has a process"
         self._configure(state, origin, allowance)
         os.kill(self.pid, signal.SIGHUP)
         self.await_change(entered, RECONFIGURE_TIMEOUT_S, "Squid has not taken its new settings")
 
     def logged(self) -> dict[bytes, int]:
-        """How many lines of the log have said each of STORE_IS_READ, TOO_MANY_CONNECTIONS and FEW_DESCRIPTORS."""
+        """How many lines of the log have each of STORE_IS_READ, TOO_MANY_CONNECTIONS and FEW_DESCRIPTORS."""
         return self._log_counts.read()
 
     def destroy(self) -> None:
@@ -112,7 +110,7 @@ class Server(PrivateServer):
 
     @property
     def mark(self) -> str:
-        """What tells the configuration that was written last from all before."""
+        """Identifies the configuration that was written last."""
         return f"state-{self._configured}"
 
     # --- inside -----------------------------------------------------------------------------------------------------
@@ -127,7 +125,7 @@ class Server(PrivateServer):
         self._aside.replace(self.configuration)
 
     def _make_store(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """The folders or the file in which it stores, where they are not there yet."""
+        """Create its folders or file on the disk, where they do not exist yet."""
         place = self._place(settings)
         if place is None or place.exists():
             return

@@ -1,6 +1,6 @@
-"""Squid as a cache before an origin of its own: own folder, own port of 127.0.0.1, an unprivileged user.
+"""Squid as a cache in front of an origin of its own: own folder, own port of 127.0.0.1, an unprivileged user.
 
-What is on its disk (cache_dir_kind) survives a restart, what is in its memory does not.
+Its store on the disk (cache_dir_kind) survives a restart, that in memory does not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,18 +17,14 @@ from loadframe.model import CounterSpec, SettingValue, TargetState
 
 
 class SquidTarget(CacheTarget[Server]):
-    """See targets.base.Target and CacheTarget.
-
-    A change of state is a reconfiguration, and a restart where a setting that differs needs one, or a limit of the
-    process.
-    """
+    """See kinds.base.Target and CacheTarget. A change of state is a reconfiguration, or a restart where a setting that
+    differs needs one, or a limit of the process."""
 
     kind = "squid"
     catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
-        """lease: its folder holds all. As root it runs as Lease.account says."""
         allowance = resources.run_by(lease.account("proxy", "squid"))
         server = Server(lease, allowance.user, 0)
         super().__init__(server, allowance, data=server.store)
@@ -40,15 +36,15 @@ class SquidTarget(CacheTarget[Server]):
     # --- life -------------------------------------------------------------------------------------------------------
 
     def check(self, state: TargetState) -> None:
-        """`squid -k parse`."""
+        """By `squid -k parse`."""
         wanted = self._wanted(state)
         self._server.check(wanted, self._origin.address, self._allowed(wanted))
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, float]:
-        """The cache manager's. Where it does not answer, as it has no descriptor left or much to do, only the
-        descriptors, the ceilings and what its log says are there."""
+        """The cache manager's. Where it does not answer, having no descriptor left or too much to do, only descriptors,
+        ceilings and the log's counts are there."""
         self._running()
         self._origin.check()
         found = self._manager.read()
@@ -91,7 +87,7 @@ class SquidTarget(CacheTarget[Server]):
         return mark(self._manager.page("config") or "") == self._server.mark
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: remember what the server uses now. TargetError where it does not say."""
+        """After a start or a change: record the settings in use. TargetError where it does not report them."""
         pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
         config, stores, info = (page or "" for page in pages)
         if not (config and stores and info):

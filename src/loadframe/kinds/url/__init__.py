@@ -1,1 +1,1 @@
-"""A server behind a URL: what is known of it, and what touches it."""
+"""A server behind a URL as a target."""

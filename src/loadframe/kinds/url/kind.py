@@ -1,4 +1,4 @@
-"""A server that runs already and is known by its address alone, as a kind of target."""
+"""A running server that is known by its address alone, as a kind of target."""
 
 from loadframe.kinds.kind import ByAddress, KindOfTarget
 from loadframe.kinds.url.settings import CATALOGUE

@@ -1,7 +1,6 @@
-"""A running server, known by its address alone: it is asked; its processes are recorded where it is on this machine.
+"""A running server that is known by its address alone; its processes are recorded where it is on this machine.
 
-What answers there has an owner: on another machine it is loaded only where the study says that its owner has
-authorised it.
+It has an owner: on another machine it is loaded only where the study says that its owner has authorised it.
 """
 
 import http.client
@@ -28,7 +27,7 @@ ELSEWHERE = "It is not on this machine, so its processes are not recorded."
 
 
 class UrlTarget:
-    """See targets.base.Target. It is neither started nor stopped, and nothing of it is changed."""
+    """See kinds.base.Target. It is neither started nor stopped, and never changed."""
 
     kind = "url"
     embedded = False
@@ -41,14 +40,14 @@ class UrlTarget:
         self._why_not = ""
 
     def create(self) -> None:
-        """Nothing: it is there."""
+        """Nothing to create: it runs already."""
 
     def check(self, state: TargetState) -> None:
-        """It runs, whatever is asked of it."""
+        """Only the settings are checked: it runs already."""
         check_settings(state.settings)
 
     def start(self, state: TargetState) -> None:
-        """See that it answers."""
+        """Check that it answers."""
         self._state = TargetState(check_settings(state.settings), {})
         self._place = address.decide(*address_of(str(self._state.settings["url"])))
         if (why := self._silent()) is not None:
@@ -64,7 +63,7 @@ class UrlTarget:
                 self._why_not = f"Its processes are not recorded: {error.fact}. {error.remedy}"
 
     def notes(self) -> tuple[str, ...]:
-        """Why its processes are not recorded; nothing where they are."""
+        """Why its processes are not recorded; empty where they are."""
         return (self._why_not,) if self._why_not else ()
 
     def apply(self, state: TargetState) -> None:
@@ -76,11 +75,11 @@ class UrlTarget:
             )
 
     def reset(self) -> None:
-        """Nothing that could be."""
+        """Nothing can be reset."""
         self._known()
 
     def stop(self) -> None:
-        """It goes on; only we forget it."""
+        """It goes on; only our state ends."""
         self._state = None
 
     def destroy(self) -> None:
@@ -90,7 +89,7 @@ class UrlTarget:
         return dict(self._known().settings)
 
     def counters(self) -> dict[str, float]:
-        """None. TargetError where it no longer answers."""
+        """None. TargetError where `start` was not called."""
         self._known()
         return {}
 
@@ -102,8 +101,8 @@ class UrlTarget:
         return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
-        """address: the number that was decided when it was started, and the port. options: `paths`, separated by
-        blanks; `host`, for the header of that name."""
+        """address: the numeric one that was resolved at the start, and the port. options: `paths`, separated by blanks;
+        `host`, for the header of that name."""
         settings, place = self._known().settings, self._place
         assert place is not None, "what is known has a place"
         named = joined(place.host, place.port)
@@ -128,8 +127,7 @@ class UrlTarget:
         return self._state
 
     def _silent(self) -> str | None:
-        """Why no answer begins to what the load will be, a GET; None where one does. Many a server drops or refuses
-        HEAD."""
+        """Why a GET, as the load will send, gets no answer; None where it does. Many servers drop or refuse HEAD."""
         endpoint = self.endpoint()
         connection = Connection(endpoint.address, host=endpoint.options["host"], within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:
@@ -162,7 +160,7 @@ def host_of(settings: Mapping[str, SettingValue]) -> str:
 
 
 def address_of(url: str) -> tuple[str, int]:
-    """Host and port. StudyError for what is not http://HOST[:PORT]."""
+    """Host and port. StudyError for anything but http://HOST[:PORT]."""
     why = ""
     try:
         found = exposed_tables.address_of(url)

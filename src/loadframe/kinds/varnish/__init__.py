@@ -1,1 +1,1 @@
-"""A Varnish: what is known of it, and what touches it."""
+"""Varnish: settings, remedies, counters, and a private cache."""

@@ -10,7 +10,7 @@ from loadframe.model import Requirement
 
 
 def requirements() -> list[Requirement]:
-    """An origin, too, and a compiler, with which it makes its configuration."""
+    """Varnish's and its origin's, and the compiler of its configuration."""
     compiler = Requirement("varnish", "cc", installed("cc"), PACKAGE.install)
     shared = Requirement("varnish", "libvarnishapi", library(), PACKAGE.install)
     return [*PACKAGE.requirements("varnish"), compiler, shared, *of_origin()]

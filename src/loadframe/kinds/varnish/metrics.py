@@ -1,4 +1,4 @@
-"""What Varnish counts."""
+"""Varnish's counters that must agree with the driver's."""
 
 from loadframe.knowledge.metric import requests
 

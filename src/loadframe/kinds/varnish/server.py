@@ -1,5 +1,5 @@
-"""The Varnish processes: find the programs, start, ask and set parameters, tell manager and cache process apart. Its
-counters are read where varnishstat reads them: in the memory that it shares, through its own library."""
+"""The Varnish processes: find the programs, start, read and set parameters, find the cache process. Its counters are
+read from its shared memory, through its own library, as varnishstat does."""
 
 import contextlib
 import ctypes
@@ -41,8 +41,8 @@ def library() -> str | None:
 
 
 class Counters:
-    """The counters of the instance whose working directory this is. user: whose it is, and with whose rights it is
-    read. group: see rights_of."""
+    """Counters of the instance in this working directory. user: its owner, whose rights it takes. group: see
+    rights_of."""
 
     def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
         self._directory, self._user, self._group = directory, user, group
@@ -51,13 +51,13 @@ class Counters:
         self._vsc: Any = None
 
     def read(self) -> dict[str, int]:
-        """All counters now, by the names that varnishstat has for them; those of the storage as STORAGE.*. Empty while
-        no cache process runs. MissingTool, TargetError."""
+        """All counters now, by varnishstat's names; those of the storage as STORAGE.*. Empty while no cache process
+        runs. MissingTool, TargetError."""
         self._api = self._api or _load()
         found: dict[str, int] = {}
 
         def each(_: Any, point: Any) -> int:
-            if point:  # it is called with nothing after the last one
+            if point:  # the last call has no point
                 found[_known(point.contents.name.decode())] = int(point.contents.ptr[0])
             return 0
 
@@ -120,11 +120,9 @@ SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granul
 
 
 class Server(PrivateServer):
-    """A private Varnish in a lease's folder: a manager and the cache process that it starts, of one unprivileged user.
-
-    varnishd(1): SIGTERM ends both. A SIGKILL of the manager alone ends the cache process too, as it reads the end of
-    their pipe; they are of one process group all the same.
-    """
+    """A private Varnish in a lease's folder: a manager and the cache process that it starts, of one unprivileged user
+    and one process group. SIGTERM ends both (varnishd(1)); after a SIGKILL of the manager the cache process ends, too,
+    as it reads the end of their pipe."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -139,7 +137,7 @@ class Server(PrivateServer):
 
     @property
     def socket(self) -> Path:
-        """A second place where it takes requests: it is asked there whether it answers."""
+        """A second place where it accepts requests: whether it answers is asked there."""
         return self.folder / "run" / "varnish.sock"
 
     def prepare(self) -> None:
@@ -148,8 +146,8 @@ class Server(PrivateServer):
     def start(
         self, settings: Mapping[str, SettingValue], origin: str, allowance: Allowance, answers: Callable[[], bool]
     ) -> None:
-        """Start before this origin (host:port) and return when `answers` says yes. TargetError, with Varnish's own
-        words, where it does not take the settings."""
+        """Start with this origin (host:port); return once `answers` is true. TargetError where it refuses the
+        settings."""
         self.take_port()
         command = (
             self.required(), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",
@@ -176,22 +174,19 @@ class Server(PrivateServer):
         return next(iter(children(self.pid)), None) if self.pid is not None else None
 
     def set_parameter(self, name: str, value: SettingValue) -> None:
-        """TargetError, with Varnish's own words, where it does not take the value."""
+        """TargetError, with Varnish's words, where it refuses the value."""
         self._ask("param.set", name, on_or_off(value))
 
     def parameters(self) -> dict[str, str]:
-        """All parameters as they are in effect, in Varnish's own spelling of numbers."""
+        """All parameters in effect, in Varnish's own spelling of numbers."""
         answered = json.loads(self._ask("param.show", "-j"))
         return {one["name"]: str(one["value"]) for one in answered if isinstance(one, dict) and "value" in one}
 
     def stop(self) -> None:
-        """Stop the cache process, then the manager; TargetError where it had to be killed.
-
-        In this order: a manager that receives SIGTERM while it starts a cache process waits for that one for ever
-        (seen of Varnish 7.1.1 in one of ten such stops).
-        """
+        """Stop the cache process, then the manager; TargetError where it had to be killed. A manager that gets SIGTERM
+        while it starts a cache process waits for that for ever (Varnish 7.1.1, one of ten such stops)."""
         if self.died() is None:
-            with contextlib.suppress(TargetError):  # it says so too where there is none to stop
+            with contextlib.suppress(TargetError):  # it also reports where there is none to stop
                 self._ask("stop")
         super().stop()
 
@@ -213,7 +208,7 @@ def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str
 
 
 def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
-    """Varnish takes one after the other, and none that puts thread_pool_min over thread_pool_max as they are by then: a
+    """Varnish takes one after the other, and refuses a thread_pool_min above the thread_pool_max of that moment: a
     ceiling that rises from its default goes first, one that falls goes last."""
     ceiling = "thread_pool_max"
     names = sorted(

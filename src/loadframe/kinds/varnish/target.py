@@ -1,7 +1,7 @@
-"""Varnish, as a private instance before an origin of its own: own folder, own port, an unprivileged user.
+"""Varnish, as a private instance in front of an origin of its own: own folder, own port, an unprivileged user.
 
-Its port is of 127.0.0.1, if not told otherwise. What it has stored ends with its cache process, whatever
-the storage: a restart leaves a cold cache.
+It listens on 127.0.0.1 unless another address is set. Its store ends with its cache process, whatever the storage: a
+restart leaves a cold cache.
 """
 
 import http.client
@@ -23,17 +23,14 @@ TIMEOUT_S = 5.0
 
 
 class VarnishTarget(CacheTarget[Server]):
-    """See targets.base.Target and CacheTarget.
-
-    A change of state sets parameters, and restarts where a setting that differs needs one, or a limit of the processes.
-    """
+    """See kinds.base.Target and CacheTarget. A change of state sets parameters, or restarts where a setting that
+    differs needs one, or a limit of the processes."""
 
     kind = "varnish"
     catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *CEILINGS)
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
-        """lease: its folder holds all. As root it runs as Lease.account says."""
         allowance = resources.run_by(lease.account("vcache", "varnish"))
         server = Server(lease, allowance.user, 0)
         super().__init__(server, allowance, data=server.store)
@@ -44,21 +41,20 @@ class VarnishTarget(CacheTarget[Server]):
     # --- life -------------------------------------------------------------------------------------------------------
 
     def check(self, state: TargetState) -> None:
-        """`varnishd -C`."""
+        """By `varnishd -C`."""
         wanted = self._wanted(state)
         self._server.check(wanted, self._complete(wanted.settings), self._allowed(wanted))
 
     def empty(self) -> None:
-        """Nothing: its stop has forgotten what was cached."""
+        """Nothing to do: its stop has emptied it."""
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """What `param.show` says, the storage as it was started with, and the descriptors as the kernel has them."""
+        """From `param.show`, with the storage as it was started, and the descriptors as the kernel has them."""
         return {**super().effective(), NOFILE: soft_nofile(self._cache)}
 
     def counters(self) -> dict[str, float]:
-        """varnishstat's, and the ceilings that belong to them."""
         self._running()
         self._origin.check()
         found = self._counters.read()
@@ -99,7 +95,7 @@ class VarnishTarget(CacheTarget[Server]):
         return state
 
     def _answers(self) -> bool:
-        """Whether it says anything at all to a request that the origin cannot serve."""
+        """Whether a request for a missing page gets a 404."""
         connection = Connection(self._server.socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:
             return connection.get("/loadframe-is-it-there").status == http.client.NOT_FOUND
@@ -109,7 +105,7 @@ class VarnishTarget(CacheTarget[Server]):
             connection.close()
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: remember what the server uses now."""
+        """After a start or a change: record the settings in use."""
         self._state, self._cache = state, self._server.cache_process()
         stands = self._server.parameters()
         told = {name: CATALOGUE.shown(name, stands.get(name)) for name in CATALOGUE.names()}
