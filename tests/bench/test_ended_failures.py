@@ -35,7 +35,7 @@ def queue(simulated: Simulated, failing: Failing, seed: int, *, worth: float = 1
     def model(state: TargetState, level: float) -> Answer:
         waits = float(state.settings["busy_timeout"]) > 0
         failed = failing(state, chance) if proving else SERVED / 10
-        return SERVED * (worth if waits else 1), {"workload.errors": failed}
+        return SERVED * (worth if waits else 1), {"workload.errors": failed, "sqlite.database_bytes": 4096.0}
 
     book = simulated(model, *QUEUE)
     study, bench = book.bench.study, book.bench

@@ -601,17 +601,23 @@ def test_requests_beyond_the_number_in_service_that_fail_at_once_come_first(make
 
 
 @pytest.mark.parametrize(
-    ("kind", "title"),
-    [("service", "requests fail, and why is not seen from outside"), ("sqlite", "requests give up waiting for a lock")],
+    ("kind", "own", "title"),
+    [
+        ("service", {}, "requests fail, and why is not seen from outside"),
+        ("ndb", {"ndb.writes": 100.0}, "requests fail, and why is not seen from outside"),
+        ("sqlite", {"sqlite.database_bytes": 4096.0}, "requests give up waiting for a lock"),
+    ],
 )
-def test_requests_that_fail_at_a_service_speak_of_no_lock(make_step: StepMaker, kind: str, title: str) -> None:
+def test_only_requests_that_fail_at_an_sqlite_gave_up_on_a_lock(
+    make_step: StepMaker, kind: str, own: dict[str, float], title: str
+) -> None:
     served = {1: 100.0, 2: 180.0, 4: 160.0, 8: 90.0, 16: 40.0}
     steps = [
-        make_step(level, served[level], IDLE | {"workload.errors": 100.0 * (level > 2)}, block=block)
+        make_step(level, served[level], IDLE | own | {"workload.errors": 100.0 * (level > 2)}, block=block)
         for block in (1, 2, 3)
         for level in served
     ]
-    assert title in titles(steps, kind)
+    assert [one for one in titles(steps, kind) if one.startswith("requests ")] == [title]
 
 
 def test_requests_that_fail_beyond_those_in_service_are_no_second_cause(make_step: StepMaker) -> None:

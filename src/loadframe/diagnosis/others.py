@@ -10,7 +10,7 @@ state before, and refuted where no more than they can have cost the state after 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.analysis.disturbance import apart_from_effects
@@ -150,7 +150,7 @@ def _taken_share(step: Step) -> float:
 
 
 TOLD_BY = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", GC_SAMPLED)
-FAILING = "lock.busy_errors"
+FAILING = "workload.failing"
 COMPUTES = ("target.cpu.hottest_thread", "target.saturation")
 LIMITS = 0.9
 """Of a thread, or of the CPUs that it may use: what a collector takes of that, requests do not have."""
@@ -173,17 +173,8 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
 
 
 def failures(findings: Sequence[Finding], served: Sequence[str]) -> tuple[Finding, ...]:
-    """The same findings of a service, in which that requests fail speaks of no lock: only a server whose locks are
-    known fails for those. It is no second cause beside one of `served`, whose requests beyond a number fail."""
+    """The same findings; that requests fail is no second cause beside one of `served`, whose requests beyond a number
+    fail."""
     if findings and findings[0].id in served:
         return tuple(finding for finding in findings if finding.id != FAILING)
-    return tuple(
-        replace(
-            finding,
-            title="requests fail, and why is not seen from outside",
-            explanation="The service answers that it failed; its log and its answers say why.",
-        )
-        if finding.id == FAILING
-        else finding
-        for finding in findings
-    )
+    return tuple(findings)
