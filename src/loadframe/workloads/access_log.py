@@ -1,5 +1,5 @@
-"""access-log: the requests of an access log, sent again in an open loop by its own times, without bodies, headers and
-sessions, which it does not have (targets: known by their address; axis: speed, a multiple of the recorded one)."""
+"""access-log: replays the requests of an access log in an open loop at its own times, without bodies, headers and
+sessions, which a log does not have (targets: known by their address; axis: speed, a multiple of the recorded one)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AccessLog(Recorded[AccessLogOptions]):
     order: Order = "replay"
 
     def check_level(self, level: float) -> int:
-        """The speed. StudyError also where requests would come faster than any driver sends them."""
+        """The speed. Raises StudyError also where requests would come faster than any driver sends them."""
         speed = super().check_level(level)
         if self.options.file and (rate := speed * len(self._stretch.numbers) / self._stretch.span_s) > HIGHEST_RATE:
             raise StudyError(
@@ -113,23 +113,22 @@ KIND = KindOfWorkload(
 
 
 MOST_REQUESTS = 300_000
-"""Of a stretch: 16 bytes each, beside the distinct ones."""
+"""Per stretch: 16 bytes each, plus the distinct ones."""
 MOST_DISTINCT_BYTES = 32 << 20
 """Of the paths of a stretch, each counted once."""
 SHORTEST_S = 1.0
-"""No stretch is shorter: of a single request no rate is known."""
+"""The shortest stretch: a single request has no rate."""
 LATE_S = 60.0
-"""A server logs a request when it ends: so much later than others that began with it a line may stand."""
+"""A server logs a request when it ends, so a line may come this much later than others that began with it."""
 Key = tuple[str, str, int]
 """Method, path and status."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """distinct: the requests, each once. offsets_s: from the first of them on, in rising order; numbers: of the
-    requests among the distinct ones. span_s: how long it is, with the mean gap after the last one. lines: how many were
-    read; unread: how many of them have no request. left_out: requests that are not replayed, by why. cut: why it is
-    shorter than was asked for, "" where it is not."""
+    """distinct: the requests, each once. offsets_s: since the first request, ascending; numbers: indices into distinct.
+    span_s: length, including the mean gap after the last request. lines: lines read; unread: those without a request.
+    left_out: reason -> requests not replayed. cut: why it is shorter than asked for, or ""."""
 
     distinct: tuple[Key, ...]
     offsets_s: NDArray[np.float64]
@@ -141,7 +140,7 @@ class Stretch:
     cut: str
 
     def at_speed(self, speed: float, duration_s: float) -> Schedule:
-        """When requests arrive, and which: the recording at this multiple of its speed, repeated once it is over."""
+        """Arrivals and requests: the recording at this multiple of its speed, repeated once it is over."""
         import numpy as np
 
         once = self.span_s / speed
@@ -153,7 +152,7 @@ class Stretch:
 
 @dataclass
 class _Reading:
-    """A log while it is read. begin_s: of the first line; until_s: what is later is not of the stretch."""
+    """begin_s: time of the first line. moments: of the kept requests, s since the begin of the stretch."""
 
     skip_s: float
     span_s: float
@@ -170,7 +169,7 @@ class _Reading:
     cut: str = ""
 
     def take(self, line: str | None) -> bool:
-        """One line; False where no later one can be of the stretch."""
+        """One line; False if no later line can belong to the stretch."""
         self.lines += 1
         found = None if line is None else parse_line(line)
         if found is None:
@@ -203,9 +202,9 @@ class _Reading:
 
 
 def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out: Callable[[str], str]) -> Stretch:
-    """The requests of a log from skip_s after its first line on, for span_s. Where the log has whole seconds alone,
-    each is somewhere within its second, by the seed. leave_out: why a method is not replayed, "" where it is.
-    StudyError where the log cannot be read, or has no request there."""
+    """The requests of a log from skip_s after its first line, for span_s. If the log has only whole seconds, the place
+    of each request within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is.
+    Raises StudyError if the log cannot be read or has no request there."""
     import numpy as np
 
     reading = _Reading(skip_s, span_s, leave_out)

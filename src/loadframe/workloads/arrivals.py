@@ -1,9 +1,9 @@
-"""When requests begin: a file that all threads of a driver have as their standard input. Reading it moves the one place
-that they share, so each arrival is taken by one thread, in the order of all of them. It is written once all are ready,
-into the file that was made before: a driver could have put another one in its place.
+"""When requests begin: a file that all threads of a driver share as their standard input. Reading it moves the one
+offset that they share, so each arrival is taken by one thread, in order. It is written once all are ready, through the
+descriptor opened earlier: a driver could have replaced the file.
 
-A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC, s); of a replay a third one says which
-request arrives. For each thread one that arrives at the end follows: there it stops.
+A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC, s); in a replay a third names the request.
+One record per thread, with its arrival at the end of the step, follows: there the thread stops.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ARRIVALS = "arrivals"
-"""The file's name in a step's folder."""
 READY_WITHIN_S = 10.0
 POLL_S = 0.005
 HEAD_START_S = 0.05
-"""The first request is due so long after all threads are ready."""
+"""From when all threads are ready to the first request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When requests arrive, and which. offsets: in rising order from 0 (s), shape (requests,); numbers: of the requests
-    in the block, as many."""
+    """Arrivals and requests. offsets: ascending from 0 (s), shape (requests,); numbers: of the requests in the block,
+    same shape."""
 
     offsets: NDArray[np.float64]
     numbers: NDArray[np.int64]
 
 
 def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
-    """Until every thread is ready and has opened its log; a process that has ended is the driver's to tell."""
+    """Return when every thread is ready and has opened its log, or the process has ended, which the driver reports."""
     until = time.monotonic() + READY_WITHIN_S
     while not all(log.exists() for log in logs) and process.poll() is None and time.monotonic() < until:
         time.sleep(POLL_S)
 
 
 def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
-    """A Poisson process (s, rising) of which the number is known: what is offered is what was asked for."""
+    """A Poisson process (s, ascending) conditioned on its count, so that the offered rate is exactly the one asked
+    for."""
     import numpy as np
 
     return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))
@@ -55,8 +55,8 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
 def let_begin(
     file: IO[bytes], rate: float | Schedule | None, duration_s: float, threads: int
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """Let requests arrive from now on, for so long: at a rate, by a schedule, or, in a closed loop (None), one for each
-    thread. When they do (None in a closed loop), and when it is over (CLOCK_MONOTONIC, s)."""
+    """Let requests arrive from now on for duration_s: at a rate, by a schedule, or, in a closed loop (None), one per
+    thread. Returns the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
     begin_s = beginning.instant_s(HEAD_START_S)

@@ -1,6 +1,6 @@
-"""A web server asked by ourselves, outside the load: what it answers is learnt, and whether it answers at all. After a
-load it may not: it may be starting again, or have no port or room for another connection until what the load used up
-comes back."""
+"""Requests that Loadframe itself sends to a web server, outside the load: to learn the answers, and whether there is
+one. After a load there may be none: the server restarts, or lacks ports or room for connections until what the load
+used up is free again."""
 
 import errno
 import os
@@ -18,15 +18,15 @@ from loadframe.units import show
 TIMEOUT_S = 10.0
 """Without a byte."""
 WHOLE_S = 60.0
-"""No answer takes longer from its first byte to its last, or it has no end."""
+"""From an answer's first byte to its last: a longer one has no end."""
 LARGEST_OBJECT = 256 << 20
 HEADERS_BYTES = 1 << 20
-"""Of one answer, and what stands around its chunks."""
+"""Of one answer, including what frames its chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """status; body; the headers, in the order in which they came."""
+    """headers: in the order received."""
 
     status: int
     body: bytes
@@ -34,7 +34,7 @@ class Answer:
 
 
 def host_of(endpoint: Endpoint) -> str:
-    """What stands in the header Host: the name of a server that is known by one."""
+    """The value of the header Host."""
     return endpoint.options.get("host", endpoint.address)
 
 
@@ -45,7 +45,7 @@ def ask(
     headers: Sequence[tuple[str, str]] = (),
     content: bytes = b"",
 ) -> Answer:
-    """One request on a connection of its own. TargetError where no answer comes to its end within WHOLE_S."""
+    """One request on a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
     connection = Connection(
         endpoint.address,
         host=host_of(endpoint),
@@ -66,22 +66,21 @@ def ask(
 
 
 RECOVERS_WITHIN_S = 75.0
-"""What a step has used up comes back in that time: ports are in TIME_WAIT for 60 s (tcp(7))."""
+"""What a step used up comes back in that time: ports stay in TIME_WAIT for 60 s (tcp(7))."""
 STARTED_ANEW_AFTER_S = 20.0
-"""A server that Loadframe started has less time, as it can be started again. Two requests without an answer
-(asking.TIMEOUT_S); our choice."""
+"""Less for a server that Loadframe can restart: two requests without an answer (asking.TIMEOUT_S); our choice."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
-"""There is no port for another connection to it (connect(2))."""
+"""No port is left for another connection to it (connect(2))."""
 Met = TypeVar("Met")
 
 
 def met(
     endpoint: Endpoint, path: str, ask: Callable[[], Met], refused: Callable[[Met], bool] = lambda _: False
 ) -> tuple[Met, float]:
-    """What `ask` gives, once there is an answer and it is not refused; and for how long (s) it was asked again. path:
-    what is asked for. Where that goes on for `within_s` the answer that is refused, NotRecovered where there is none;
-    TargetError where it is something else."""
+    """What `ask` returns once there is an answer that is not refused, and for how long (s) it was repeated. path: what
+    is asked for. After `within_s`: the refused answer, or NotRecovered if there was none; TargetError for any other
+    failure."""
     begun_s, pause_s, again_s = time.monotonic(), FIRST_PAUSE_S, 0.0
     while True:
         failure = None
@@ -103,7 +102,7 @@ def met(
 
 
 def within_s(endpoint: Endpoint, why: str = "") -> float:
-    """How long it is asked again. why: see no_answer; of ports that come back, a start gives none."""
+    """How long to repeat. why: see no_answer; a restart frees no ports."""
     return RECOVERS_WITHIN_S if endpoint.attached or why in _OF_PORTS else min(STARTED_ANEW_AFTER_S, RECOVERS_WITHIN_S)
 
 
@@ -111,7 +110,7 @@ _OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
 
 
 def no_answer(error: TargetError) -> str:
-    """Why there was none, in words; "" where it is something else that is wrong."""
+    """Why there was no answer, in words; "" if something else is wrong."""
     cause = error.__cause__
     if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
         return words(cause.strerror or cause) or type(cause).__name__

@@ -1,5 +1,5 @@
-"""When a driver that is ready begins: in a moment, or, where it is one of several on many hosts, at the instant that
-all of them are told. Light: worker processes import it."""
+"""When a driver that is ready begins: in a moment, or, as one of several on many hosts, at their common instant. Light:
+worker processes import it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 LONGEST_S = 120.0
-"""Who is ready waits no longer for the others."""
+"""The longest wait of a ready driver for the others."""
 _told: ContextVar[Callable[[], float] | None] = ContextVar("told", default=None)
 
 
 @contextmanager
 def when(told: Callable[[], float]) -> Iterator[None]:
-    """Drivers that are started within begin when it says so: it is called once all is ready, may wait, and answers the
-    instant (CLOCK_MONOTONIC, s), which is still to come."""
+    """Drivers started within begin at the instant (CLOCK_MONOTONIC, s) that `told` returns: it is called once all is
+    ready, may wait, and returns an instant in the future."""
     before = _told.set(told)
     try:
         yield
@@ -23,7 +23,7 @@ def when(told: Callable[[], float]) -> Iterator[None]:
 
 
 def instant_s(in_a_moment_s: float) -> float:
-    """When a driver begins that is ready now (CLOCK_MONOTONIC, s)."""
+    """When a driver that is ready now begins (CLOCK_MONOTONIC, s)."""
     told = _told.get()
     return time.monotonic() + in_a_moment_s if told is None else told()
 
@@ -34,6 +34,6 @@ def longest_s() -> float:
 
 
 def wait() -> None:
-    """Of a driver that begins as soon as it is started: return when it is to be."""
+    """For a driver that begins as soon as it is started: return at its instant."""
     if (told := _told.get()) is not None:
         time.sleep(max(0.0, told() - time.monotonic()))

@@ -32,9 +32,9 @@ SMALLEST_FILE_KB, LARGEST_FILE_KB = 4, 1 << 20
 KB_PER_GIB = 1 << 20
 FILES_PER_PIPELINE = 2
 FILES_PER_STEP = 1 << 40
-"""The files of each step have numbers of their own: what a client that was killed had sent before may still arrive."""
+"""File numbers differ from step to step: what a killed client had sent may still arrive."""
 MOST_TOLD = 5
-"""Sentences of what is wrong with the rows: the first ones say it."""
+"""Sentences about wrong rows that are shown."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class BulkIngestOptions:
 
 
 class BulkIngest(Common[BulkIngestOptions]):
-    """Pipelines, as many as the level, load files of one size. Options: BulkIngestOptions."""
+    """As many pipelines as the level load files of one size."""
 
     kind = "bulk-ingest"
     target_kinds = frozenset({"sharded bulk-loader"})
@@ -63,7 +63,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         self._steps = 0
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload. The loader is run by the same user."""
+        """The loader runs as the same user."""
         return (importing("loadframe.workloads.bulk_ingest_client"), importing("loadframe.kinds.bulk_loader.server"))
 
     def install(self, endpoint: Endpoint) -> None:
@@ -71,13 +71,11 @@ class BulkIngest(Common[BulkIngestOptions]):
             store.create(shards_of(endpoint))
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Empty the tables: every step loads into the same ones."""
         self.check_level(level)
         with _explained():
             store.empty(shards_of(endpoint))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start a client for each pipeline, wait until all are ready, and let them begin at one instant."""
         folder = folder.resolve()
         count, size_kb = self._shape(level)
         self._steps += 1
@@ -96,7 +94,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was sent with what is there. WorkloadError where a row is lost or is there twice."""
+        """Compare what was sent with what is there. Raises WorkloadError if a row is lost or duplicated."""
         shards = shards_of(endpoint)
         with _explained():
             wrong = store.wrong(shards, self._content, [file for each in self._pipelines for file in each.committed()])
@@ -116,7 +114,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         return self.check_level(level), self.options.file_size_kb
 
     def _files(self, folder: Path, size_kb: int, pipeline: int) -> "tuple[InputFile, ...]":
-        """The files of a pipeline, made when first needed; they go with the folder."""
+        """Made when first needed; they are removed with the folder."""
         key = (size_kb, pipeline)
         if key not in self._input:
             folder, owner = folder / "input", self.allowance.user
@@ -135,13 +133,13 @@ class BulkIngest(Common[BulkIngestOptions]):
         return self._input[key]
 
     def _content(self, file: int) -> Content | None:
-        """What the file of this number holds; None where a client of an earlier step sent it."""
+        """None if a client of an earlier step sent the file."""
         first = self._steps * FILES_PER_STEP
         return None if file < first else self._pipelines[(file - first) % len(self._pipelines)].content(file)
 
 
 class BulkIngestBySize(BulkIngest):
-    """The same with ever smaller files: the smaller they are, the more of them there are for the same rows."""
+    """With ever smaller files: the smaller they are, the more of them for the same rows."""
 
     axes = frozenset({"files_per_gib"})
     axis_unit = "files per GiB"
@@ -153,7 +151,7 @@ class BulkIngestBySize(BulkIngest):
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
-    """One of `count` pipelines in a step. Its files are first + number, first + number + count, ... in turn."""
+    """Its files are first + number, first + number + count, ... in turn."""
 
     number: int
     count: int
@@ -166,7 +164,7 @@ class _Pipeline:
         return self.folder / f"loaded-{self.number}.txt"
 
     def client(self, loader: str, duration_s: float, source_ms: int, begun: float) -> Worker:
-        """begun: the share of its first file that is behind the first pipeline; the others are spread evenly."""
+        """begun: the share of its first file that the first pipeline has behind it; the others are spread evenly."""
         log = self.folder / f"requests-{self.number}.log"
         command = python("loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded))
         phase = (begun + self.number / self.count) % 1
@@ -179,7 +177,7 @@ class _Pipeline:
         return self.files[(file - self.first) // self.count % len(self.files)].content
 
     def committed(self) -> list[int]:
-        """The files that the loader said to have committed; a killed client may have noted one less."""
+        """The files that the loader reported as committed; a killed client may have noted one fewer."""
         return [int(line) for line in step_files.text(self._loaded).splitlines()]
 
 
@@ -192,7 +190,6 @@ def shards_of(endpoint: Endpoint) -> list[str]:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """The driver of PostgreSQL, to make the tables and to count the rows."""
     return (python_package(kind, "psycopg", "postgres"),)
 
 
@@ -215,22 +212,22 @@ KIND = KindOfWorkload(
 
 PIECE_BYTES = 1 << 20
 PIECES = 4
-"""The number of different pieces that files are put together from: random rows cost more to make than to load."""
+"""Different pieces that files are put together from: random rows cost more to make than to load."""
 BROKEN_EVERY = 500
-"""Of this many lines one is no row, as real files have some; the client leaves it out."""
+"""One in this many lines is not a row, as in real files; the client leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file, and what of it is to arrive."""
+    """A file, and what of it should arrive."""
 
     path: Path
     content: Content
 
 
 def make_file(path: Path, size_bytes: int, seed: int, owner: Privilege) -> InputFile:
-    """A file of this size, less than a row shorter, which its owner alone may read; on the disk when this returns, so
-    that it can leave the cache."""
+    """A file up to one row smaller than size_bytes, readable by its owner alone; written through to the disk, so that
+    it can leave the cache."""
     content, left, turn = NOTHING, size_bytes, seed
     with step_files.create(path, owner) as file:
         while left > 0:
@@ -247,7 +244,6 @@ def make_file(path: Path, size_bytes: int, seed: int, owner: Privilege) -> Input
 
 @cache
 def _piece(seed: int) -> bytes:
-    """Whole lines, PIECE_BYTES or a little less."""
     numbers = random.Random(seed)
     lines: list[str] = []
     size = 0

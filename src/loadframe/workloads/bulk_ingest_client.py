@@ -1,13 +1,15 @@
 """One pipeline of the bulk-ingest workload: reads files from the disk, parses them, sends the valid rows to the loader.
 
 Run as `python -P -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE STAGES FIRST STRIDE
-FILE...`. STAGES: a file to which statistics of its stages are appended (docs/pipelines.md), by all clients. It prints
-"ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after the
-other, with the numbers FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs for a block before it can be
-read. SHARE: so much of the first file is sent before it is rolled back, so that pipelines which start at one instant
-are at different places of their files; what is being loaded when the time is up is rolled back too. Each block of a
-file is one request: from when it is read until the loader has taken it, for the last block until the file is committed;
-and each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
+FILE...`. It prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads
+one file after the other, numbered FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs before a block can
+be read. SHARE: the part of the first file that is sent before it is rolled back, so that pipelines that start together
+are at different places of their files; what is being loaded when the time is up is rolled back too. STAGES: a file to
+which all clients append statistics of their stages (docs/pipelines.md).
+
+Each block of a file is one request: from its read until the loader has taken it, for the last block until the file is
+committed. Each file is one request, too. LOADED gets the number of each committed file, one a line. Standard library
+only.
 """
 
 import os
@@ -37,13 +39,13 @@ from loadframe.workloads.request_log import RECORD
 BLOCK_BYTES = 1 << 16
 FIELDS = 4
 AHEAD = 1
-"""Blocks that may be on their way: reading and parsing one overlaps with the loading of the one before it."""
+"""Blocks on their way: reading and parsing one overlaps with loading the one before."""
 BLOCK_LOADED, FILE_LOADED = range(2)
 DONE, FAILED = 0, 1
 
 
 def blocks_of(path: str) -> Iterator[bytes]:
-    """The file in pieces of whole lines of about BLOCK_BYTES, from the disk and not from the page cache."""
+    """The file in pieces of whole lines of about BLOCK_BYTES, read from the disk rather than the page cache."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -63,8 +65,8 @@ def blocks_of(path: str) -> Iterator[bytes]:
 
 
 def valid_rows(block: bytes) -> tuple[bytes, int, int]:
-    """The lines of a block that are rows (key, stamp, amount, note; separated by commas), in the form that COPY reads;
-    their number and the sum of their amounts. Others are left out."""
+    """The lines of a block that are rows (key, stamp, amount, note; comma-separated), in COPY's text format; their
+    number and the sum of their amounts. Other lines are left out."""
     rows, total = [], 0
     for line in block.splitlines():
         fields = line.split(b",")
@@ -90,8 +92,8 @@ class Pipeline:
         self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
     def load(self, path: str, number: int, share: float = 1.0) -> None:
-        """One file, or the beginning of it: this share, or until the time is up. HungUpError, OutOfStepError where the
-        loader did not take it."""
+        """Load one file, or its beginning: this share, or until the time is up. Raises HungUpError or OutOfStepError if
+        the loader did not take it."""
         most = share * os.path.getsize(path)  # noqa: PTH202 - as above
         began_s = time.monotonic()
         self._turn.to(CLIENT.handing_on)
@@ -149,7 +151,7 @@ class Pipeline:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit 0 when the time was up; 1 with a line on standard error where the loader refused a file."""
+    """Exit 0 when the time was up; 1 with a line on standard error if the loader refused a file."""
     address, log, loaded, seconds, wait, share, stages, first, stride, *paths = arguments
     print("ready", flush=True)
     start_s = float(sys.stdin.readline())
@@ -166,7 +168,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _load_all(pipeline: Pipeline, paths: Sequence[str], numbers: Iterable[int], part: float) -> int:
-    """One file after the other, of the first only this part, until the time is up; the exit status."""
+    """Until the time is up; only this part of the first file. Returns the exit status."""
     for path, number in zip(cycle(paths), numbers, strict=False):
         if time.monotonic() >= pipeline.end_s:
             break

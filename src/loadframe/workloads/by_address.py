@@ -18,22 +18,22 @@ from loadframe.workloads.http_driver import Ask, Learnt
 from loadframe.workloads.sessions import body_of, headers_of, variables
 
 KINDS = frozenset({"service", "url"})
-"""Of the targets that are known by their address: Loadframe has made nothing of what they serve."""
+"""Targets known by their address: Loadframe made nothing of what they serve."""
 PATHS = "workload.options.paths"
 FOR_OTHERS = "LOADFRAME_"
-"""Begins the names of variables of the environment that may be sent to another machine."""
+"""Prefix of the environment variables that may be sent to another machine."""
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})
-"""Statuses of a server that cannot at the moment (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
+"""Statuses of a server that is temporarily unable (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
 
 
 class ByAddress:
     """The requests of a workload, and what is known of their answers."""
 
     def __init__(self, declared: Declared, paths: str, checked: Checked, exponent: float, *, writes: bool) -> None:
-        """paths: separated by blanks; "": those that the endpoint names. exponent: of Zipf's law, as these paths are
-        ordered. writes: whether the study says that data of others may be changed. StudyError."""
+        """paths: separated by blanks; "": those of the endpoint. exponent: of Zipf's law over the paths in this order.
+        writes: whether the study allows changing others' data. Raises StudyError."""
         self._login, self._declared, self._paths = declared.login, declared.request, paths.split()
         self._checked, self._exponent, self._writes = checked, exponent, writes
         if paths and self._declared:
@@ -55,21 +55,21 @@ class ByAddress:
 
     @property
     def given(self) -> bool:
-        """Whether the study has any of it, so that the target must be known by its address."""
+        """Whether the study has any of these, so that the target must be known by its address."""
         return bool(self._declared or self._paths or self._login)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The names of the declared requests, as the log numbers them; () where there are paths alone."""
+        """The names of the declared requests, as the log numbers them; () if there are only paths."""
         return tuple(one.name for one in self._declared)
 
     def names_checked(self, checked: Checked) -> tuple[str, ...]:
-        """The names of declared requests of whose answers no more than this is checked."""
+        """The names of declared requests whose answers are checked no further than this."""
         unspoken = (one for one in self._declared if not (one.contains or one.fails))
         return tuple(one.name for one in unspoken if self._checked_of(one) == checked)
 
     def prepare(self, *, running: bool) -> None:
-        """Read what is to be sent. StudyError: see SendsRequests.check_requests."""
+        """Read what is to be sent. Raises StudyError: see SendsRequests.check_requests."""
         writing = [one for one in self._declared if one.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(
@@ -81,7 +81,7 @@ class ByAddress:
         self._steps = () if self._login is None else sessions.steps_of(self._login)
 
     def refuse_to_tell(self, endpoint: Endpoint) -> None:
-        """StudyError where a study, which may be a stranger's, would send any variable to another machine."""
+        """Raises StudyError if a study, which may be a stranger's, would send any variable to another machine."""
         others = sorted(name for name in self.secret if not name.startswith(FOR_OTHERS))
         if others and not is_here(parted(endpoint.address, "80")[0]):
             raise StudyError(
@@ -90,13 +90,13 @@ class ByAddress:
             )
 
     def forget(self) -> None:
-        """The answers may have changed."""
+        """Forget the answers, which may have changed."""
         self._known = None
 
     def check(self, endpoint: Endpoint) -> None:
-        """Learn the answers, or compare one with what it was; a server that says that it cannot at the moment is asked
-        again for a while, and so is one that takes no connection or does not answer. StudyError where the load may not
-        be; NotRecovered where it goes on like that; TargetError where it answers with something else."""
+        """Learn the answers, or compare one with the known one. A server that is temporarily unable, refuses
+        connections or does not answer is asked again for a while. Raises StudyError if the load is not allowed;
+        NotRecovered if that goes on; TargetError if it answers something else."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
@@ -145,7 +145,7 @@ class ByAddress:
         return self._known
 
     def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
-        """Further headers of each connection; none without a login. TargetError where the server refuses one."""
+        """Additional headers of each connection; none without a login. Raises TargetError if the server refuses one."""
         if self._login is None:
             return []
         opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
@@ -153,7 +153,7 @@ class ByAddress:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """In words, that the server had to recover between steps; none where it never did."""
+        """Sentences on how the server had to recover between steps, if it did."""
         if not self._recoveries:
             return ()
         longest = show(max(self._recoveries), "s")
@@ -163,7 +163,6 @@ class ByAddress:
         return (f"Before {len(self._recoveries)} steps the server refused for {longest} at most, {back}",)
 
     def _refuse_two_sessions(self) -> None:
-        """StudyError where a request has a header that the login sets."""
         if self._login is None:
             return
         taken = {"cookie", *(("authorization",) if self._login.token else ())}
@@ -191,7 +190,7 @@ class ByAddress:
         )
 
     def _checked_of(self, request: Request) -> Checked:
-        """Of a page whose words are known, these instead of its size."""
+        """A page whose words are known is checked by these rather than by its size."""
         said = self._checked == "size" and bool(request.contains or request.fails)
         page = request.method == "GET" and request.expect in (None, http.client.OK)
         return request.checked or (self._checked if page and not said else "status")
@@ -230,12 +229,12 @@ def _refused(answer: Answer) -> bool:
 
 
 def _is_page(request: Ask) -> bool:
-    """Whether it is asked for before the load, and its answer compared with what it was then."""
+    """Whether it is asked for before the load, and later answers compared with that one."""
     return request.method == "GET" and request.lowest == request.highest == http.client.OK
 
 
 def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
-    """A page that is longer by now: a list grows from step to step. TargetError where it is much shorter."""
+    """A page that has grown: lists grow from step to step. Raises TargetError if it is much shorter."""
     if size < page.known.least:
         raise TargetError(
             f"The server at {endpoint.address} answers {page.path} with {size:,} bytes; it had "
@@ -252,10 +251,9 @@ MOST_BYTES = 512 << 20
 def learn(
     address: str, pages: Sequence[Ask], get: Callable[[Ask], Answer], where: str, otherwise: str
 ) -> tuple[Learnt, ...]:
-    """Each, asked for twice by `get`. where: the key of a study that names them, for advice; otherwise: what else would
-    do where one answers with another status. TargetError for one that is not there, or that is another one the second
-    time, as far as that is checked, or has not the words that it should have, and where they are longer than MOST_BYTES
-    together."""
+    """What each page answers, asked twice through `get`. where: the study's key that names the pages, for advice;
+    otherwise: the alternative advice for one that answers with another status. Raises TargetError if a page is missing,
+    differs the second time as far as checked, lacks the expected words, or all together exceed MOST_BYTES."""
     known: list[Learnt] = []
     for page in pages:
         answer, again = get(page), get(page).body
@@ -288,13 +286,13 @@ def learn(
 
 
 def alike(one: bytes, other: bytes, checked: Checked) -> bool:
-    """Whether two bodies are the same, as far as one says what the other has to be."""
+    """Whether two bodies agree as far as this check looks."""
     of_both = {"bytes": one == other, "length": len(one) == len(other)}
     return of_both.get(checked, True)
 
 
 def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:
-    """What is wrong with the words of an answer, after "a body that"; "" for nothing."""
+    """What is wrong with the words of an answer, to follow "a body that"; "" for nothing."""
     if fails and fails in body:
         return f"has {fails.decode()!r}, which no right one has"
     if contains and contains not in body:

@@ -1,4 +1,4 @@
-"""command: a program of the user's own makes the load, and prints what it did: docs/driving-with-a-command.md (targets:
+"""command: a program of the user's own makes the load and prints what it did: docs/driving-with-a-command.md (targets:
 all that have an address; axis: whatever the study names)."""
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 
 UNDECLARED = "undeclared"
 USERS = CLIENT_AXES | {"users"}
-"""Axes whose level is how many ask, each one request after the other."""
+"""Axes whose level is the number of users, each sending one request after the other."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,6 @@ class CommandOptions:
 
 
 class Command(OwnProgram[CommandOptions]):
-    """The workload. Options: CommandOptions; the study's `workload.command`."""
-
     kind = "command"
     axes = frozenset({"level"})
     axis_unit = "level"
@@ -49,7 +47,7 @@ class Command(OwnProgram[CommandOptions]):
         *,
         axis: str = "level",
     ) -> None:
-        """axis: what grows, in the study's words. StudyError for a loop that does not suit it."""
+        """axis: what grows, in the study's words. Raises StudyError if the loop does not suit it."""
         super().__init__(options, allowance)
         self._command = (declared or Declared()).command
         self.axes = frozenset({axis})
@@ -66,7 +64,7 @@ class Command(OwnProgram[CommandOptions]):
         return level if self.options.loop == "closed" and self.axes <= USERS else None
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """That the program can be run, and the files that it is given can be read."""
+        """The program can be run, and the files that it is given can be read."""
         if not self._command:
             return ()
         files = [Path(word).absolute() for word in self._command[1:] if word and Path(word).is_file()]
@@ -89,20 +87,21 @@ class Command(OwnProgram[CommandOptions]):
         return list(self._command)
 
     def working_folder(self, folder: Path) -> Path:
-        """The one in which Loadframe was called: the command may name files in it."""
+        """Where Loadframe was called: the command may name files there."""
         return Path.cwd()
 
     def environment(self, folder: Path) -> dict[str, str]:
         return {"LOADFRAME_STAGES": str(folder / STAGES_FILE)}
 
     def reads(self, folder: Path) -> Path:
-        """The file LOADFRAME_OUTPUT; where that is empty, the standard output."""
+        """The file LOADFRAME_OUTPUT; if that is empty, the standard output."""
         path = super().reads(folder)
         return path if step_files.size(path) else folder / STDOUT
 
 
 def _check_loop(axis: str, loop: str) -> None:
-    """Reports and forecasts know of these axes how their requests begin. StudyError where the loop is another."""
+    """Reports and forecasts assume for these axes how requests begin. Raises StudyError if the declared loop is
+    another."""
     wanted = "open" if axis in OPEN_LOOP_AXES else "closed" if axis in CLIENT_AXES else loop
     if loop != wanted:
         raise StudyError(
@@ -112,7 +111,6 @@ def _check_loop(axis: str, loop: str) -> None:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs is the study's to say."""
     return (Requirement(kind, "a program of yours", "the one that workload.command names", "write one"),)
 
 

@@ -1,5 +1,5 @@
-"""What a driver of the user's own prints: one JSON object in a line, for a request or for a second of them
-(docs/driving-with-a-command.md). Lines are read in bounded pieces; what is wrong with one is LineError, with its
+"""What a driver of the user's own prints: one JSON object a line, for a request or for a second of them
+(docs/driving-with-a-command.md). Lines are read in bounded pieces; LineError says what is wrong with one, and its
 number."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loadframe.workloads.options import did_you_mean
 MOST_LINE_BYTES = 1 << 20
 """Of one line: a histogram has some kilobytes."""
 MOST_REQUESTS = 50_000_000
-"""Of one step: their records have 1.2 GB."""
+"""Of one step: their records take 1.2 GB."""
 MOST_OPERATIONS = 64
 MOST_ERRORS_TOLD = 20
 LONGEST_LATENCY_MS = 3_600_000.0
@@ -31,7 +31,7 @@ MOST_BYTES = 2**62
 OTHERS = "others"
 INFINITE = float("inf")
 AT_A_TIME = 2000
-"""Lines that are parsed as one document: a million of them take seconds, one by one a minute."""
+"""Lines parsed as one document: a million lines take seconds, parsed singly a minute."""
 REQUEST_KEYS = ("end", "start", "intended", "latency_ms", "operation", "ok", "error", "bytes")
 REQUEST_SET = frozenset(REQUEST_KEYS)
 OF_STAGES = frozenset({"stage", "log"})
@@ -41,7 +41,7 @@ SECOND_KEYS = (
 )  # fmt: skip
 QUANTILES = tuple(key for key in SECOND_KEYS if key.endswith("_ms"))
 UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0}
-"""Of a histogram's values: unit -> milliseconds."""
+"""Unit of a histogram's values -> milliseconds."""
 LONGEST_SECOND_S = 10.0
 
 
@@ -55,9 +55,8 @@ class LineError(ValueError):
 
 @dataclass(frozen=True)
 class Second:
-    """What a driver counted in a second, or another length. at_s: when that began, on the driver's clock. requests:
-    done; errors: failed. values_ms, counts: the latencies of the done ones, and how many had each; None where the
-    driver gave none, or quantiles alone."""
+    """What a driver counted in length_s. at_s: its begin on the driver's clock. requests: successful; errors: failed.
+    values_ms, counts: latencies of the successful ones and how many had each; None without a histogram."""
 
     line: int
     at_s: float
@@ -73,10 +72,10 @@ class Second:
 
 @dataclass
 class Lines:
-    """All that was printed. zero_s: the instant that is 0 on the driver's clock, where it has one of its own. The
-    arrays have an entry for each request: its end on the driver's clock, its latency, its operation (index of `names`),
-    1 where it failed, its bytes, its line. grouping: too many operations are taken together, and not refused.
-    began_before: a request may have begun before the driver was started."""
+    """zero_s: the instant that is 0 on the driver's clock, if it has one of its own. The arrays have one entry per
+    request: end on the driver's clock, latency, operation (index into `names`), 1 if failed, bytes, line number.
+    grouping: surplus operations are combined rather than refused. began_before: a request may have begun before the
+    driver was started."""
 
     names: list[str]
     _: KW_ONLY
@@ -100,7 +99,7 @@ class Lines:
     def add(
         self, number: int, end_s: float, latency_ms: float, operation: int, *, failed: bool = False, moved: int = 0
     ) -> None:
-        """One more request. LineError where there are too many."""
+        """Raises LineError if there are too many requests."""
         self.end_s.append(end_s)
         self.latency_ms.append(latency_ms)
         self.operation.append(operation)
@@ -111,7 +110,7 @@ class Lines:
             raise LineError(number, f"there are more than {MOST_REQUESTS:,} requests")
 
     def grouped(self, name: str) -> int:
-        """The index of a kind of request; those after the first MOST_OPERATIONS - 1 are others, taken together."""
+        """The index of a kind of request; those after the first MOST_OPERATIONS - 1 are combined as OTHERS."""
         name = words(name, LONGEST_NAME) or self.names[0]
         if name not in self.names:
             name = name if len(self.names) < MOST_OPERATIONS else OTHERS
@@ -120,7 +119,7 @@ class Lines:
         return self.names.index(name)
 
     def note_error(self, error: object) -> None:
-        """Count an error by its words, the first ones that differ."""
+        """Count an error by its words; after the first MOST_ERRORS_TOLD different ones, as OTHERS."""
         told = words(error, 200) if isinstance(error, str) and error else "an error without words"
         if told in self.errors or len(self.errors) < MOST_ERRORS_TOLD:
             self.errors[told] += 1
@@ -129,8 +128,8 @@ class Lines:
 
 
 def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = False) -> Lines:
-    """All lines of a file. names: of the operations so far; new ones are added. cut_off: its writer was killed, so the
-    last line may be torn. grouping: see Lines. LineError."""
+    """All lines of a file. names: of the operations so far; new ones are appended. cut_off: the writer was killed, so
+    the last line may be torn. grouping: see Lines. Raises LineError."""
     lines = Lines(names, grouping=grouping)
     numbered = whole_lines(file, cut_off=cut_off)
     while some := list(islice(numbered, AT_A_TIME)):
@@ -140,7 +139,7 @@ def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = F
 
 
 def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, without their ends, and their numbers. cut_off: as for `read`. LineError."""
+    """The non-empty lines, stripped, with their numbers. cut_off: as for `read`. Raises LineError."""
     number = 0
     while line := file.readline(MOST_LINE_BYTES + 1):
         number += 1
@@ -153,8 +152,8 @@ def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]
 
 
 def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
-    """Each line's value. As one document they are parsed several times as fast; with a null between them, so that no
-    part of a line can belong to its neighbour. Where that fails, one by one: the error names the line."""
+    """Each line's value. Parsed as one document they are several times as fast; a null between them keeps a part of one
+    line from joining its neighbour. If that fails, singly: the error names the line."""
     try:
         found = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
         if len(found) == 2 * len(some) - 1 and all(isinstance(each, dict) for each in found[::2]):
@@ -211,7 +210,7 @@ def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
 
 
 def _when(number: int, value: dict[str, Any]) -> tuple[float, float]:
-    """End and latency, from those of `end`, `start` (or `intended`) and `latency_ms` that are there."""
+    """End and latency, from whichever of `end`, `start` (or `intended`) and `latency_ms` are there."""
     end, taken = value.get("end"), value.get("latency_ms")
     if type(end) is float and type(taken) is float and end >= 0 and 0 <= taken <= LONGEST_LATENCY_MS:
         return end, taken  # what most lines are, and there may be millions

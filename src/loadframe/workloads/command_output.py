@@ -1,11 +1,11 @@
 """What a driver of the user's own printed, as requests of ours.
 
-What it counted in whole seconds is spread over them: each value of its histogram is a request that ended somewhere in
-that second, at random. So the counts and the latencies are its own, and what happened within a second is not known,
-which the step says. Where it gave quantiles alone no latency is known: they belong to seconds, and cannot be added up.
+What it counted in whole seconds is spread over them: each value of its histogram becomes a request that ended at a
+random time in that second. So the counts and the latencies are its own, and what happened within a second is unknown,
+which the step says. If it gave only quantiles, no latency is known: they belong to seconds and cannot be combined.
 
-Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero it tells. What fits none of them is refused in words:
-times that are guessed would put requests into windows in which they were not.
+Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero it prints. Any other is refused: guessed times would
+put requests into the wrong windows.
 """
 
 import time
@@ -20,9 +20,9 @@ from loadframe.workloads.command_lines import Lines, Second
 from loadframe.workloads.request_log import Requests
 
 SLACK_S = 0.05
-"""Between the clock that is read before a program is started and the program's own first look at it."""
+"""Between our clock reading before the start of a program and the program's own first reading."""
 STEPPED_S = 0.02
-"""The time of day was set where its distance from CLOCK_MONOTONIC changes by more."""
+"""The time of day was set if its distance from CLOCK_MONOTONIC changes by more."""
 EPOCH_S = 1e9
 """The time of day is beyond this since 2001, and no machine is up for 31 years."""
 UNITS = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
@@ -63,9 +63,9 @@ class Life:
 
 
 def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, slack_s: float = SLACK_S) -> float:
-    """What is added to a driver's times to make them CLOCK_MONOTONIC's. first_s, last_s: the earliest and the latest of
-    them; zero_s: the instant at which its clock showed 0, where it tells one. slack_s: how far they may lie outside of
-    its life. ClockError."""
+    """What to add to a driver's times to get CLOCK_MONOTONIC. first_s, last_s: the earliest and the latest of them;
+    zero_s: the instant at which its clock showed 0, if it printed one. slack_s: how far they may lie outside its life.
+    Raises ClockError."""
     if zero_s is not None:
         offset = zero_s + (_from_day(life) if zero_s >= EPOCH_S else 0.0)
         if why := _outside(life, first_s + offset, last_s + offset, slack_s):
@@ -81,7 +81,7 @@ def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, sl
 
 
 def _from_day(life: Life) -> float:
-    """From the time of day to CLOCK_MONOTONIC. ClockError where the time of day was set meanwhile."""
+    """From the time of day to CLOCK_MONOTONIC. Raises ClockError if the time of day was set meanwhile."""
     stepped_s = life.ended.apart_s - life.started.apart_s
     if abs(stepped_s) > STEPPED_S:
         raise ClockError(
@@ -92,7 +92,7 @@ def _from_day(life: Life) -> float:
 
 
 def _outside(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
-    """How times lie outside of the driver's life; "" where they do not."""
+    """How times lie outside the driver's life; "" if they do not."""
     before_s, after_s = life.started.monotonic_s - first_s, last_s - life.ended.monotonic_s
     if before_s > slack_s:
         return f"its first request ended {before_s:.3g} s before the driver was started"
@@ -127,14 +127,13 @@ def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
 
 
 SHORTEST_MS = 1e-3
-"""A latency that is shown as 0 was shorter than the driver's clock can tell."""
+"""A latency shown as 0 was below the resolution of the driver's clock."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """requests: in the order of their ends. moved_bytes: of each; None where the driver does not count them. marks:
-    flags of a step that is measured like this (model.FLAGS). errors: the errors that it named, the most frequent first.
-    """
+    """requests: in the order of their ends. moved_bytes: of each; None if the driver does not count them. marks: flags
+    of a step measured like this (model.FLAGS). errors: named by the driver, the most frequent first."""
 
     requests: Requests
     moved_bytes: NDArray[np.uint64] | None = None
@@ -143,7 +142,7 @@ class Output:
 
 
 def of_lines(lines: Lines, life: Life) -> Output:
-    """What lines say. ClockError."""
+    """Requests from lines. Raises ClockError."""
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     made = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
@@ -173,7 +172,7 @@ def _of_seconds(lines: Lines, life: Life) -> Output:
     first_s = min(second.at_s for second in lines.seconds)
     last_s = max(second.at_s + second.length_s for second in lines.seconds)
     longest_s = max(second.length_s for second in lines.seconds)
-    # A second may have begun before the driver, and be told when it has not passed.
+    # A second may have begun before the driver, and be printed before it is over.
     offset = offset_s(life, first_s, last_s, lines.zero_s, slack_s=longest_s + SLACK_S)
     _check_apart(lines)
     known = all(second.counts is not None for second in lines.seconds if second.requests)
@@ -184,7 +183,7 @@ def _of_seconds(lines: Lines, life: Life) -> Output:
 
 
 def _check_apart(lines: Lines) -> None:
-    """ClockError where two seconds of one kind of request overlap: one of them would be counted twice."""
+    """Raises ClockError if two seconds of one kind of request overlap: one of them would be counted twice."""
     until: dict[int, tuple[float, int]] = {}
     for second in sorted(lines.seconds, key=lambda one: one.at_s):
         before_s, line = until.get(second.operation, (0.0, 0))
@@ -213,7 +212,7 @@ def _sorted(
     operation: NDArray[np.generic],
     failed: NDArray[np.generic],
 ) -> tuple[Requests, NDArray[np.intp]]:
-    """In the order of their ends, and that order. Latencies of 0 are SHORTEST_MS unless all are."""
+    """In the order of their ends, and that order. Latencies of 0 become SHORTEST_MS unless all are 0."""
     order = np.argsort(end_s, kind="stable")
     if latency_ms.any():
         latency_ms = np.maximum(latency_ms, SHORTEST_MS)

@@ -1,4 +1,4 @@
-"""What the workloads of this package have in common, and how those of them differ whose requests come at a rate."""
+"""What the workloads of this package have in common, and how those at a given rate differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIGHEST_RATE = 200_000
 
 
 class Common(Generic[Options]):
-    """See base.Workload. model: of its options. levels: the least and the most of its axis."""
+    """See base.Workload. model: of its options. levels: the least and the greatest of its axis."""
 
     kind: str
     axes: frozenset[str]
@@ -29,7 +29,8 @@ class Common(Generic[Options]):
     runs_to_completion = False
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        """options: of `model`. allowance: None of a workload that is only asked about. StudyError for bad options."""
+        """options: of `model`. allowance: None for a workload that is never started. Raises StudyError for bad
+        options."""
         self._allowance = allowance
         self.options: Options = read_options(self.model, self.kind, options)
 
@@ -40,7 +41,7 @@ class Common(Generic[Options]):
         return self._allowance
 
     def check_level(self, level: float) -> int:
-        """The level as a whole number of `axis_unit`. StudyError where it cannot be one of the axis."""
+        """The level as a whole number of `axis_unit`. Raises StudyError if it is not one of the axis."""
         (axis,) = self.axes
         return whole_level(self.kind, axis, level, *self.levels)
 
@@ -49,7 +50,7 @@ class Common(Generic[Options]):
         return f"{level:g} {self.axis_unit.removesuffix('s') if level == 1 else self.axis_unit}"
 
     def clients(self, level: int) -> int:
-        """The connections by which a level is driven."""
+        """The connections that a level uses."""
         return level
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -70,16 +71,16 @@ def thinking(think_s: float) -> str:
 
 
 class AtRate:
-    """Requests at a given rate, whatever becomes of those before; latencies count from the intended start. They arrive
-    for as long as the step lasts, and what has not begun by then is not asked any more. It stands before the workload
-    among the bases of a class."""
+    """Mixin, to stand before the workload among the bases: requests at a given rate, whatever becomes of earlier ones;
+    latencies count from the intended start. Requests arrive until the step ends; what has not begun by then is never
+    sent."""
 
     options: Any
     axes = frozenset({"rate"})
     axis_unit = "requests/s"
     levels = (1, HIGHEST_RATE)
     served_by = "connections"
-    """The option that says by how many."""
+    """The option with the number of connections."""
 
     def words_of(self, level: float) -> str:
         return f"{level:g} {self.axis_unit}"

@@ -1,4 +1,4 @@
-"""What a workload does to MariaDB, MySQL and PostgreSQL alike: a schema of its own, and a wait for other drivers."""
+"""What a workload does alike to MariaDB, MySQL and PostgreSQL: a schema of its own, and a wait for other drivers."""
 
 import time
 from contextlib import nullcontext
@@ -9,37 +9,37 @@ from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, ownership, postgres
 
 KINDS = frozenset({"mariadb", "mysql", "postgres"})
-"""Of endpoints that the workloads for databases load."""
+"""Kinds of endpoint that the workloads for databases load."""
 REMOVABLE = KINDS | {"ndb-sql"}
-"""Of endpoints whose schema is made and dropped here, also after a killed run."""
+"""Kinds of endpoint whose schema is made and dropped here, also after a killed run."""
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
 QUICK_S = 60.0
-"""How long a server may say nothing to a question."""
+"""How long a server may take to answer a question."""
 
 
 def engine_of(endpoint: Endpoint) -> Any:
-    """The module that knows an endpoint's kind of database; in all of them the same names mean the same.
+    """The module for an endpoint's kind of database; all of them define these names.
 
     anywhere: a connection whether the schema is there or not. SYSBENCH: its driver's name there. PACKAGE: of Python,
-    and the extra that brings it. NAME: of a schema in a statement. DROP, CREATE: of the schema of this NAME. dropping:
-    the statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made and dropped in
-    transactions. EXISTS, TABLES: statements, given the schema's name: whether it is there, and the tables in it.
-    HERE: the expression that is 1 where names are looked up in it. DRIVERS: the statement that counts load drivers'
+    and the extra that brings it. NAME: of a schema in a statement. DROP, CREATE: the schema of this NAME. dropping:
+    statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made and dropped in
+    transactions. EXISTS, TABLES: statements, given the schema's name: whether it is there, and the tables in it. HERE:
+    the expression that is 1 where names are looked up in it. DRIVERS: the statement that counts load drivers'
     connections.
     """
     return postgres if endpoint.kind == "postgres" else mariadb
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Wait until each server has closed the connections of a driver that was killed. TargetError where one refuses."""
+    """Wait until each server has closed the connections of a killed driver. Raises TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)
 
 
 def await_gone(connection: Any, endpoint: Endpoint) -> None:
-    """The same over a connection that is there. A killed driver's last statement may still run in the server."""
+    """As await_drivers_gone, over an open connection. A killed driver's last statement may still run in the server."""
     until, engine = time.monotonic() + DRIVERS_GONE_WITHIN_S, engine_of(endpoint)
     drivers = engine.DRIVERS.format(engine.schema_of(endpoint))
     while time.monotonic() < until and engine.ask(connection, drivers) != [(0,)]:
@@ -47,13 +47,13 @@ def await_gone(connection: Any, endpoint: Endpoint) -> None:
 
 
 def make_schema(endpoint: Endpoint) -> None:
-    """Make an empty schema of the driver's own. TargetError where there is one that is not ours to drop."""
+    """Make an empty schema of the driver's own. Raises TargetError if there is one that is not ours to drop."""
     with engine_of(endpoint).anywhere(endpoint, "to make a schema") as connection:
         make_schema_over(connection, endpoint)
 
 
 def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
-    """The same over a connection that is there."""
+    """As make_schema, over an open connection."""
     engine, name, mark = engine_of(endpoint), name_of(endpoint), ownership.mark_of(endpoint)
     with connection.transaction() if engine.TRANSACTIONAL else nullcontext():
         if not mark or _is_ours(connection, endpoint):
@@ -62,7 +62,7 @@ def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
             raise _refusal(endpoint)
         stored = endpoint.options.get("storage_engine")
         marked = f"CREATE TABLE {name}.{mark} (id INT PRIMARY KEY){f' ENGINE = {stored}' if stored else ''}"
-        # One round trip: a server goes on with it where we are killed.
+        # One round trip: the server completes it even if we are killed.
         engine.execute(connection, [engine.CREATE.format(name), *([marked] if mark else [])])
 
 
@@ -78,8 +78,8 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """Whether the schema is there and ours. TargetError where that cannot be said: a server that cannot make a schema
-    and its mark at once has an empty one, which a killed run may have begun."""
+    """Whether the schema is there and ours. Raises TargetError if that is undecidable: a server that cannot make a
+    schema and its mark atomically has an empty one, which a killed run may have begun."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -96,7 +96,7 @@ def has_own_schema(endpoint: Endpoint) -> bool:
 
 
 def make_room(endpoint: Endpoint) -> None:
-    """TargetError where there is a schema of the driver's name that is not ours."""
+    """Raises TargetError if there is a schema of the driver's name that is not ours."""
     drop_schema(endpoint)
     with engine_of(endpoint).anywhere(endpoint, "to look for schemas", patience_s=QUICK_S) as connection:
         if _asked(connection, endpoint, "EXISTS"):
@@ -104,20 +104,20 @@ def make_room(endpoint: Endpoint) -> None:
 
 
 def tables(connection: Any, endpoint: Endpoint) -> set[str]:
-    """Those in the schema."""
+    """The names of the tables in the schema, without our mark."""
     return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")} - {endpoint.options.get(ownership.MARK)}
 
 
 def proof(endpoint: Endpoint) -> str:
-    """The expression that is 1 where names without a schema are looked up in ours and nowhere else. In another place it
-    is 0, or the server refuses it."""
+    """The expression that is 1 if names without a schema are looked up in ours and nowhere else; otherwise it is 0, or
+    the server refuses it."""
     engine = engine_of(endpoint)
     here = engine.HERE.format(engine.schema_of(endpoint))
     return f"{here} + (SELECT count(*) FROM {ownership.mark_of(endpoint)})"
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
-    """That it is not proved that a load driver that names no schema would find tables of ours alone."""
+    """The error if it is not proved that a driver that names no schema would find only our tables."""
     engine = engine_of(endpoint)
     return WorkloadError(
         f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "
@@ -150,7 +150,7 @@ def _refusal(endpoint: Endpoint) -> TargetError:
 
 
 class InOwnSchema:
-    """A workload whose `install` has made the schema: how it tidies up."""
+    """How a workload whose `install` made the schema tidies up."""
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Wait until the driver is gone from the server."""

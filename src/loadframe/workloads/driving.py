@@ -1,4 +1,4 @@
-"""A load driver made of processes: the one implementation of base.Driver that all workloads share."""
+"""A load driver made of processes: the one implementation of base.Driver, shared by all workloads."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRACE_S = 2.0
-"""How long after its time a driver may still work on its last requests before it is ended; in a closed loop for as long
-as its load took where that is more: a request that takes longer than a short step is waited for."""
+"""How long after its time a driver may finish its last requests before it is ended; in a closed loop at least as long
+as its load took: a request that takes longer than a short step is waited for."""
 SILENT_S = 10.0
-"""The same where not one request has ended yet: how long one takes says how long a step would have to be."""
+"""The same if no request has ended yet: the duration of one shows how long a step would have to be."""
 PAUSE_S = 0.1
-"""A user whose last request ended this much before the load's end has another one in flight: users back off for less,
-and logs are flushed as often."""
+"""A user whose last request ended this long before the load's end has another in flight: users back off for less, and
+logs are flushed as often."""
 LOOK_EVERY_S = 2.0
-"""How often it is looked whether a program that is waited for was stopped."""
+"""How often to check whether a program that is waited for was stopped."""
 STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES, TAIL_BYTES = 12, 64 << 10
 
@@ -43,13 +43,13 @@ TAIL_LINES, TAIL_BYTES = 12, 64 << 10
 class ProcessDriver:
     """Processes that make load, each writing request logs and printing into files of the step's folder.
 
-    name: how messages call it. logs: the request logs. printed: the files with what the processes printed.
-    end_s: CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what
-    they logged until then counts. None: they run until their work is done. arrivals: when each request should begin, in
-    rising order (CLOCK_MONOTONIC, s); None for a closed loop. sizes: beside each log the bytes of each answer (uint64,
-    in the order of the log); none where they are not counted. stages: files with statistics of a pipeline's stages.
-    duration_s: of the load, from its first request on; None where that is not known. one_each: each log is of one user
-    of a closed loop, who does not pause.
+    name: in messages. logs: the request logs. printed: files with what the processes printed. end_s: the
+    CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what they logged
+    until then counts. None: they run until their work is done. arrivals: when each request should begin, ascending
+    (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a file with the bytes of each answer (uint64, in the
+    order of the log); none if they are not counted. stages: files with statistics of a pipeline's stages. duration_s:
+    of the load, from its first request on; None if unknown. one_each: each log belongs to one user of a closed loop,
+    who does not pause.
     """
 
     name: str
@@ -123,7 +123,8 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """WorkloadError where a process failed or was stopped, nothing was asked, or all failed and it says why."""
+        """Raises WorkloadError if a process failed or was stopped, no request was made, or all failed and it says
+        why."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
@@ -147,12 +148,12 @@ class ProcessDriver:
         return request_log.read(self.logs)
 
     def _unfinished_since(self, requests: Requests) -> NDArray[np.float64]:
-        """When what was in flight as the load was ended had begun, as far as that is known."""
+        """When the requests in flight at the kill had begun, as far as known."""
         import numpy as np
 
         begun_s = requests.end_s - requests.latency_ms / 1000.0
         if self.arrivals is not None:
-            # A latency of an hour is known to a millisecond, and arrivals lie apart as they were drawn.
+            # A latency of an hour is known to a millisecond; arrivals lie apart as they were drawn.
             due = self.arrivals[self.arrivals <= self._killed_s]
             if len(due) <= len(begun_s):
                 return due[:0]
@@ -167,7 +168,6 @@ class ProcessDriver:
         return last_s[last_s < min(first_s + self.duration_s, self._killed_s) - PAUSE_S]
 
     def kill(self) -> None:
-        """End it at once, with all that it started."""
         self._note_failure()
         if not self._killed and self.pids():
             self._killed, self._killed_s = True, time.monotonic()
@@ -184,7 +184,7 @@ class ProcessDriver:
                     pipe.close()
 
     def _note_failure(self) -> None:
-        """Remember the process that failed by itself, before we end any: those fail too, but by our hand."""
+        """Remember the process that failed by itself, before we end the others, which then fail by our hand."""
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
@@ -205,8 +205,8 @@ class ProcessDriver:
 def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
-    """Run a program that prepares a target, as the user who runs the driver, outside of its cage; it ends with us. None
-    where it succeeded, else the end of what it said. pass_fds: descriptors that stay open in it."""
+    """Run a program that prepares a target, as the user who runs the driver, without its resource limits; it ends with
+    us. Returns None on success, else the end of its output. pass_fds: descriptors that stay open in it."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,
@@ -227,7 +227,7 @@ def run_to_end(
 
 
 def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
-    """The exit status of a program that may take as long as it needs, but not be stopped. WorkloadError."""
+    """The exit status of a program that may take as long as it needs. Raises WorkloadError if it was stopped."""
     while True:
         try:
             return process.wait(LOOK_EVERY_S)
@@ -240,8 +240,8 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
 
 
 def last_lines(path: Path) -> list[str]:
-    """The last lines of what a driver printed, however much that is, as printable text, each once; fatal ones before
-    them come first."""
+    """The last lines of what a driver printed, whatever its size, as printable text, each once; earlier fatal ones come
+    first."""
     if (file := step_files.opened(path)) is None:
         return []
     with file:

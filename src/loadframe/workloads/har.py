@@ -20,9 +20,9 @@ from loadframe.workloads.recorded import Recorded, told
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5
-"""A pause in which nothing was under way for so long is the user's, not the browser's."""
+"""A pause with nothing under way for this long is the user's, not the browser's."""
 LONGEST_THINK_S = 60.0
-"""What is longer was a user who was away."""
+"""A longer pause: the user was away."""
 MOST_OPERATIONS = 30
 OTHERS = "others"
 CREDENTIALS = frozenset({"cookie", "authorization"})
@@ -41,7 +41,7 @@ class HarOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """What is sent, the names of its operations, and what was left out, by why."""
+    """left_out, dropped: reason or header -> number of requests."""
 
     recalled: tuple[Ask, ...]
     operations: tuple[str, ...]
@@ -72,7 +72,7 @@ class Har(Recorded[HarOptions]):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The recorded paths; where there are many, the rest has one name."""
+        """The recorded paths, each with its method; beyond MOST_OPERATIONS they share one name."""
         return self._session.operations if self.options.file else (OTHERS,)
 
     @property
@@ -141,7 +141,7 @@ class Har(Recorded[HarOptions]):
         )
 
     def _entries(self) -> tuple[tuple[Entry, ...], int]:
-        """StudyError where the file is no HAR, or has no request."""
+        """Raises StudyError if the file is no HAR, or has no request."""
         try:
             content = read_up_to(self.file, LARGEST_BYTES)
             if len(content) > LARGEST_BYTES:
@@ -175,7 +175,7 @@ class Har(Recorded[HarOptions]):
         return Ask(entry.method, entry.path, tuple(self._kept(entry, dropped)), body, highest=399, think_s=think_s)
 
     def _kept(self, entry: Entry, dropped: Counter[str]) -> Iterator[tuple[str, str]]:
-        """The headers that are sent; secrets that are not are counted by their names."""
+        """Headers to send; secrets that are not sent are counted by name."""
         seen: set[str] = set()
         for name, value in entry.headers:
             known = name.lower()
@@ -187,7 +187,7 @@ class Har(Recorded[HarOptions]):
 
 
 class HarAtRate(AtRate, Har):
-    """The same requests at a given rate, in any order: see AtRate."""
+    """The same requests at a given rate, in random order: see AtRate."""
 
     order: Order = "draw"
 

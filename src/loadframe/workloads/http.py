@@ -1,8 +1,8 @@
 """http: requests to a web server, a cache or a service (axes: concurrency = connections, rate = requests/s, working_set
-= MiB). wrk runs http.lua.
+= MiB), sent by wrk with http.lua.
 
-A server of ours is asked for objects that we make, one that is known by its address for paths or the requests that the
-study declares. What is checked of the answers: docs/writing-a-workload.md. A wrong answer is no throughput.
+A server of ours is asked for objects that we make, one known by its address for paths or the study's requests. What is
+checked of the answers: docs/writing-a-workload.md. A wrong answer does not count as throughput.
 """
 
 import http.client
@@ -34,7 +34,7 @@ LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."
 AUTO = "auto"
 CLIENTS = 8
-"""Who fill a cache together, at most: no more than `connections`, as a cache may be allowed few."""
+"""Clients that fill a cache together; no more than `connections`, as a cache may allow few."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Http(Common[HttpOptions]):
         allowance: Allowance | None = None,
         declared: Declared | None = None,
     ) -> None:
-        """declared: requests, a login and a think time. StudyError for what does not fit."""
+        """declared: requests, a login and a think time. Raises StudyError for invalid combinations."""
         super().__init__(options, allowance)
         given, declared = self.options, declared or Declared()
         largest = given.largest_bytes or given.smallest_bytes
@@ -124,7 +124,7 @@ class Http(Common[HttpOptions]):
         return (*(() if self._think is None else (thinking(self._think.mean_s),)), *self._asked.notes)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the objects that the target serves; of a server that is attached learn the pages instead."""
+        """Make the objects that the target serves; learn the pages of an attached server instead."""
         demand(http_driver.requirements(self.kind))
         if not self._is_ours(endpoint):
             self._asked.forget()
@@ -144,7 +144,6 @@ class Http(Common[HttpOptions]):
         self._check_answer(endpoint)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Where there is a login, each connection logs in before."""
         demand(http_driver.requirements(self.kind))
         level = self.check_level(level)
         folder = folder.resolve()
@@ -200,14 +199,14 @@ class Http(Common[HttpOptions]):
         return known.get(self.options.checked) or cast(Checked, self.options.checked)
 
     def _installed(self) -> int:
-        """How many objects there are from the beginning."""
+        """Objects that exist from the beginning."""
         return self.options.objects
 
     def _count(self, level: int) -> int:
         return self._installed()
 
     def _make(self, endpoint: Endpoint, count: int) -> None:
-        """The first objects, those that are not there yet. TargetError where there is no room for them."""
+        """Make the first objects, as far as missing. Raises TargetError if there is no room for them."""
         with _explained(endpoint):
             folder = self._folder(endpoint)
             remedy = (
@@ -221,7 +220,7 @@ class Http(Common[HttpOptions]):
         return Folder(Path(endpoint.options["files"]), self.objects)
 
     def _is_ours(self, endpoint: Endpoint) -> bool:
-        """Whether the server has objects that we make. StudyError where it is to be asked for something else."""
+        """Whether the server has objects that we make. Raises StudyError if it should be asked for something else."""
         ours = "files" in endpoint.options or ELSEWHERE in endpoint.options
         if ours and self._asked.given:
             raise StudyError(
@@ -232,7 +231,7 @@ class Http(Common[HttpOptions]):
         return ours
 
     def _check_answer(self, endpoint: Endpoint) -> None:
-        """TargetError where the server does not answer, or answers with something else than the first object."""
+        """Raises TargetError if the server does not answer, or answers with something else than the first object."""
         if not self._is_ours(endpoint):
             self._asked.check(endpoint)
             return
@@ -256,14 +255,14 @@ class HttpAtRate(AtRate, Http):
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for more and more objects: the level is how many MiB they have together."""
+    """The same requests for ever more objects: the level is their total size in MiB."""
 
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
 
     def check_level(self, level: float) -> int:
-        """The bytes of all objects together. StudyError where that takes too many objects."""
+        """The bytes of all objects together. Raises StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -273,17 +272,15 @@ class HttpByWorkingSet(Http):
         return total
 
     def objects_at(self, level: float) -> int:
-        """The number of objects that have the level's MiB together."""
         return self.objects.within(self.check_level(level))
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Make the objects that are still missing; they never become fewer."""
+        """Make the objects still missing; their number never falls."""
         if ELSEWHERE not in endpoint.options:
             self._make(endpoint, self.objects_at(level))
         self._check_answer(endpoint)
 
     def warm(self, endpoint: Endpoint, level: float) -> None:
-        """Ask for each object of the level once: what a cache lacks it fetches."""
         ask_for_all(endpoint.address, self.objects_at(level), clients=min(CLIENTS, self.options.connections))
 
     def clients(self, level: int) -> int:
@@ -301,7 +298,7 @@ UNCHECKED = {
     "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
     "status": "Of an answer no more than its status was checked (workload.options.checked).",
 }
-"""By the option: what is not checked, in words."""
+"""Option -> what is not checked, in words."""
 
 
 @contextmanager
@@ -316,16 +313,16 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
 
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
-    """Ask a cache for each of the first objects once: it fetches what it lacks, and as much as there is room for is in
-    its memory then. clients: the number that ask at a time, so that one who waits for a page from the disk does not
-    hold up the others. TargetError where it does not answer, or with less than it says."""
+    """Ask a cache for each of the first objects once: it fetches what it lacks, and then holds in memory as much as
+    fits. Several `clients` ask at a time, so that one waiting for a page from the disk does not delay the others.
+    Raises TargetError if it does not answer, or sends less than announced."""
     shares = [range(first, count, clients) for first in range(min(clients, count))]
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
         asking = [pool.submit(_ask_for_each, address, share, ended) for share in shares]
         try:
             wait(asking, return_when=FIRST_EXCEPTION)
-        finally:  # where one has failed, or we are interrupted, the others do not go on
+        finally:  # if one has failed, or we are interrupted, the others stop
             ended.set()
     for one in asking:
         one.result()

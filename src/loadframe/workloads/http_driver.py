@@ -1,5 +1,6 @@
-"""wrk as a driver: starts http.lua with a thread for each connection. wrk tells its script no connection, so an answer
-is always that to the thread's last request. In an open loop all connections take from one queue (arrivals.py)."""
+"""wrk as a driver: starts http.lua with one thread per connection. wrk does not identify connections to its script, so
+an answer always belongs to the thread's last request. In an open loop all connections take from one queue
+(arrivals.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
 from loadframe.workloads.kind import program
 
 CHECKED: tuple[Checked, ...] = ("status", "length", "bytes", "size")
-"""By the number in a record."""
+"""Indexed by the number in a record."""
 HEAD = [("asks", "<u8"), ("sessions", "<u8")]
 PIECE = [("offset", "<u8"), ("size", "<u8")]
 RECORD = [
@@ -54,8 +55,8 @@ RECORD = [
     ("checked", "<u4"),
     ("repeatable", "<u4"),
 ]
-"""As in http.lua. up_to: the weights of this request and all before it, added up. wanted: of the file of contents.
-repeatable: may be sent again where the server has closed the connection meanwhile."""
+"""As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: may be sent again if the
+server has closed the connection meanwhile."""
 
 
 LONGER = 256
@@ -63,7 +64,7 @@ LONGER = 256
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a page was like. body: where all of it or its length is checked. shortest, longest: seen, in bytes."""
+    """What a page was like. body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
 
     body: bytes = b""
     shortest: int = 0
@@ -71,22 +72,21 @@ class Learnt:
 
     @property
     def least(self) -> int:
-        """Bytes that an answer of about this size has at least."""
+        """The fewest bytes of an answer of about this size."""
         return -(-self.shortest // 2)
 
     @property
     def most(self) -> int:
-        """Bytes that it has at most: an error that is answered with 200 is seldom of the size of the page, while a
-        number, a time or a name in it may be longer than before."""
+        """The most bytes: an error answered with 200 seldom has the page's size, while a number, a time or a name in a
+        page may grow."""
         return 2 * self.longest + LONGER
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request, with its secrets; what stands in it has been looked at (connections/http_words.py). operation: its
-    number. lowest, highest: the statuses of a right answer. checked, known: what is compared of its body, and with
-    what. contains, fails: words that it has, and has not; b"": none. think_s: the pause of a user before it, in a
-    sequence."""
+    """One request, with its secrets; its parts are validated (connections/http_words.py). operation: its number.
+    lowest, highest: statuses of a right answer. checked, known: what of its body is compared, and with what. contains,
+    fails: words that it must and must not have; b"": none. think_s: a user's pause before it, in a sequence."""
 
     method: str
     path: str
@@ -103,7 +103,7 @@ class Ask:
     think_s: float = 0.0
 
     def head(self, host: str, *, close: bool) -> bytes:
-        """Its line and headers, each with its end, without the empty line."""
+        """The request line and headers, each with its line end, without the empty line."""
         lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {host}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += ["Connection: close"] if close else []
@@ -112,7 +112,8 @@ class Ask:
 
 
 def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: bool) -> bytes:
-    """As http.lua reads it. sessions: further headers of each connection. close: one connection for each request."""
+    """The binary block that http.lua reads. sessions: additional headers of each connection. close: one connection per
+    request."""
     import numpy as np
 
     places = np.zeros(len(sessions), dtype=PIECE)
@@ -142,11 +143,11 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
 
 def contents(asks: Sequence[Ask]) -> bytes:
     """The bodies of right answers, as the records of a block refer to them."""
-    return b"".join(ask.known.body for ask in asks) + b"\0"  # of nothing there is no mapping
+    return b"".join(ask.known.body for ask in asks) + b"\0"  # an empty file cannot be mapped
 
 
 def handed_over(content: bytes) -> int:
-    """A descriptor of memory with this content, for a process that inherits it; the caller closes it."""
+    """A memfd with this content, for a process that inherits it; the caller closes it."""
     descriptor = os.memfd_create("loadframe-requests", os.MFD_CLOEXEC)
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:
@@ -159,22 +160,21 @@ def handed_over(content: bytes) -> int:
 
 SCRIPT = Path(__file__).with_name("http.lua")
 MOST_CONNECTIONS = 1024
-"""wrk has a thread for each of them."""
+"""wrk has one thread for each."""
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
-"""The outcome of a request, by the number in the request log."""
+"""Indexed by the outcome's number in the request log."""
 
 
 Order = Literal["draw", "walk", "replay"]
-"""How requests follow one another: by their weights, one after the other, or as a schedule says."""
+"""How requests follow one another: drawn by weight, in sequence, or by a schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk is to ask for. address: host and port, as a number. host: of the header Host. text: the file with the
-    contents of answers. compared: of this many answers one is compared with its content. table: of objects, a file
-    (objects.py), with checked: what of an answer (CHECKED); None where there are requests: their block.
-    order: in which they are sent. think: the pause of a user before each. secret: variables of the environment that wrk
-    is not to have. largest_bytes: of an answer as it should be, or of a request."""
+    """What wrk sends. address: numeric host and port. host: of the header Host. text: the file with the contents of
+    answers. compared: one in this many answers is compared with its content. table: of objects, a file (objects.py),
+    with checked: what of an answer (CHECKED); None if there is a block of requests. think: the pause of a user before
+    each. secret: environment variables withheld from wrk. largest_bytes: of a right answer, or of a request."""
 
     address: str
     host: str
@@ -203,7 +203,7 @@ def plan(
     think: Think | None = None,
     secret: frozenset[str] = frozenset(),
 ) -> Plan:
-    """Of requests; what wrk reads is written into the folder. sessions: see `block`."""
+    """The plan for these requests; what wrk reads is written into the folder. sessions: see `block`."""
     text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
     step_files.write(text, contents(asked), owner)
     largest = (max(len(one.head(host, close=close)) + len(one.body), one.known.most) for one in asked)
@@ -222,25 +222,24 @@ def plan(
 
 
 OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
-"""Memory of wrk itself; of each thread with its stack of 8 MiB; how often an answer may be in it: as read, its copy
-in Lua, and those that Lua has not collected yet."""
+"""Memory of wrk itself; of each thread with its stack of 8 MiB; copies of an answer in memory: as read, in Lua, and
+those that Lua has not collected yet."""
 
 
 def _bounded(allowance: Allowance, connections: int, plan: Plan) -> Allowance:
-    """wrk keeps an answer in memory as long as it comes: a page that becomes one without an end ends wrk, and nothing
-    else on the machine (setrlimit(2), RLIMIT_DATA)."""
+    """wrk keeps an answer in memory while it arrives: if a page becomes endless, wrk ends, and nothing else on the
+    machine (setrlimit(2), RLIMIT_DATA)."""
     most = OWN_BYTES + connections * (CONNECTION_BYTES + COPIES * plan.largest_bytes)
     return replace(allowance, limits={"RLIMIT_DATA": most, **allowance.limits})
 
 
 def open_files(connections: int) -> int:
-    """The most that the driver has open at this number of connections: of each thread a connection, a log of requests
-    and one of bytes, and what it waits on (260 were counted at 64 connections); and what a process has besides."""
+    """The most files that the driver opens: per thread a connection, two logs, and what it waits on (260 were counted
+    at 64 connections); plus those of any process."""
     return 4 * connections + 32
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs whatever the target."""
     return (program(kind, "wrk", "wrk"),)
 
 
@@ -258,16 +257,16 @@ def start(
     duration_s: float,
     rate: float | Schedule | None = None,
 ) -> ProcessDriver:
-    """Each thread writes `requests-N.log` and `bytes-N.log`. rate: per second, or when; None: a closed loop."""
+    """Each thread writes `requests-N.log` and `bytes-N.log`. rate: per second, or a schedule; None: a closed loop."""
     folder = folder.resolve()
     logs, sizes = ([folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes"))
     for path in (*logs, *sizes, folder / "ended"):
         path.unlink(missing_ok=True)
-    # All seconds are the script's business; wrk's own are the end of one that hangs.
+    # The script keeps the time; wrk's own limit ends one that hangs.
     grace_s = max(GRACE_S, SILENT_S, duration_s)
     most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + beginning.longest_s() + duration_s + grace_s)
-    # wrk has room for three descriptors per connection (ae.c; events of others are lost without a word), and a thread
-    # of ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
+    # wrk has room for three descriptors per connection (ae.c; events of others are lost silently), and a thread of ours
+    # has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
     room = 2 * connections - 1
     command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
     command += ["--header", f"Host: {plan.host}", "--script", str(SCRIPT), f"http://{plan.address}/", "--"]
@@ -275,7 +274,7 @@ def start(
     with ExitStack() as files:
         output = files.enter_context(step_files.create(printed, US))
         to_come = files.enter_context(step_files.create(schedule, US))
-        # Opened a second time by its descriptor: in this folder the driver's user may put another file in its place.
+        # Opened a second time by its descriptor: the driver's user may replace files in this folder.
         waiting = files.enter_context(Path(f"/proc/self/fd/{to_come.fileno()}").open("rb", buffering=0))
         block = None if plan.table is not None else handed_over(plan.block)
         if block is not None:
@@ -293,7 +292,7 @@ def start(
         try:
             await_ready(process, logs)
             arrivals, end_s = let_begin(to_come, rate, duration_s, connections)
-        except BaseException:  # it waits for its requests, and would for ever
+        except BaseException:  # wrk would wait for its requests for ever
             ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=None).kill()
             raise
     return ProcessDriver(

@@ -1,9 +1,9 @@
 """jmeter: the user's own test plan (targets: all that have an address; axis: users, or any property of the plan).
 
-JMeter runs without its window and is told the level by a property: the plan's thread group has ${__P(users)} threads
-and ${__P(duration)} as its duration. The result file is read once it has ended: CSV (jmeter.apache.org/usermanual/
-listeners.html, "CSV Log format"), times of the day in milliseconds at the begin of a sample. Samples within others are
-not in it.
+JMeter runs without its window and gets the level as a property: the plan's thread group has ${__P(users)} threads and
+${__P(duration)} as its duration. The result file is read once it has ended: CSV
+(jmeter.apache.org/usermanual/listeners.html, "CSV Log format"), with times of day in milliseconds at the begin of a
+sample. Samples nested in others are not in it.
 """
 
 import csv
@@ -48,7 +48,7 @@ SAVED = {
     "jmeter.save.saveservice.autoflush": "true",
     "sampleresult.timestamp.start": "true",
 }
-"""Properties by which the result file is what is read."""
+"""Properties that make JMeter write the result file that is read here."""
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 COLUMNS = (*NEEDED, "responseCode", "responseMessage", "bytes")
 
@@ -76,13 +76,14 @@ class JMeter(OwnScript[JMeterOptions]):
     model = JMeterOptions
     levels = (1, MOST_USERS)
     files = (OUTPUT, LOG)
-    makes_files = False  # to a file that is there, JMeter appends rows without a header
+    makes_files = False  # JMeter appends rows without a header to an existing file
     needs = staticmethod(requirements)
 
     def __init__(
         self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
     ) -> None:
-        """axis: the property that has the level. StudyError for one that is none, and for no test plan."""
+        """axis: the property that gets the level. Raises StudyError if it cannot be one, or the file is no test
+        plan."""
         super().__init__(options, allowance, axis=axis)
         if not PROPERTY.fullmatch(axis):
             raise StudyError(
@@ -94,7 +95,7 @@ class JMeter(OwnScript[JMeterOptions]):
         return (("test", "-x", program() or PROGRAM), *super().trials())
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """JMeter counts in whole seconds, and is late rather than early."""
+        """JMeter counts in whole seconds; it should be late rather than early."""
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
         told = {"host": host, "port": port, "duration": math.ceil(duration_s), "seed": self.options.seed, axis: level}
@@ -107,14 +108,14 @@ class JMeter(OwnScript[JMeterOptions]):
 
 
 def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
-    """The samples of a result file; parameters as for command_lines.read. LineError."""
+    """The samples of a result file; parameters as for command_lines.read. Raises LineError."""
     lines = Lines(names, counts_bytes=True)
     number = 0
 
     def texts() -> Iterator[str]:
         nonlocal number
         for number, line in whole_lines(file, cut_off=cut_off):  # noqa: B007
-            yield f"{line.decode('utf-8', 'replace')}\n"  # a quoted field may go on
+            yield f"{line.decode('utf-8', 'replace')}\n"  # a quoted field may continue
 
     rows = csv.reader(texts(), strict=True)
     places: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """job-queue: worker processes share one SQLite file as their queue (targets: sqlite; axis: concurrency = workers).
 
 Each submits a job, claims the oldest pending one and completes it, each in one transaction with SQLite's only write
-lock. What a request waits for the lock and what it holds it for are told apart.
+lock. The wait for the lock and the time it is held are reported separately.
 """
 
 import sqlite3
@@ -58,7 +58,7 @@ class JobQueue(Common[JobQueueOptions]):
             connection.executescript(SCHEMA)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The queue has exactly the backlog again: SQLite has rolled back what a killed worker was at."""
+        """The queue has exactly the backlog again: SQLite has rolled back what a killed worker was doing."""
         self.check_level(level)
         with _connected(endpoint) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -67,7 +67,7 @@ class JobQueue(Common[JobQueueOptions]):
                 FILL_BACKLOG, {"backlog": self.options.backlog, "payload_bytes": self.options.payload_bytes}
             )
             connection.execute("COMMIT")
-            # A log left by the last step would be paid for by the next one.
+            # The next step would pay for a log left by the last one.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
@@ -88,7 +88,7 @@ class JobQueue(Common[JobQueueOptions]):
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """Nothing but Python's own SQLite, new enough to return what an UPDATE changed (3.35)."""
+    """Only Python's own SQLite, new enough for RETURNING (3.35)."""
     found = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 35) else None
     return (Requirement(kind, "SQLite 3.35 or newer", found, "use a Python linked with a newer SQLite"),)
 
@@ -99,8 +99,8 @@ def _uri(endpoint: Endpoint) -> str:
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
-    """A connection for the preparation, with the rights of the driver's user, whose folder it is. TargetError where the
-    file cannot be used."""
+    """For the preparation, with the rights of the driver's user, who owns the folder. Raises TargetError if the file
+    cannot be used."""
     with ExitStack() as stack:
         try:
             stack.enter_context(rights_of(of_uid(Path(endpoint.address).parent.stat().st_uid)))

@@ -27,7 +27,7 @@ DELETE_JOB = "DELETE FROM job WHERE id = ?"
 
 
 class Log:
-    """A request log that is kept in memory and written now and then, so that a killed worker loses little."""
+    """A request log kept in memory and written every FLUSH_EVERY_S, so that a killed worker loses little."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -57,7 +57,6 @@ class Worker:
         self._payload = bytes(payload_bytes)
 
     def work(self) -> None:
-        """Submit one, claim the oldest, complete it, and again."""
         while time.monotonic() < self._deadline_s:
             self._request(SUBMIT, lambda: self._connection.execute(INSERT_JOB, (self._payload,)))
             claimed: list[tuple[int]] = []
@@ -69,7 +68,8 @@ class Worker:
         return self._connection.execute(CLAIM_OLDEST, (self._number,)).fetchall()
 
     def _request(self, operation: int, action: Callable[[], object]) -> None:
-        """One request; a busy database makes it fail and be asked again after a back-off, until the time is up."""
+        """A request that finds the database busy counts as failed and is repeated after a back-off, until the time is
+        up."""
         back_off_s = FIRST_BACK_OFF_S
         while time.monotonic() < self._deadline_s:
             if self._transaction(operation, action):
@@ -99,7 +99,7 @@ class Worker:
 
 
 def connect(database: str, pragmas: dict[str, str | int | float]) -> sqlite3.Connection:
-    """A connection with these pragmas (name -> value) to an SQLite URI; transactions are begun by hand."""
+    """An SQLite URI opened with these pragmas (name -> value); transactions are begun explicitly."""
     connection = sqlite3.connect(database, uri=True, isolation_level=None, timeout=OPENING_TIMEOUT_S)
     # Read before the pragmas count: the first reader of a write-ahead log holds a lock, which is no part of the load.
     connection.execute("SELECT count(*) FROM job WHERE state = 0").fetchone()
@@ -109,7 +109,7 @@ def connect(database: str, pragmas: dict[str, str | int | float]) -> sqlite3.Con
 
 
 def main(arguments: list[str]) -> int:
-    """Exit 0 when the time was up; 1 with one line on standard error where SQLite or the disk refused."""
+    """Exit 0 when the time was up; 1 with one line on standard error if SQLite or the disk refused."""
     database, pragmas, log_path, seconds, payload_bytes, number = arguments
     try:
         connection = connect(database, json.loads(pragmas))

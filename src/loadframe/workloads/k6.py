@@ -2,9 +2,9 @@
 scenarios follow).
 
 k6 writes each of its measurements into a file (`--out json`; grafana.com/docs/k6, "JSON output"), which is read once it
-has ended. A line is {"type": "Point", "metric": .., "data": {"time": .., "value": .., "tags": {..}}}; a request has
-some eight points, of which the one with its duration is read. `time` is the time of day at its end, and the duration is
-k6's own: sending, waiting and receiving, without the connection.
+has ended. A line is {"type": "Point", "metric": .., "data": {"time": .., "value": .., "tags": {..}}}; of the some eight
+points of a request only its duration is read. `time` is the time of day at its end, and the duration is k6's own:
+sending, waiting and receiving, without the connection.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from loadframe.workloads.own_program import OwnScript
 PROGRAM, OUTPUT, VUS = "k6", "k6.json", "vus"
 MOST_VUS = 100_000
 SHORTEST_MS = 1000
-"""k6 accepts no shorter duration; what is beyond a step does not count."""
+"""k6 accepts no shorter duration; what runs beyond a step does not count."""
 GET_IT = "with Go: go install go.k6.io/k6@latest (into ~/go/bin, which must be in PATH); Debian has no package"
 DURATIONS = frozenset({"http_req_duration", "grpc_req_duration"})
 WANTED = tuple(f'"metric":"{name}"'.encode() for name in sorted(DURATIONS))
@@ -51,7 +51,7 @@ class K6(OwnScript[K6Options]):
     files = (OUTPUT,)
     needs = staticmethod(requirements)
     late_s = 30.0
-    """k6 waits for as long for iterations under way when the time is up (gracefulStop)."""
+    """How long k6 waits for running iterations when the time is up (gracefulStop)."""
 
     def trials(self) -> Sequence[Sequence[str]]:
         return ((PROGRAM, "version"), *super().trials())
@@ -71,7 +71,7 @@ class K6(OwnScript[K6Options]):
 
 
 def read_points(file: IO[bytes], names: list[str]) -> Lines:
-    """The requests in the output of k6. names: as for command_lines.read. LineError. A torn last line is left out."""
+    """The requests in k6's output. names: as for command_lines.read. A torn last line is left out. Raises LineError."""
     lines = Lines(names)
     for number, line in whole_lines(file, cut_off=True):
         if any(metric in line for metric in WANTED):

@@ -1,5 +1,5 @@
-"""A workload: the record by which it registers itself, as `KIND` in its own module, or in
-another distribution by an entry point of the group `loadframe.workloads`."""
+"""A workload's registration record: `KIND` in its own module, or in another distribution by an entry point of the group
+`loadframe.workloads`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,18 +11,17 @@ from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule
 
 Make = Callable[..., Workload]
-"""Called with the options and the allowance; with what the study declares too (Declared) where the kind has `tables`,
-and with the axis by its name where the kind has `any_axis`."""
+"""Called with the options and the allowance; also with the study's declarations (Declared) if the kind has `tables`,
+and with `axis` if the kind has `any_axis`."""
 
 
 @dataclass(frozen=True)
 class KindOfWorkload:
-    """How a workload is made, what options it has (name -> rule, default), and what it needs on the machine.
-    other_axes: how it is made for load axes other than the usual one. tables: which tables of `[workload]` it takes, by
-    their names in Declared; a study that has others is refused. required: its tables and options that a study must
-    give; the default of such an option says that it was not. any_axis: what grows is the study's own word, and `make`
-    takes it as `axis`. knobs: options that are part of what is studied: the workers and the batch of a pipeline's
-    stages; `raises` names the stage (pipeline.STAGE)."""
+    """How a workload is made, its options (name -> rule, default), and its requirements. other_axes: how it is made for
+    other load axes. tables: the tables of `[workload]` that it takes, by their names in Declared; a study with others
+    is refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis
+    is the study's own word, and `make` takes it as `axis`. knobs: options that are part of what is studied, as the
+    workers and the batch of a pipeline's stages; `raises` names the stage (pipeline.STAGE)."""
 
     kind: str
     make: Make
@@ -41,7 +40,7 @@ def program(kind: str, name: str, package: str) -> Requirement:
 
 
 def demand(requirements: tuple[Requirement, ...]) -> None:
-    """MissingTool for the first requirement that is not there."""
+    """Raises MissingTool for the first requirement that is not there."""
     for requirement in requirements:
         if requirement.found is None:
             raise MissingTool(

@@ -21,7 +21,7 @@ from loadframe.workloads.own_program import OwnScript
 USERS = "users"
 LISTENER = Path(__file__).with_name("in_locust") / "loadframe_listener.py"
 UNJUDGED = "unjudged.txt"
-"""Why Little's law says nothing of the times that are told; "" where it does."""
+"""Why Little's law cannot check the reported times; empty if it can."""
 MOST_USERS = 100_000
 
 
@@ -58,7 +58,7 @@ class Locust(OwnScript[LocustOptions]):
             )
 
     def users(self, level: float) -> float | None:
-        """Of users who do not wait between two tasks, and whose times a locustfile tells."""
+        """None if users wait between tasks, or a locustfile reports times of its own."""
         return level if self.axes == {USERS} and not self._unjudged else None
 
     def trials(self) -> Sequence[Sequence[str]]:
@@ -73,11 +73,11 @@ class Locust(OwnScript[LocustOptions]):
         ]
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """Python makes no __pycache__ beside the user's locustfile."""
+        """Keeps Python from making a __pycache__ next to the user's locustfile."""
         return {"LOADFRAME_UNJUDGED": str(folder / UNJUDGED), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """A file may fire what began before it, as the age of a message."""
+        """A locustfile may report what began before it, such as the age of a message."""
         return replace(command_lines.read(file, self.names, cut_off=cut_off, grouping=True), began_before=True)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:

@@ -1,4 +1,4 @@
-"""How workloads reach a MariaDB or a MySQL, and what they have to know of it."""
+"""How workloads reach a MariaDB or a MySQL, and what they need to know of it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ MARIADB_ALONE = "Aria"
 """MySQL does not have it."""
 STATEMENTS_PER_ROUND_TRIP = 100
 LONG_S = 3600.0
-"""As in postgres.py."""
+"""See postgres.py."""
 
 
 def where(endpoint: Endpoint) -> str:
-    """The server's socket, or HOST:PORT where it has none here."""
+    """The server's socket, or HOST:PORT if it has none here."""
     return endpoint.options.get("socket", endpoint.address)
 
 
 def parameters(endpoint: Endpoint) -> dict[str, str]:
-    """How to reach it, by the words of its own clients: socket, or host and port; user, password, db."""
+    """How to reach it, in the terms of its own clients: socket, or host and port; user, password, db."""
     options = endpoint.options
     place = where(endpoint)
     host, _, port = place.rpartition(":")
@@ -51,8 +51,8 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
 def connected(
     endpoint: Endpoint, doing: str, *, schema: bool = True, patience_s: float = LONG_S
 ) -> Iterator[Connection]:
-    """A connection that accepts several statements at once. patience_s: how long the server may take for each.
-    TargetError, saying what was being done, where it refuses or says nothing."""
+    """A connection that accepts several statements at once. patience_s: how long the server may take for each. Raises
+    TargetError, naming what was being done, if it refuses or does not answer."""
     pymysql = mariadb_connection.driver()
     given = parameters(endpoint)
     place = Place(given["host"], given["host"], int(given["port"]), here=False) if "host" in given else None
@@ -97,7 +97,6 @@ def execute(connection: Connection, statements: Sequence[str]) -> None:
 
 
 def ask(connection: Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """The rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(statement, tuple(values) or None)
         return list(cursor.fetchall())
@@ -121,7 +120,6 @@ def schema_of(endpoint: Endpoint) -> str:
 
 
 def dropping(_: Connection, endpoint: Endpoint) -> list[str]:
-    """The statements that drop the driver's schema."""
     return [DROP.format(NAME.format(schema_of(endpoint)))]
 
 

@@ -1,5 +1,5 @@
-"""What a step of metadata-index has left in the database: whether all that was acknowledged is there, and its answers
-beside those of du and find on the same tree."""
+"""What a step of metadata-index left in the database: whether all that was acknowledged is there, and its answers
+compared with those of du and find on the same tree."""
 
 import json
 from dataclasses import replace
@@ -17,9 +17,9 @@ from loadframe.workloads import step_files
 
 BESIDE = "du and find"
 OTHER_SIZE = 0.1
-"""By so much a tree of the user's may be larger or smaller than the level says: it may change meanwhile."""
+"""A user's tree may be larger or smaller than the level by this share: it may change meanwhile."""
 LARGE_BYTES = 1 << 20
-"""What find looks for by its size."""
+"""The threshold of find's search by size."""
 WANTED = {
     "directories": Wanted(type="d"),
     "files of more than 1 MiB": Wanted(type="f", larger_than=LARGE_BYTES),
@@ -27,7 +27,7 @@ WANTED = {
 
 
 def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
-    """Each answer with that of du or find. of, load: of that tree. WorkloadError, StoreError."""
+    """Each answer with that of du or find. of, load: of that tree. Raises WorkloadError, StoreError."""
     try:
         found = comparing.compare_usage(store, tree)
         for what, wanted in WANTED.items():
@@ -39,7 +39,7 @@ def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
 
 
 def differing(found: AnswersCompared) -> list[str]:
-    """What is not the same, in words."""
+    """What differs, in words."""
     return [
         f"{one.answer}: the database says {one.target:,}, {BESIDE} {one.other:,}"
         + (f" ({one.differences[0]})" if one.differences else "")
@@ -49,8 +49,8 @@ def differing(found: AnswersCompared) -> list[str]:
 
 
 def lacking(store: Store, config: Config, of_tree: int | None) -> str:
-    """What does not hold, in words; "" where all does. Entries are told apart by the first 8 bytes of their ids.
-    of_tree: the entries of the tree, where it is one of ours."""
+    """What is missing, in words; "" if nothing is. Entries are distinguished by the first 8 bytes of their ids.
+    of_tree: the entries of the tree, if we made it."""
     import numpy as np
 
     def numbers(ids: bytes) -> Any:
@@ -67,7 +67,7 @@ def lacking(store: Store, config: Config, of_tree: int | None) -> str:
 
 
 def check_size(store: Store, config: Config, load: float) -> None:
-    """After a whole scan of a tree of the user's: StudyError where it has another size than the level says."""
+    """Raises StudyError after a whole scan of a user's tree whose size is not the level's."""
     there = store.count()
     if whole_scans(config) and not load * (1 - OTHER_SIZE) <= there <= load * (1 + OTHER_SIZE):
         raise StudyError(
@@ -77,5 +77,5 @@ def check_size(store: Store, config: Config, load: float) -> None:
 
 
 def whole_scans(config: Config) -> int:
-    """How many scans came to their end; none of a pipeline that was killed."""
+    """How many scans completed; 0 for a pipeline that was killed."""
     return len(json.loads(step_files.text(config.path(configs.RESULT)) or "{}").get("scans", []))

@@ -1,10 +1,10 @@
-"""A tree of which the kernel has nothing in memory.
+"""Make the kernel forget a tree.
 
-The kernel cannot forget one tree. It forgets names and inodes of all file systems (drop_caches), and of the disk that
-the tree is on the blocks with metadata (BLKFLSBUF). Contents of files stay in memory: programs and databases of others
-go on as before, and look names up again. Where the file system is on no disk, keeps its metadata otherwise (btrfs), or
-the kernel does not permit it for a disk, the whole page cache goes as well. A database that is a file is then read
-again before the step begins.
+The kernel cannot forget one tree: it forgets names and inodes of all file systems (drop_caches), and the metadata
+blocks of the tree's disk (BLKFLSBUF). Contents of files stay in memory: other programs and databases go on as before,
+and look names up again. If the file system is on no disk, keeps its metadata otherwise (btrfs), or the kernel does not
+permit it for a disk, the whole page cache goes as well. A database that is a file is then read again before the step
+begins.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ NAMES_AND_INODES, ALL = "2", "3"
 BLKFLSBUF = 0x1261
 """<linux/fs.h>: write and forget what is in memory of a block device itself. Needs CAP_SYS_ADMIN."""
 IN_BLOCKS_OF_THE_DISK = frozenset({"ext2", "ext3", "ext4", "xfs"})
-"""Whose metadata lie in the block device's own cache, or (xfs) go with the inodes."""
+"""File systems whose metadata lie in the block device's own cache, or (xfs) go with the inodes."""
 TOLD = (
     "With cold = true the kernel forgot the names and inodes of all file systems{more} before each step: other "
     "programs on this machine looked theirs up again meanwhile."
@@ -33,11 +33,11 @@ PIECE_BYTES, MOST_BYTES = 1 << 20, 1 << 30
 
 
 def forget(tree: Path, database: str | None = None) -> str:
-    """Have the kernel forget this tree; in a sentence, what it forgot of others. database: SQLite's file,
-    which is in memory afterwards. StudyError where that is not permitted."""
+    """Make the kernel forget this tree. Returns a sentence on what else it forgot. database: SQLite's file, which is in
+    memory afterwards. Raises StudyError if that is not permitted."""
     device = _disk_of(tree) if filesystem(tree) in IN_BLOCKS_OF_THE_DISK else None
     try:
-        os.sync()  # what is not written yet would stay
+        os.sync()  # unwritten data would stay
         DROP_CACHES.write_text(ALL if device is None else NAMES_AND_INODES, encoding="ascii")
         contents = device is None or not _flushed(device)
         if device is not None and contents:
@@ -53,7 +53,7 @@ def forget(tree: Path, database: str | None = None) -> str:
 
 
 def _read_again(path: str) -> None:
-    """What cannot be read stays forgotten: journals come and go."""
+    """Unreadable files are skipped: journals come and go."""
     with suppress(OSError), open(path, "rb", buffering=0, opener=_opened) as file:
         left = MOST_BYTES
         while left > 0 and (piece := len(file.read(PIECE_BYTES) or b"")):
@@ -78,7 +78,7 @@ def _disk_of(tree: Path) -> Path | None:
 
 
 def _flushed(device: Path) -> bool:
-    """Whether the device's own blocks are forgotten: a container's root may not do that, and may drop all caches."""
+    """False if not permitted: a container's root may not do that, and may drop all caches."""
     try:
         opened = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
         try:

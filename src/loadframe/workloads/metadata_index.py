@@ -44,9 +44,9 @@ MOST_FILES = 1_000
 
 @dataclass
 class _Prepared:
-    """What is there, for all workloads that were made of one another. trees: by shape. indexed: the tree that the
-    database has, and with which indexes; "" for none. cold: what a cold start takes, in words. compared: answers of the
-    database, by the tree that they are of."""
+    """Shared by all workloads made of one another with other options. trees: by shape. indexed: the tree that the
+    database has, and with which indexes; "" for none. cold: what a cold start took, in words. compared: answers of the
+    database, by their tree."""
 
     trees: dict[Shape, Path] = field(default_factory=dict)
     indexed: tuple[str, str] = ("", "")
@@ -59,7 +59,7 @@ class _Ran:
     config: Config
     load: float
     entries: int | None
-    """Of the tree, where it is one of ours."""
+    """Of the tree, if we made it."""
 
 
 class MetadataIndex(Common[MetadataIndexOptions]):
@@ -80,7 +80,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         self._begins_indexed = self.options.start == "indexed"
 
     def with_options(self, options: Mapping[str, SettingValue]) -> "MetadataIndex":
-        """The same workload with other values of some options: a treatment. StudyError for bad ones."""
         other = type(self)({**asdict(self.options), **options}, self._allowance)
         other._prepared = self._prepared
         return other
@@ -89,14 +88,14 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return (importing("loadframe.indexing.pipeline"),)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema and its tables. StudyError where the tree cannot be scanned."""
+        """Make the schema and its tables. Raises StudyError if the tree cannot be scanned."""
         self._check_tree()
         if endpoint.kind in databases.KINDS:
             databases.make_schema(endpoint)
         self._make_tables(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Tables without a row; where steps begin with the tree in them, they are filled when it is known."""
+        """Empty tables; if steps begin indexed, they are filled in `start`, once the tree is known."""
         asked = self.words_of(self.check_level(level))
         if endpoint.kind in databases.KINDS:
             databases.await_drivers_gone(endpoint, asked)
@@ -105,7 +104,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             self._make_tables(endpoint)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Make the tree where it is not there, and start the pipeline: all of its processes begin at one instant."""
+        """Make the tree if it is not there, and start the pipeline: all of its processes begin at one instant."""
         folder = folder.resolve()
         options = self._at(self.check_level(level))
         tree, entries = self._tree(options, folder.parent)
@@ -116,13 +115,12 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return self._start(endpoint, config, None if self.runs_to_completion else duration_s)
 
     def _prepare(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
-        """What a step begins with: the database has the tree, where that is asked for."""
         if self._begins_indexed and self._prepared.indexed != (config.tree, self.options.indexes):
             self._index(endpoint, replace(config, seconds=0.0), folder)
             self._prepared.indexed = (config.tree, self.options.indexes)
 
     def _once_ready(self, tree: str, database: Mapping[str, str]) -> None:
-        """Memory has nothing of the tree, where that is asked for, but a database that is a file."""
+        """With cold = true memory then holds nothing of the tree, apart from a database that is a file."""
         if self.options.cold:
             self._prepared.cold = metadata_cold.forget(Path(tree), database.get("path"))
 
@@ -141,8 +139,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         endpoint: Endpoint,
         duration_s: float | None,
     ) -> ProcessDriver:
-        """Start the processes of a module, each with its request log and what it prints. The configuration is in
-        memory, and handed over as a descriptor: it may have a password."""
+        """Start the processes of a module, each with its request log and what it prints. The configuration may have a
+        password, so it is handed over as a descriptor of memory."""
         environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
         with os.fdopen(os.memfd_create("configuration.json"), "wb", buffering=0) as file:
             file.write(config.text().encode())
@@ -160,14 +158,14 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def _ended(self, endpoint: Endpoint) -> _Ran | None:
-        """The step whose end is to be looked at, once its processes are gone from the server."""
+        """The step to check, once its processes are gone from the server."""
         if endpoint.kind in databases.KINDS:
             databases.await_drivers_gone(endpoint, "to tidy up after a step")
         ran, self._ran = self._ran, None
         return ran
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was acknowledged with what is in the database. WorkloadError where an entry is lost."""
+        """Compare what was acknowledged with what is in the database. Raises WorkloadError if an entry is lost."""
         if (ran := self._ended(endpoint)) is None:
             return
         with _connected(endpoint) as store:
@@ -184,12 +182,11 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return (self._prepared.cold,) if self._prepared.cold else ()
 
     def answers(self) -> tuple[AnswersCompared, ...]:
-        """Those of the database beside du and find, for each tree that was scanned whole."""
         return tuple(self._prepared.compared.values())
 
     def _other_answers(self, store: Store, ran: _Ran) -> str:
-        """Where a step scanned a whole tree for the first time: what the database answers otherwise than du and find,
-        in words. A tree that others may change meanwhile is no fault: the report says what differs."""
+        """If a step was the first whole scan of a tree: where the database differs from du and find, in words. In a
+        user's tree, which may change meanwhile, a difference is no error; the report shows it."""
         tree = ran.config.tree
         if (
             not self.runs_to_completion
@@ -228,7 +225,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def _tree(self, options: MetadataIndexOptions, folder: Path) -> tuple[str, int | None]:
-        """Where it is, and how many entries it has where we made it. It goes with the folder."""
+        """Its path, and how many entries it has if we made it. It is removed with the folder."""
         if options.tree:
             return options.tree, None
         names = ("entries", "files_per_directory", "depth", "median_bytes", "sigma", "owners", "age_days", "seed")
@@ -242,7 +239,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return str(self._prepared.trees[shape]), options.entries
 
     def _index(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
-        """Bring the whole tree into the database. WorkloadError where that fails."""
+        """Bring the whole tree into the database. Raises WorkloadError if that fails."""
         driver = self._start(endpoint, config, None)
         try:
             while not driver.wait(1.0):
@@ -261,16 +258,12 @@ class MetadataIndex(Common[MetadataIndexOptions]):
 
 
 class MetadataIndexByScanners(MetadataIndex):
-    """The same with more processes."""
-
     axes = frozenset({"scanners"})
     axis_unit = "processes"
     levels = (1, MOST_PROCESSES)
 
 
 class MetadataIndexByBatch(MetadataIndex):
-    """The same with larger batches."""
-
     axes = frozenset({"batch"})
     axis_unit = "entries per batch"
     levels = (1, 100_000)
@@ -287,7 +280,7 @@ class MetadataIndexByEntries(MetadataIndex):
 
 class MetadataIndexByChangeRate(AtRate, MetadataIndex):
     """Changes of a tree that the database has, at a given rate: see AtRate. Their records are injected, so the tree
-    stays as it is; each is looked up and written as one of a change log."""
+    stays as it is; each is looked up and written like one of a change log."""
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"
@@ -301,7 +294,6 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         self._begins_indexed, self._acknowledged = True, 0
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The tree is in the database, or tables without a row are."""
         super().set_level(endpoint, level)
         with _connected(endpoint) as store:
             self._acknowledged = store.acknowledged(INJECTED)
@@ -311,7 +303,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         return 1
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Scan the tree where that was not done, and start the program that applies the changes."""
+        """Scan the tree if that was not done, and start the program that applies the changes."""
         import numpy as np
 
         folder, rate = folder.resolve(), self.check_level(level)
@@ -338,7 +330,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         return driver
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was acknowledged with what is in the database. WorkloadError where a change is lost."""
+        """Compare what was acknowledged with what is in the database. Raises WorkloadError if a change is lost."""
         if (ran := self._ended(endpoint)) is None:
             return
         told = step_files.size(ran.config.requests(0)) // RECORD.size
@@ -371,7 +363,7 @@ def database_of(endpoint: Endpoint) -> dict[str, str]:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """Nothing but Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
+    """Only Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
     import sqlite3
 
     found = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None
@@ -395,7 +387,8 @@ def _config(
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[Store]:
-    """An SQLite file with the rights of the driver's user, whose folder it is. TargetError where it refuses."""
+    """An SQLite file is opened with the rights of the driver's user, who owns its folder. Raises TargetError if it
+    refuses."""
     try:
         with ExitStack() as stack:
             if endpoint.kind == "sqlite":

@@ -1,4 +1,4 @@
-"""Objects that a web server serves: made from a seed, so that every byte of every answer is known without keeping it.
+"""Objects that a web server serves, made from a seed, so that every byte of every answer is known without keeping it.
 
 The content of an object is a stretch of one long random text: object n begins STRIDE * n bytes into it, modulo SPREAD,
 so no two of them are alike. A driver has the text and a table of offsets and sizes, and compares.
@@ -25,13 +25,13 @@ STRIDE = 61
 MOST_OBJECTS = SPREAD
 PER_FOLDER = 1000
 RECORD = [("up_to", "<f8"), ("offset", "<u8"), ("size", "<u8")]
-"""up_to: the weights of this object and all before it, added up."""
+"""up_to: cumulative weight."""
 
 
 @dataclass(frozen=True)
 class Objects:
-    """smallest, largest: sizes in bytes, spread evenly by their logarithms. exponent: of Zipf's law, 0 for objects that
-    are asked for alike; the first object is the most popular."""
+    """smallest, largest: sizes in bytes, spread evenly by their logarithms. exponent: of Zipf's law, 0 for uniform
+    popularity; the first object is the most popular."""
 
     smallest: int
     largest: int
@@ -40,13 +40,13 @@ class Objects:
 
     @cached_property
     def text(self) -> bytes:
-        """What all contents are stretches of."""
+        """The text that all contents are stretches of."""
         import numpy as np
 
         return np.random.default_rng(self.seed).bytes(self.largest + SPREAD)
 
     def sizes(self, count: int) -> NDArray[np.int64]:
-        """The sizes of the first objects; more of them begin with the same."""
+        """The sizes of the first objects (bytes); a larger count begins with the same ones."""
         import numpy as np
 
         drawn = np.random.default_rng([self.seed, 1]).random(count)
@@ -64,36 +64,34 @@ class Objects:
         return found
 
     def within(self, total: int) -> int:
-        """The number of first objects that have no more than `total` bytes together; at least one."""
+        """How many of the first objects fit into `total` bytes; at least one."""
         import numpy as np
 
         likely = min(MOST_OBJECTS, total // self.smallest + 1)
         return max(1, int(np.searchsorted(np.cumsum(self.sizes(likely)), total, side="right")))
 
     def content(self, number: int, size: int) -> bytes:
-        """The bytes of one object."""
         offset = STRIDE * number % SPREAD
         return self.text[offset : offset + size]
 
 
 def path_of(number: int) -> str:
-    """The path of an object in its URL."""
     return f"/objects/{number // PER_FOLDER}/{number}"
 
 
 class Folder:
-    """The objects in a folder that a server serves. OSError where it cannot be written."""
+    """The objects in a folder that a server serves. Methods raise OSError if it cannot be written."""
 
     def __init__(self, path: Path, objects: Objects) -> None:
         self._path, self._objects = path, objects
 
     @property
     def text(self) -> Path:
-        """The file of what all contents are stretches of, for drivers."""
+        """The file with the text of all contents, for drivers."""
         return self._path / ".text"
 
     def clear(self) -> None:
-        """Nothing but the text; what was there before is dropped."""
+        """Drop the objects; keep nothing but the text, written again."""
         remove_tree(self._path / "objects")
         self._count.unlink(missing_ok=True)
         self.text.write_bytes(self._objects.text)
@@ -105,12 +103,12 @@ class Folder:
             file.unlink(missing_ok=True)
 
     def lacking_bytes(self, count: int) -> int:
-        """How much is still to be written until the first objects are there."""
+        """How many bytes are still to be written until the first objects are there."""
         return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
 
     def fill(self, count: int) -> None:
-        """Make the first objects, those that are not there yet. They are on the disk afterwards, and in no page
-        cache: a server that reads them has them in its own."""
+        """Make the first objects, as far as missing. They are on the disk afterwards and not in the page cache: a
+        server that reads them has them in its own."""
         have = self._made()
         view = memoryview(self._objects.text)
         for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):

@@ -22,7 +22,7 @@ from loadframe.workloads.sysbench import OURS, requirements, start_script
 
 MOST_THREADS = 4096
 MIX = ("read", "update", "transfer")
-"""The operations in the order of the request log; oltp.lua counts them in the same order."""
+"""In the order of the request log; oltp.lua counts them in the same order."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ TABLE = {
         "VACUUM ANALYZE {table}",
     ),
 }
-"""How a table is made. MariaDB's Sequence engine is part of the server. PostgreSQL writes a changed row beside the old
-one: with room in its page, pages and indexes stay what they are (HOT updates), and a table does not grow from step to
+"""How a table is made. MariaDB's Sequence engine is part of the server. PostgreSQL writes a changed row next to the old
+one: with room in its page, pages and indexes stay as they are (HOT updates), and a table does not grow from step to
 step."""
 
 
@@ -88,7 +88,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema with all its rows. StudyError for an engine that the target does not have."""
+        """Make the schema with all its rows. Raises StudyError for an engine that the target does not have."""
         engine, options = databases.engine_of(endpoint), self.options
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:
@@ -111,7 +111,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
                 engine.execute(connection, statements)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Nothing but waiting for the last driver to be gone: there are always the same rows."""
+        """Only wait until the last driver is gone: the rows are always the same."""
         databases.await_drivers_gone(endpoint, self.words_of(self.check_level(level)))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
@@ -138,8 +138,6 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
 
 
 class OltpAtRate(AtRate, Oltp):
-    """The same requests at a given rate: see AtRate."""
-
     served_by = "threads"
 
 

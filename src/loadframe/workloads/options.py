@@ -1,5 +1,5 @@
-"""The options of a workload: one frozen dataclass per workload, whose fields (`whole`, `number`, `choice`, `switch`,
-`text`) carry their range and what they are for; `read_options` makes it from what a study says."""
+"""The options of a workload: a frozen dataclass per workload whose fields (`whole`, `number`, `choice`, `switch`,
+`text`) carry their range and purpose; `read_options` makes it from what a study says."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OptionRule:
-    """What an option is for, what is right for it in words, and the test itself."""
+    """What an option is for, which values are right, in words, and the test itself."""
 
     what: str
     right: str
@@ -31,7 +31,7 @@ class OptionRule:
 
 
 def is_whole(value: object, low: int, high: int) -> bool:
-    """Whether value is an int (bool is not) from low to high, both included."""
+    """Whether value is an int (not a bool) from low to high inclusive."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -40,12 +40,12 @@ def _option(default: SettingValue, what: str, right: str, accepts: Callable[[Set
 
 
 def whole(default: int, low: int, high: int, what: str) -> Any:
-    """A whole number from low to high, both included."""
+    """A whole number from low to high inclusive."""
     return _option(default, what, f"a whole number from {low} to {high}", lambda value: is_whole(value, low, high))
 
 
 def number(default: float, low: float, high: float, what: str) -> Any:
-    """A number from low to high, both included."""
+    """A number from low to high inclusive."""
     return _option(
         default,
         what,
@@ -55,7 +55,6 @@ def number(default: float, low: float, high: float, what: str) -> Any:
 
 
 def switch(default: bool, what: str) -> Any:
-    """true or false."""
     return _option(default, what, "true or false", lambda value: isinstance(value, bool))
 
 
@@ -65,7 +64,6 @@ def choice(default: str, values: Sequence[str], what: str) -> Any:
 
 
 def text(default: str, what: str) -> Any:
-    """Text in one line."""
     return _option(default, what, "text in one line", lambda value: isinstance(value, str) and "\n" not in value)
 
 
@@ -88,7 +86,7 @@ def file_at(name: str) -> Path | None:
 
 
 def content_of(name: str, most: int, what: str) -> bytes:
-    """What a file has that a study names. StudyError where it cannot be read, or has more than `most` bytes."""
+    """The content of a file named by a study. Raises StudyError if it cannot be read, or has more than `most` bytes."""
     remedy = "Give the path of a file that can be read."
     try:
         content = read_up_to(Path(name).expanduser().absolute(), most)
@@ -101,7 +99,8 @@ def content_of(name: str, most: int, what: str) -> bytes:
 
 
 def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
-    """Weight of each operation, in their order, from the options of the same names. StudyError where all are 0."""
+    """The weight of each operation, in their order, from the options of the same names. Raises StudyError if all are
+    0."""
     weights = {name: getattr(options, name) for name in operations}
     if not any(weights.values()):
         raise StudyError(
@@ -112,12 +111,12 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
 
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
-    """The rule and the default of every option, by its name, in the order in which they are declared."""
+    """Name -> rule and default of every option, in the order of declaration."""
     return {field.name: (field.metadata["rule"], getattr(model, field.name)) for field in dataclasses.fields(model)}
 
 
 def read_options(model: type[Model], kind: str, options: Mapping[str, SettingValue]) -> Model:
-    """The options of workload `kind`, defaults filled in. StudyError for an unknown option or a value out of range."""
+    """The options of workload `kind` with defaults. Raises StudyError for an unknown option or a value out of range."""
     known = rules(model)
     for name, value in options.items():
         if name not in known:
@@ -136,13 +135,13 @@ def read_options(model: type[Model], kind: str, options: Mapping[str, SettingVal
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """ "Did you mean x? " where one of the known words is close, else nothing."""
+    """A question that ends in a blank if one of the known words is close, else ""."""
     close = get_close_matches(word, known, n=1)
     return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def whole_level(kind: str, axis: str, level: float, low: int, high: int) -> int:
-    """A level as the whole number it has to be. StudyError where it is not one, or is out of low..high."""
+    """The level as an int. Raises StudyError if it is not a whole number from low to high."""
     if level != level or level in (float("inf"), float("-inf")) or level != int(level) or not low <= level <= high:
         raise StudyError(
             f"The level {level:g} on the axis {axis} is impossible for the workload {kind}.",

@@ -1,6 +1,6 @@
-"""The one workload behind all whose load is made by a program that Loadframe did not write. Each of them says what is
-run, and how a line of its output is read. What it printed is bounded while it runs and read at its end, and what is
-wrong with it is said; processes that it starts are recorded and ended with it."""
+"""The base of all workloads whose load is made by a program that Loadframe did not write. Each says what is run, and
+how a line of its output is read. The output is bounded while the program runs, read at its end, and faults in it are
+reported; processes that it starts are recorded and ended with it."""
 
 import os
 import secrets
@@ -32,19 +32,19 @@ MOST_OUTPUT_BYTES = 1 << 30
 """Of one step: ten million lines for requests."""
 MOST_PRINTED_BYTES = 64 << 20
 SHORT_SHARE, SHORT_S, SHORTEST_SHARE = 0.1, 0.25, 0.25
-"""No more than this may be missing of its time: a tenth; of short steps a quarter of a second, or a quarter."""
+"""How much of its time may be missing: a tenth; of short steps a quarter of a second, or a quarter."""
 MOST_PROCESSES = 512
 STEP_MARK = "LOADFRAME_STEP"
-"""In the environment of a driver, and so of all that it starts: a word that no other step has."""
+"""In the environment of a driver, and so of all that it starts: a word unique to the step."""
 CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
 
 
 @dataclass(eq=False, kw_only=True)
 class OutputDriver(ProcessDriver):
-    """read: what it printed, given its Life and whether it was `cut_off`. bounds: the most bytes of each file that it
-    writes. duration_s: for how long it should work, from its first request on. open_loop: whether its requests begin
-    when they should. mark: what STEP_MARK is in its environment. address: of the target, as it was told. late_s: how
-    long it may go on with what it has begun when its time is up."""
+    """read: its output, given its Life and whether it was `cut_off`. bounds: file -> the most bytes that it may write.
+    duration_s: of the load, from its first request on. open_loop: requests begin when they should. mark: the value of
+    STEP_MARK in its environment. address: of the target. late_s: how long it may continue with what it has begun when
+    its time is up."""
 
     read: Callable[..., Output]
     bounds: Mapping[Path, int]
@@ -60,11 +60,11 @@ class OutputDriver(ProcessDriver):
     _output: Output | None = field(default=None, init=False)
 
     def pids(self) -> tuple[int, ...]:
-        """The processes that have not ended, and those that they have started."""
+        """The processes that have not ended, and those that they started."""
         return tuple(dict.fromkeys(each for pid in super().pids() for each in family(pid)))
 
     def running(self) -> bool:
-        """Whether load is still made. One that prints without an end is ended here."""
+        """Also ends a driver that prints without end."""
         for path, most in self.bounds.items():
             if not self._flooded and step_files.size(path) > most:
                 self._flooded = f"it wrote more than {most >> 20} MiB into {path.name}"
@@ -78,11 +78,11 @@ class OutputDriver(ProcessDriver):
         return running
 
     def waiting(self) -> int:
-        """Not known while it runs: what it printed is read at its end."""
+        """Unknown while it runs: its output is read at its end."""
         return 0
 
     def offered(self, start_s: float, end_s: float) -> int | None:
-        """See ProcessDriver: those that it tells of, done or not."""
+        """The requests that it reports, successful or not."""
         if not self.open_loop:
             return None
         requests = self._read()
@@ -98,11 +98,11 @@ class OutputDriver(ProcessDriver):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Flags of a step that was measured by what it printed."""
+        """Flags of a step measured by the driver's output."""
         return self._printed_output().marks
 
     def requests(self) -> Requests:
-        """See ProcessDriver. WorkloadError also where what it printed cannot be what it did."""
+        """Raises WorkloadError also if its output cannot be what it did."""
         if not self.running() and self._failed is None:
             if self._flooded:
                 raise self._failure(f"The driver {self.name} was ended: {self._flooded}.", "Let it print less.")
@@ -111,10 +111,10 @@ class OutputDriver(ProcessDriver):
         return super().requests()
 
     def kill(self) -> None:
-        """End it at once, with all that it started, also what has left its group."""
+        """Also ends what has left its process group."""
         started = [process for pid in self.pids() if (process := identify(pid)) is not None]
         super().kill()
-        # A process that is just becoming another program shows no environment; one that has left its parent no parent.
+        # A process in the midst of execve shows no environment; one that has left its parent has no parent here.
         end_all([*started, *marked(f"{STEP_MARK}={self.mark}")], 0.0)
         self._ended = self._ended or Instant.now()
 
@@ -133,7 +133,7 @@ class OutputDriver(ProcessDriver):
         return self._output
 
     def _check(self, requests: Requests) -> None:
-        """WorkloadError where it did nothing, failed at everything, ended early, or did not end."""
+        """Raises WorkloadError if it did nothing, failed at everything, ended early, or did not end."""
         if not len(requests):
             if self._killed and not self._overdue:
                 return
@@ -172,7 +172,7 @@ class OutputDriver(ProcessDriver):
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it, the first MOST_PROCESSES (proc(5), task/[tid]/children)."""
+    """A process and its descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
     found: list[int] = []
     waiting = [pid]
     while waiting and len(found) < MOST_PROCESSES:
@@ -185,24 +185,24 @@ def family(pid: int) -> list[int]:
 
 
 TARGETS = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish"})
-"""They answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
+"""Targets that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
 HIGHEST_LEVEL = 10**9
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
 CONNECT_S = STARTUP_S = 10.0
-"""STARTUP_S: from its start to its first request, where it has no option for it."""
+"""STARTUP_S: from its start to its first request, if it has no option for it."""
 
 
 class OwnProgram(Common[Options], Generic[Options]):
-    """See base.Workload. late_s: how long it may go on with what it has begun when its time is up."""
+    """See base.Workload. late_s: how long it may continue with what it has begun when its time is up."""
 
     target_kinds = TARGETS
     levels = (1, HIGHEST_LEVEL)
     files: tuple[str, ...] = ("output.jsonl",)
     """What it writes in the folder of a step. The first one is LOADFRAME_OUTPUT."""
     makes_files = True
-    """Whether they are there, empty, when it starts. Else it makes them."""
+    """Whether they exist, empty, when it starts. Otherwise it makes them."""
     stages: tuple[str, ...] = ()
-    """In which of the files it may print statistics of a pipeline's stages."""
+    """The files that may hold statistics of a pipeline's stages."""
     late_s = 0.0
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
@@ -220,7 +220,7 @@ class OwnProgram(Common[Options], Generic[Options]):
 
     @property
     def open_loop(self) -> bool:
-        """Whether its requests begin when they should, whatever becomes of those before."""
+        """Whether its requests begin when they should, whatever becomes of earlier ones."""
         return not OPEN_LOOP_AXES.isdisjoint(self.axes)
 
     @staticmethod
@@ -229,7 +229,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         raise NotImplementedError
 
     def demand(self) -> None:
-        """MissingTool where its program is not installed."""
+        """Raises MissingTool if its program is not installed."""
         demand(self.needs(self.kind))
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
@@ -237,7 +237,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         raise NotImplementedError
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """What its environment has beside what all are told."""
+        """Its environment in addition to what all get."""
         return {}
 
     def reads(self, folder: Path) -> Path:
@@ -245,11 +245,11 @@ class OwnProgram(Common[Options], Generic[Options]):
         return folder / self.files[0]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """Its requests, from that file. cut_off: it was killed. LineError."""
+        """Its requests, from that file. cut_off: it was killed. Raises LineError."""
         return command_lines.read(file, self.names, cut_off=cut_off)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
-        """What it has written into the folder of a step. LineError, ClockError."""
+        """What it wrote into the folder of a step. Raises LineError, ClockError."""
         path = self.reads(folder)
         file = step_files.opened(path)
         if file is None and self.makes_files:
@@ -271,7 +271,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         check_answering(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Nothing is changed; the target is asked for a connection."""
+        """Only check that the target accepts a connection."""
         self.check_level(level)
         asking.met(endpoint, "", lambda: check_answering(endpoint))
 
@@ -341,23 +341,21 @@ class OwnScript(OwnProgram[Options]):
     def __init__(
         self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = ""
     ) -> None:
-        """StudyError for a file that is none."""
         super().__init__(options, allowance)
         if axis:
             self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
         self.file = file_at(self.options.file) if self.options.file else None  # type: ignore[attr-defined]
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """Those that end well for a user who can read the file."""
         return () if self.file is None else (("test", "-r", str(self.file)), ("test", "-x", str(self.file.parent)))
 
     def working_folder(self, folder: Path) -> Path:
-        """The file's: it may open others beside it."""
+        """The file's own folder: it may open others there."""
         return folder if self.file is None else self.file.parent
 
 
 def check_answering(endpoint: Endpoint) -> None:
-    """TargetError where nothing takes a connection."""
+    """Raises TargetError if nothing accepts a connection."""
     connection = Connection(endpoint.address, silent_s=CONNECT_S)
     try:
         connection.connect()

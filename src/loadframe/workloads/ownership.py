@@ -1,5 +1,5 @@
-"""A schema of our own on a server that Loadframe did not start. It is known by a table in it, whose name is drawn for
-the run and in the journal before the schema is made: what has no such table is not ours, whatever it is called."""
+"""A schema of our own on a server that Loadframe did not start. Its mark is a table whose name is drawn for the run and
+written into the journal before the schema is made: a schema without such a table is not ours, whatever its name."""
 
 import secrets
 from dataclasses import replace
@@ -8,11 +8,10 @@ from loadframe.errors import TargetError
 from loadframe.model import Endpoint
 
 MARK = "mark"
-"""The option of an endpoint with the name of that table."""
+"""The endpoint's option with the name of that table."""
 
 
 def new_mark() -> str:
-    """A name that no table has."""
     return f"loadframe_run_{secrets.token_hex(8)}"
 
 
@@ -22,12 +21,12 @@ def marked(endpoint: Endpoint, mark: str) -> Endpoint:
 
 
 def mark_of(endpoint: Endpoint) -> str:
-    """The table by which the schema on this server is known as ours; "" where the whole server is ours."""
+    """The table that marks the schema on this server as ours; "" if the whole server is ours."""
     return endpoint.options[MARK] if endpoint.attached else ""
 
 
 def refusal(where: str, schema: str, drop: str) -> TargetError:
-    """That the server has a schema of this name. drop: the statement that would remove it."""
+    """The error that the server has a schema of this name already. drop: the statement that would remove it."""
     return TargetError(
         f"The server at {where} has a schema {schema!r} already that this run has not made, and Loadframe makes its "
         "own.",

@@ -1,12 +1,12 @@
 """pgbench: PostgreSQL's own benchmark (targets: postgres; axes: clients, rate = transactions/s, by pgbench's --rate).
 
-pgbench's own timer counts whole seconds, and connecting too. A step counts from when all clients are connected, and is
-ended by the signal with which that timer does it.
+pgbench's timer counts whole seconds and includes connecting. A step counts from when all clients are connected, and is
+ended by the signal of that timer.
 
 A line of its transaction log (pgbench documentation, "Per-Transaction Logging") is `client number latency_us script
-epoch_s epoch_us`, with --rate the lag of the schedule (us) behind it, with --max-tries > 1 the number of retries behind
-that. For a transaction that was skipped or has failed there is a word in place of its latency. Each thread writes a
-file of its own, and its transactions begin in the order of its schedule.
+epoch_s epoch_us`, then with --rate the lag of the schedule (us), then with --max-tries > 1 the number of retries. A
+skipped or failed transaction has a word in place of its latency. Each thread writes a file of its own, and its
+transactions begin in the order of its schedule.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 MOST_CLIENTS = 4096
 READY_WITHIN_S = 10.0
 CONNECTING_S = 0.1
-"""How long a client may need to connect, one after the other, beside READY_WITHIN_S for all."""
+"""Time for each client to connect, one after the other, in addition to READY_WITHIN_S for all."""
 POLL_S = 0.005
 BEGIN_S = 0.1
 """Between the last connection and the first transaction."""
 END_S = 0.5
-"""What a client may need to end the transaction that it is in the midst of, before pgbench is killed."""
+"""Time for a client to end its current transaction before pgbench is killed."""
 MOST_SCRIPT_BYTES = 1 << 20
 RUNS_A_PROGRAM = re.compile(rb"^[ \t]*\\(set)?shell\b[^\n]*", re.MULTILINE | re.IGNORECASE)
 """pgbench's meta commands \\shell and \\setshell."""
 SCRIPT, PROOF = "script.sql", "proof.sql"
-"""In a step's folder: the user's own; where pgbench finds its tables."""
+"""In a step's folder: the user's script; the query that proves where pgbench finds its tables."""
 SCRIPTS = ("tpcb-like", "simple-update", "select-only")
 
 
@@ -100,7 +100,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         return (("test", "-x", postgres_program("pgbench") or "pgbench"),)
 
     def install(self, endpoint: Endpoint) -> None:
-        """pgbench's own --initialize would drop tables of their names, wherever it finds them."""
+        """pgbench's own --initialize would drop tables of these names wherever it finds them."""
         demand(requirements(self.kind))
         scale = self.options.scale
         given = {
@@ -163,7 +163,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             raise databases.elsewhere(endpoint, "pgbench", said)
 
     def _chosen(self, folder: Path) -> str:
-        """What tells pgbench which script to run; one of the user's is where who runs pgbench may read it."""
+        """The option that names the script; a user's script is copied to where the driver's user may read it."""
         if self._script is None:
             return f"--builtin={self.options.script}"
         step_files.write(folder / SCRIPT, self._script, self.allowance.user)
@@ -178,8 +178,8 @@ class PgbenchAtRate(AtRate, Pgbench):
 
 @dataclass(eq=False, kw_only=True)
 class PgbenchDriver(ProcessDriver):
-    """pgbench while it runs. end_s: when it is asked to end. rate: transactions per second in an open loop, None in a
-    closed one; others as in `read`."""
+    """end_s: when pgbench is asked to end. rate: transactions per second in an open loop, None in a closed one; others
+    as in `read`."""
 
     monotonic_s: float
     rate: int | None
@@ -187,13 +187,13 @@ class PgbenchDriver(ProcessDriver):
     _asked: bool = field(default=False, init=False)
 
     def running(self) -> bool:
-        """Whether load is still made; where its time is up, it is asked to end."""
+        """Also asks it to end once its time is up."""
         if self.end_s is not None and time.monotonic() > self.end_s:
             self._ask()
         return super().running()
 
     def _ask(self) -> None:
-        """As its own timer does: what is under way is done, and the log has all of it."""
+        """As pgbench's own timer does: transactions under way complete, and the log has all of them."""
         if not self._asked and self.pids():
             self._asked = True
             self.processes[0].send_signal(signal.SIGALRM)
@@ -205,7 +205,7 @@ class PgbenchDriver(ProcessDriver):
         return round(self.rate * max(lag_now_s(log) for log in self.logs))
 
     def offered(self, start_s: float, end_s: float) -> int | None:
-        """See ProcessDriver. What was scheduled is known once pgbench has ended."""
+        """What was scheduled is known only after pgbench has ended."""
         if self.rate is None:
             return None
         each = self.rate / len(self.logs)
@@ -213,7 +213,7 @@ class PgbenchDriver(ProcessDriver):
         return sum(thread.offered(start_s, end_s, each) for thread in threads)
 
     def kill(self) -> None:
-        """End it at once, its log written as far as that can be had soon."""
+        """End it at once, giving it END_S to write its log."""
         if self.pids():
             self._killed = True
             self._ask()
@@ -244,14 +244,14 @@ TABLES = (
         for name, key in (("branches", "bid"), ("tellers", "tid"), ("accounts", "aid"))
     ),
 )
-"""As pgbench's --init-steps=tGvp makes them (pgbench.c), each by its whole name."""
+"""As pgbench's --init-steps=tGvp makes them (pgbench.c), with the schema in each name."""
 MANY_ACCOUNTS = 20_000
-"""From this scale on their numbers have 64 bits."""
+"""From this scale on account numbers have 64 bits."""
 TIDY = ("TRUNCATE {}.pgbench_history", "VACUUM {}.pgbench_branches", "VACUUM {}.pgbench_tellers")
 
 
 def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes | None:
-    """The user's script, None for one of pgbench's own. StudyError where there are two, or the file cannot be read."""
+    """None for one of pgbench's own. Raises StudyError if there are two, or the file cannot be read."""
     if not options.file:
         return None
     if "script" in given:
@@ -271,7 +271,7 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
 
 
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
-    """Until it has a socket for every client; one that has ended is the driver's to tell."""
+    """Until it has a socket for every client; the driver reports one that has ended."""
     until = time.monotonic() + most_s
     while process.poll() is None and _sockets(process.pid) < clients and time.monotonic() < until:
         time.sleep(POLL_S)
@@ -284,7 +284,7 @@ def _sockets(pid: int) -> int:
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
-    """With the password, if there is one: Linux hides the environment from other users (proc(5)), no file has it."""
+    """With the password, if any: Linux hides the environment from other users (proc(5)), and no file has it."""
     password = postgres.parameters(endpoint)["password"]
     return {**postgres.environment(endpoint), **({"PGPASSWORD": password} if password else {})}
 
@@ -307,16 +307,16 @@ LAST_LINES_BYTES = 400
 
 @dataclass(frozen=True)
 class Scheduled:
-    """In an open loop, of one thread: when its transactions should have begun, in rising order (CLOCK_MONOTONIC, s),
-    and how long the last of them waited to be begun (s)."""
+    """In an open loop, of one thread: when its transactions should have begun, ascending (CLOCK_MONOTONIC, s), and how
+    long the last of them waited to begin (s)."""
 
     begin_s: NDArray[np.float64]
     last_lag_s: float
 
     def offered(self, start_s: float, end_s: float, rate: float) -> int:
         """How many should have begun after start_s and not after end_s, at `rate` per second. Those that no client had
-        time for are in no log: where the last one waited while others will have arrived, they are counted as many as
-        there should be."""
+        time for are in no log: if the last one waited while others would have arrived, they are counted from the rate.
+        """
         first, last = self.begin_s.searchsorted([start_s, end_s], side="right")
         seen_s = float(self.begin_s[-1]) if len(self.begin_s) else start_s
         behind = self.last_lag_s * rate >= 1
@@ -325,11 +325,9 @@ class Scheduled:
 
 
 def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> Requests:
-    """All transactions of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start.
-
-    Of one that failed pgbench tells no latency: it is the time since the client's one before has ended. One that was
-    skipped waited for latency_limit_ms at least.
-    """
+    """All transactions of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start. pgbench logs
+    no latency of a failed transaction: it is the time since the client's previous one ended. A skipped one waited at
+    least latency_limit_ms."""
     records = bytearray()
     for path in paths:
         ended_s: dict[bytes, float] = {}
@@ -356,8 +354,8 @@ def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: fl
 def _transactions(
     path: Path, monotonic_s: float, latency_limit_ms: float
 ) -> Iterator[tuple[bytes, float, float | None, int, float | None]]:
-    """Of each: its client, when it ended (CLOCK_MONOTONIC, s), its latency (ms), its outcome, and how long it waited to
-    be begun (s); None: not told. The last line of a pgbench that was killed may be torn."""
+    """Per transaction: client, end (CLOCK_MONOTONIC, s), latency (ms), outcome, and how long it waited to begin (s);
+    None: unknown. The last line of a killed pgbench may be torn."""
     text = step_files.read(path)
     for line in text[: text.rfind(b"\n") + 1].splitlines():
         client, _, latency_us, _, at_s, at_us, *more = line.split()
@@ -371,7 +369,7 @@ def _transactions(
 
 
 def lag_now_s(path: Path) -> float:
-    """How long the last transaction in a log that is being written waited to be begun (s); 0 where there is none."""
+    """How long the last transaction in a log that is being written waited to begin (s); 0 without one."""
     if (log := step_files.opened(path)) is None:
         return 0.0
     with log:

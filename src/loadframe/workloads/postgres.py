@@ -1,4 +1,4 @@
-"""How workloads reach a PostgreSQL, and what they have to know of it."""
+"""How workloads reach a PostgreSQL, and what they need to know of it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 GARBLED = (UnicodeDecodeError, MemoryError)
-"""What psycopg makes of bytes that are no text, and of more than there is memory for."""
+"""What psycopg raises for bytes that are not text, and for more than there is memory for."""
 APPLICATION = "loadframe-driver"
 LONG_S = 3600.0
-"""How long a server may say nothing while it makes or drops data: the time this takes is not known beforehand."""
+"""How long a server may be silent while it makes or drops data: how long that takes is not known beforehand."""
 CONNECT_S = 60.0
 
 
 def where(endpoint: Endpoint) -> str:
-    """What libpq takes for a host: the folder of the server's socket, where there is one."""
+    """What libpq takes for a host: the folder of the server's socket, if there is one."""
     return endpoint.options.get("socket", endpoint.address)
 
 
 def parameters(endpoint: Endpoint) -> dict[str, str]:
-    """libpq's connection parameters; for a driver that is told them one by one."""
+    """libpq's connection parameters, for a driver that takes them one by one."""
     options = endpoint.options
     return {
         "host": where(endpoint),
@@ -42,20 +42,18 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
 
 
 def schema_of(endpoint: Endpoint) -> str:
-    """The schema that the driver works in."""
     return endpoint.options.get("schema", "loadframe")
 
 
 def all_parameters(endpoint: Endpoint) -> dict[str, str]:
-    """The same, with the address that was decided and what the option file says of TLS and the like."""
+    """As `parameters`, with the address that was decided and the option file's settings, such as TLS."""
     others = {name: endpoint.options[name] for name in (NUMBER, *CARRIED) if endpoint.options.get(name)}
     return {**parameters(endpoint), **others}
 
 
 def environment(endpoint: Endpoint) -> dict[str, str]:
-    """For a driver's process: what libpq takes from there. It connects to the address that was decided, as securely as
-    we do; names are looked up in the driver's schema and nowhere else, and its connections have a name by which
-    await_drivers_gone knows them."""
+    """For a driver's process, read by libpq: it connects to the address that was decided, as securely as we do; names
+    are looked up only in the driver's schema, and await_drivers_gone knows its connections by their name."""
     ours = {"PGOPTIONS": _search_path(endpoint), "PGAPPNAME": APPLICATION}
     return postgres_connection.environment(all_parameters(endpoint), ours)
 
@@ -67,7 +65,7 @@ def _search_path(endpoint: Endpoint) -> str:
 @contextmanager
 def connected(endpoint: Endpoint, doing: str, *, patience_s: float = LONG_S) -> Iterator[Connection[Any]]:
     """A connection in which each statement is a transaction of its own, in the driver's schema. patience_s: how long
-    the server may say nothing. TargetError, saying what was being done, where it refuses or says nothing."""
+    the server may be silent. Raises TargetError, naming what was being done, if it refuses or is silent for longer."""
     psycopg = postgres_connection.driver()
     here = parameters(endpoint)
     if here["host"].startswith("/") and (why := stopped(f"{here['host']}/.s.PGSQL.{here['port']}")):
@@ -89,19 +87,17 @@ def connected(endpoint: Endpoint, doing: str, *, patience_s: float = LONG_S) -> 
 
 
 def execute(connection: Connection[Any], statements: Sequence[str]) -> None:
-    """Statements without results, one after the other."""
     for statement in statements:
         connection.execute(statement.encode())
 
 
 def ask(connection: Connection[Any], statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """The rows of a statement."""
     return connection.execute(statement.encode(), values or None).fetchall()
 
 
 def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
-    """The statements that drop the driver's schema. Its tables first, and not what depends on them elsewhere, which the
-    server says. TargetError for tables of others in it."""
+    """The statements that drop the driver's schema: its tables first, without what depends on them elsewhere, which the
+    server then reports. Raises TargetError for others' tables in it."""
     schema = schema_of(endpoint)
     if not endpoint.attached:
         return [DROP.format(schema)]

@@ -1,4 +1,4 @@
-"""What the workloads have in common that send what others once asked for: an access log, a session of a browser."""
+"""What the workloads that replay recorded requests have in common: an access log, a session of a browser."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Options = TypeVar("Options", bound=Any)
 
 
 class Recorded(Common[Options]):
-    """See Workload. The options have `file`, `keep_alive` and `writes`."""
+    """The options have `file`, `keep_alive` and `writes`."""
 
     target_kinds = by_address.KINDS
     trials = staticmethod(http_driver.trials)
@@ -35,13 +35,13 @@ class Recorded(Common[Options]):
         allowance: Allowance | None = None,
         declared: Declared | None = None,
     ) -> None:
-        """declared: a login. StudyError for what does not fit. The file is read later."""
+        """declared: a login. Raises StudyError for what does not fit. The file is read later."""
         super().__init__(options, allowance)
         self._sessions = ByAddress(declared or Declared(), "", "status", 0.0, writes=self.options.writes)
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:
-        """The requests, from the file. StudyError where it cannot be used."""
+        """The requests, from the file. Raises StudyError if it cannot be used."""
 
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Recorded(Common[Options]):
 
     @property
     def file(self) -> Path:
-        """What is replayed. StudyError where the study names none."""
+        """The file to replay. Raises StudyError if the study names none."""
         if not self.options.file:
             raise StudyError(
                 f"workload.options.file is missing: the workload {self.kind} replays a file.", remedy="Give its path."
@@ -62,7 +62,7 @@ class Recorded(Common[Options]):
             ) from None
 
     def not_sent(self, method: str) -> str:
-        """Why requests of this method are left out; "" where they are sent."""
+        """Why requests of this method are left out; "" if they are sent."""
         if method not in METHODS:
             return f"{method}, because {NOT_SENT.get(method, 'it is not one that Loadframe sends')}"
         if method in SAFE or self.options.writes:
@@ -70,25 +70,24 @@ class Recorded(Common[Options]):
         return f"{method}, which changes data (workload.options.writes = true sends it)"
 
     def check_requests(self, *, running: bool) -> None:
-        """See SendsRequests. What changes data is left out where the study does not say that it may."""
+        """What changes data is left out unless the study allows it."""
         self._sessions.prepare(running=running)
         self.recalled()
 
     def install(self, endpoint: Endpoint) -> None:
-        """See that the server answers; what was recorded of others says how."""
+        """Check that the server answers; the recording says how."""
         demand(http_driver.requirements(self.kind))
         self._sessions.refuse_to_tell(endpoint)
         self.check_requests(running=endpoint.attached)
         ask(endpoint, self._first())
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The same requests at every level; one of them is asked for."""
+        """The same requests at every level; one of them is sent."""
         self.check_level(level)
         path = self._first()
         asking.met(endpoint, path, lambda: ask(endpoint, path))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start wrk for so long. Where there is a login, each connection logs in before."""
         demand(http_driver.requirements(self.kind))
         level = self.check_level(level)
         folder, clients = folder.resolve(), self.clients(level)
@@ -121,6 +120,6 @@ class Recorded(Common[Options]):
 
 
 def told(counts: Mapping[str, int]) -> Iterable[str]:
-    """What was left out, in words, the most first."""
+    """What was left out, in words, the most frequent first."""
     for why, count in sorted(counts.items(), key=lambda pair: -pair[1]):
         yield f"{count:,} {'request was' if count == 1 else 'requests were'} left out: {why}"

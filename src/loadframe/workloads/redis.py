@@ -1,10 +1,9 @@
-"""redis: the requests of redis-benchmark, part after part (redis_relay.py), or of memtier_benchmark (targets: a Redis,
-or what speaks its protocol, as a service; axis: clients). Both tell counts and distributions, no requests.
+"""redis: the requests of redis-benchmark, in parts (redis_relay.py), or of memtier_benchmark (targets: a Redis, or what
+speaks its protocol, as a service; axis: clients). Both report counts and distributions, not requests.
 
 redis-benchmark 7 prints the latencies twice as cumulative counts (at ever higher percentiles, and at ever higher
-latencies), once as quantiles, of which p95 and p99 lie far from its percentiles (93.75, 96.875, 98.4375, ...). All of
-them are points of one distribution; between two points requests are taken to lie evenly. memtier_benchmark 2 writes an
-HdrHistogram.
+latencies), once as quantiles, whose p95 and p99 lie far from its percentiles (93.75, 96.875, 98.4375, ...). All are
+points of one distribution, interpolated linearly. memtier_benchmark 2 writes an HdrHistogram.
 """
 
 import re
@@ -43,7 +42,7 @@ KINDS_OF_MEMTIER = {"Sets": "set", "Gets": "get"}
 SHARES = {1: 0.0, 2: 0.50, 3: 0.95, 4: 0.99, 5: 1.0}
 """Column of the quantiles -> the share of the requests at or below it."""
 AT_MOST = 200
-"""Values that a part's distribution is told by, evenly spread over its requests, beside the points."""
+"""Values that describe a part's distribution, evenly spread over its requests, in addition to the points."""
 LONGEST_MS = 3_600_000.0
 
 
@@ -60,8 +59,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Memtier:
-    """started_s: when, time of day. reports: of each kind of request, over the whole run. seconds: for each of them,
-    the number of requests in each second (from 0)."""
+    """started_s: time of day. reports: of each kind of request, over the whole run. seconds: for each of them, (second
+    from 0, requests)."""
 
     started_s: float
     reports: tuple[Report, ...]
@@ -69,7 +68,7 @@ class Memtier:
 
 
 def read_report(text: str) -> Report:
-    """ValueError, in words, for text that is no report of redis-benchmark."""
+    """Raises ValueError, in words, for text that is no report of redis-benchmark."""
     title, requests, rate = TITLE.search(text), REQUESTS.search(text), RATE.search(text)
     if title is None or requests is None or rate is None:
         raise ValueError("it is no report of redis-benchmark 7 (title, number of requests, throughput summary)")
@@ -81,7 +80,7 @@ def read_report(text: str) -> Report:
 
 
 def read_memtier(text: str) -> Memtier:
-    """What memtier_benchmark writes by --json-out-file. ValueError."""
+    """What memtier_benchmark writes with --json-out-file. Raises ValueError."""
     try:
         stats = parse_json(text)["ALL STATS"]
         started_s, length_s = (float(stats["Runtime"][key]) / 1000.0 for key in ("Start time", "Total duration"))
@@ -109,7 +108,7 @@ def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tup
 
 
 def _points(text: str, count: int) -> list[tuple[int, float]]:
-    """Cumulative counts and the latencies that they lie at or below, rising in both. ValueError."""
+    """Cumulative counts and the latencies that they lie at or below, ascending in both. Raises ValueError."""
     points = [(int(found["count"]), finite(found["ms"])) for found in POINT.finditer(text)]
     if (quantiles := QUANTILES.search(text)) is not None:
         numbers = [finite(word) for word in quantiles["numbers"].split()]
@@ -128,8 +127,8 @@ def _points(text: str, count: int) -> list[tuple[int, float]]:
 
 
 def _spread(points: list[tuple[int, float]], count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Latencies and how many requests had each: between two points evenly, in as many parts as there are requests or
-    AT_MOST of a whole."""
+    """Latencies and how many requests had each: evenly between two points, in at most AT_MOST equal parts of the
+    requests."""
     many = np.array([0, *(point[0] for point in points)], dtype=np.float64)
     ms = np.array([points[0][1], *(point[1] for point in points)], dtype=np.float64)
     edges = np.unique(np.concatenate([many, np.linspace(0, count, min(count, AT_MOST) + 1).round()])).astype(np.int64)
@@ -149,10 +148,10 @@ MAKES_NOTHING = ("get", "lpop", "rpop", "spop", "zpopmin", "ping_inline", "ping_
 GROWS = ("lpush", "rpush", "lrange_100", "lrange_300", "lrange_500", "lrange_600")
 """Each push lengthens `mylist`, also those that redis-benchmark sends first to have something to read."""
 WITHOUT_VALUES = ("incr", "sadd", "zadd")
-"""Theirs do not have data_bytes."""
+"""Tests whose values do not have data_bytes."""
 BYTES_OF_A_KEY = 200
-"""Besides its value (which jemalloc rounds up, to less than twice): name, entry, and the table, which has twice the
-entries while it grows. A test measures it."""
+"""In addition to its value (which jemalloc rounds up, to less than twice): name, entry, and the table, which has twice
+the entries while it grows. A test measures it."""
 MOST_CLIENTS = 10_000
 
 
@@ -177,7 +176,6 @@ class Redis(OwnProgram[RedisOptions]):
     files = ("parts.jsonl",)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        """StudyError for a ratio that is none."""
         super().__init__(options, allowance)
         self.late_s = MEMTIER_LATE_S if self.options.program == MEMTIER else 0.0
         if not RATIO.fullmatch(self.options.ratio) or not any(map(int, self.options.ratio.split(":"))):
@@ -202,7 +200,7 @@ class Redis(OwnProgram[RedisOptions]):
         return OwnKeys.found(endpoint.address, endpoint.options[ownership.MARK], self.needs_bytes())
 
     def needs_bytes(self) -> int | None:
-        """Memory that the keys take at most; None where each request adds to them."""
+        """The most memory that the keys take; None if each request adds to them."""
         given = self.options
         if given.program == PROGRAM and given.test in MAKES_NOTHING:
             return 0
@@ -212,13 +210,13 @@ class Redis(OwnProgram[RedisOptions]):
         return given.keys * (BYTES_OF_A_KEY + (2 * given.data_bytes if has_value else 0))
 
     def install(self, endpoint: Endpoint) -> None:
-        """The database of a Redis that is not ours is marked."""
+        """Also marks the database of a Redis that is not ours."""
         super().install(endpoint)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.make()
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """TargetError where the database is not ours any more."""
+        """Raises TargetError if the database is no longer ours."""
         super().set_level(endpoint, level)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.check()
@@ -245,7 +243,7 @@ class Redis(OwnProgram[RedisOptions]):
         ]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """A part of redis_relay in each line."""
+        """Each line is a part of redis_relay."""
         lines = Lines(self.names)
         for number, line in whole_lines(file, cut_off=True):
             try:
@@ -260,7 +258,7 @@ class Redis(OwnProgram[RedisOptions]):
 
 
 def _take_part(lines: Lines, number: int, report: Report, begin_s: float, end_s: float) -> None:
-    """A part of redis-benchmark; its start took time before its first request."""
+    """The program's start took time before its first request, so the part is placed at its end."""
     length_s = min(report.length_s, end_s - begin_s)
     lines.seconds.append(
         Second(
@@ -276,7 +274,7 @@ def _take_part(lines: Lines, number: int, report: Report, begin_s: float, end_s:
 
 
 def _take_memtier(lines: Lines, number: int, run: Memtier) -> None:
-    """A run of memtier_benchmark: the requests of each second, with latencies drawn from those of the whole run."""
+    """The requests of each second, with latencies drawn from those of the whole run."""
     lines.zero_s = run.started_s
     for report, seconds in zip(run.reports, run.seconds, strict=True):
         each_ms = np.random.default_rng(number).permutation(np.repeat(report.values_ms, report.counts))

@@ -1,6 +1,6 @@
 """Where the load of a Redis that Loadframe did not start keeps its keys: a logical database that was empty, with a key
-in it by which it is known as ours. redis-benchmark names its keys itself (`mylist`, `key:000000000001`, ...), and
-others may have some of these names.
+that marks it as ours. redis-benchmark names its keys itself (`mylist`, `key:000000000001`, ...), and the owner may have
+some of these names.
 
 Protocol: https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2.
 """
@@ -26,16 +26,16 @@ AT_ONCE = "1000"
 LAST_DATABASE = 15
 """A Redis has 16 unless its configuration says otherwise (redis.conf, databases)."""
 NAMES = ("key:*", "counter:*", "mylist", "myset", "myhash", "myzset", "memtier-*")
-"""Of the keys that redis-benchmark and memtier_benchmark make (redis-benchmark.c; memtier_benchmark --key-prefix)."""
+"""The keys of redis-benchmark and memtier_benchmark (redis-benchmark.c; memtier_benchmark --key-prefix)."""
 OF_WHAT_IS_LEFT = 0.5
-"""Of the memory that a load may take: the owner's keys grow, and connections need some."""
+"""The share of the free memory that a load may take: the owner's keys grow, and connections need some."""
 THERE, GONE = "present", "absent"
 DATABASE = "database"
-"""The option of an endpoint with the number of the logical database."""
+"""The endpoint's option with the number of the logical database."""
 
 
 class OwnKeys:
-    """See changes.places.Place. Its only setting, keys with our mark, can be set to gone alone."""
+    """See changes.places.Place. Its only setting, keys with our mark, can only be set to GONE."""
 
     def __init__(self, address: str, database: int, mark: str) -> None:
         """address: HOST:PORT."""
@@ -51,7 +51,8 @@ class OwnKeys:
 
     @staticmethod
     def of(endpoint: Endpoint) -> "OwnKeys | None":
-        """Those of the load of this server; None where the whole server is ours. TargetError where none were chosen."""
+        """The keys of this server's load; None if the whole server is ours. Raises TargetError if no database was
+        chosen."""
         if not endpoint.attached:
             return None
         if DATABASE not in endpoint.options:
@@ -63,13 +64,13 @@ class OwnKeys:
 
     @staticmethod
     def at(address: Mapping[str, str]) -> "OwnKeys":
-        """By an address that it once gave."""
+        """From the `address` of an earlier one."""
         return OwnKeys(address["address"], int(address["database"]), address["mark"])
 
     @staticmethod
     def found(address: str, mark: str, needs_bytes: int | None) -> "OwnKeys":
-        """Where keys may be made: a database that has none, of a Redis that evicts none for it and has room for it.
-        needs_bytes: of memory; None where it has no bound. TargetError where there is no such one."""
+        """An empty database of a Redis that evicts no keys for it and has room for it. needs_bytes: of memory; None if
+        unbounded. Raises TargetError if there is none."""
         with _asking(address) as ask:
             _check_room(address, str(ask("INFO", "memory")), needs_bytes)
             for database in range(LAST_DATABASE, -1, -1):
@@ -83,7 +84,7 @@ class OwnKeys:
         )
 
     def make(self) -> None:
-        """Mark the database as ours. TargetError where it has a key meanwhile."""
+        """Mark the database as ours. Raises TargetError if it has got a key meanwhile."""
         with self._selected() as ask:
             ask("SET", self._mark, "1", "NX")
             if ask("DBSIZE") == 1:
@@ -95,7 +96,7 @@ class OwnKeys:
         )
 
     def check(self) -> None:
-        """TargetError where it is not ours any more."""
+        """Raises TargetError if it is no longer ours."""
         if self.read(self.name) == GONE:
             raise TargetError(
                 f"{self._place} does not have this run's mark any more: it was emptied, or another server answers "
@@ -104,7 +105,7 @@ class OwnKeys:
             )
 
     def read(self, name: str) -> SettingValue:
-        """TargetError where there are keys that the load may have made, and no mark: whose they are is not known."""
+        """Raises TargetError if there are keys that the load may have made, and no mark: their owner is unknown."""
         with self._selected() as ask:
             if ask("EXISTS", self._mark):
                 return THERE
@@ -143,7 +144,7 @@ class _RefusedError(Exception):
 
 
 def _of_the_load(ask: Any) -> Iterator[list[str]]:
-    """The keys in the selected database that have names of NAMES, some at a time."""
+    """Keys of the selected database that match NAMES, in batches."""
     for pattern in NAMES:
         cursor = "0"
         while True:
@@ -155,7 +156,7 @@ def _of_the_load(ask: Any) -> Iterator[list[str]]:
 
 
 def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
-    """TargetError where keys of a load would push the owner's out, or leave no room for the owner's next ones."""
+    """Raises TargetError if keys of a load would evict the owner's, or leave no room for the owner's next ones."""
     fields = dict(line.split(":", 1) for line in memory.splitlines() if ":" in line)
     most, policy = fields.get("maxmemory", ""), fields.get("maxmemory_policy", "")
     if most == "0" or needs_bytes == 0:
@@ -179,7 +180,8 @@ def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
 
 @contextmanager
 def _asking(address: str) -> Iterator[Any]:
-    """A connection: a function that sends a command and has its answer. TargetError where it refuses or is no Redis."""
+    """Yields a function that sends a command and returns its answer. Raises TargetError if it refuses or is no
+    Redis."""
     host, port = parted(address, PORT)
     try:
         with (
@@ -202,7 +204,7 @@ def _asking(address: str) -> Iterator[Any]:
 
 
 def _answer(answers: BinaryIO) -> Any:
-    """One value: text, a number, a list or None. ValueError for what is none."""
+    """One value: text, a number, a list or None. Raises ValueError for anything else."""
     line = answers.readline(LONGEST_LINE)
     kind, text = line[:1], line[1:-2].decode("utf-8", "surrogateescape")
     if not line.endswith(b"\r\n"):

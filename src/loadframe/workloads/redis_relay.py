@@ -1,6 +1,6 @@
-"""Runs redis-benchmark part after part for the length of a step, or memtier_benchmark once, and notes when each ended:
-a program beside them under the same user and in the same cage. Each line of the output is {"begin": .., "end": ..,
-"text": ..}, times in seconds of CLOCK_MONOTONIC."""
+"""Runs redis-benchmark part after part for the length of a step, or memtier_benchmark once, and notes when each ended.
+It runs under the same user and resource limits as they do. Each line of the output is {"begin": .., "end": .., "text":
+..}, times in seconds of CLOCK_MONOTONIC."""
 
 import json
 import math
@@ -11,20 +11,20 @@ import time
 from pathlib import Path
 
 FIRST_REQUESTS = 200
-"""Of the first part, for each client: too short to tell the rate well, long enough to size the next."""
+"""Of the first part, for each client: too short to measure the rate well, long enough to size the next."""
 SHORTEST_S, LONGEST_S = 0.25, 1.0
 PARTS = 6
-"""At least as many in a step."""
+"""The least number in a step."""
 LATE_S = 1.5
 """How long the last part may take beyond the step."""
 MEMTIER_LATE_S = 4.0
-"""memtier_benchmark rounds up to a second, and looks once a second whether it has ended."""
+"""memtier_benchmark rounds up to a second, and checks once a second whether it has ended."""
 MOST_TEXT = 64 << 10
 
 
 def main(arguments: list[str]) -> int:
-    """arguments: the duration in s, the clients, the file into which the program writes its report ("": it prints it),
-    and the program with its own arguments, but for -n or --test-time."""
+    """arguments: the duration in s, the clients, the file for the program's report ("": it prints it), and the program
+    with its own arguments, apart from -n or --test-time."""
     duration_s, clients, report, command = float(arguments[0]), int(arguments[1]), arguments[2], arguments[3:]
     part_s = min(max(duration_s / PARTS, SHORTEST_S), LONGEST_S)
     until = time.monotonic() + duration_s
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _part(command: list[str], report: str, within_s: float) -> str | None:
-    """The report of one part; None, with what it said on our standard error, where there is none."""
+    """None, with its output on our standard error, if there is no report."""
     name = Path(command[0]).name
     try:
         done = subprocess.run(command, capture_output=True, timeout=within_s, check=False)
@@ -64,14 +64,13 @@ def _part(command: list[str], report: str, within_s: float) -> str | None:
 
 
 def _printed(text: str) -> str:
-    """The report at the end of what redis-benchmark printed; "" where there is none."""
+    """The report at the end of redis-benchmark's output; "" if there is none."""
     before, _, after = text.rpartition("======\n")
     title = before.rpartition("====== ")[2].strip()
     return f"====== {title} ======\n{after}" if title else ""
 
 
 def _written(path: str) -> str:
-    """The file of a part; "" where there is none."""
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
             return file.read(MOST_TEXT)

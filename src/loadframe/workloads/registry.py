@@ -1,4 +1,4 @@
-"""Every workload by its kind. Nothing is added here: a workload registers itself in its own module, one of another
+"""Every workload by its kind. Nothing is added here: a workload registers itself in its own module, or in another
 distribution by an entry point of the group `loadframe.workloads`. How: docs/writing-a-workload.md."""
 
 import pkgutil
@@ -17,14 +17,14 @@ from loadframe.workloads.options import did_you_mean
 
 
 def _own() -> Iterator[KindOfWorkload]:
-    """Every record of a module here, in the modules' alphabetical order."""
+    """In the modules' alphabetical order."""
     for name in sorted(found.name for found in pkgutil.iter_modules(workloads.__path__)):
         module = import_module(f"{workloads.__name__}.{name}")
         yield from (record for record in vars(module).values() if isinstance(record, KindOfWorkload))
 
 
 MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}
-"""table -> what to write."""
+"""Table -> what to write."""
 KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 
@@ -36,9 +36,9 @@ def make(
     axis: str | None = None,
     declared: Declared | None = None,
 ) -> Workload:
-    """The workload of this kind with these options and what the study declares beside them (None: nothing), its driver
-    under the allowance (None: it is only asked about), for a load axis (None: its usual one). StudyError for
-    an unknown kind, and for an option or a table that does not fit or, in a study, is missing."""
+    """The workload of this kind with these options and the study's declarations (None: none), its driver under the
+    allowance (None: it is never started), for a load axis (None: its usual one). Raises StudyError for an unknown kind,
+    and for an option or table that does not fit or, in a study, is missing."""
     known = _kind(kind)
     if declared is not None:
         _check_required(known, options, declared)
@@ -56,7 +56,7 @@ def make(
 
 
 def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], declared: Declared) -> None:
-    """StudyError for what only the study can say and does not."""
+    """Raises StudyError for what only the study can say and does not."""
     for name in known.required:
         rule, default = known.options.get(name, (None, None))
         if name in declared.given or (rule is not None and options.get(name, default) != default):
@@ -69,27 +69,27 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
-    """The options that are part of what is studied, but for the load axis. StudyError for an unknown kind."""
+    """The options that are part of what is studied, without the load axis. Raises StudyError for an unknown kind."""
     return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
 
 
 def options(kind: str, given: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """All options of a kind as they are in effect: as given, or the default. StudyError for an unknown kind."""
+    """All options of a kind, as given or by default. Raises StudyError for an unknown kind."""
     return {name: given.get(name, default) for name, (_, default) in _kind(kind).options.items()}
 
 
 def has_axis(kind: str, axis: str) -> bool:
-    """Whether a load may grow on this axis. StudyError for an unknown kind."""
+    """Whether a load may grow on this axis. Raises StudyError for an unknown kind."""
     return _kind(kind).any_axis or axis in axes(kind)
 
 
 def axes(kind: str) -> frozenset[str]:
-    """The load axes of this kind of workload. StudyError for an unknown kind."""
+    """The load axes of this kind of workload. Raises StudyError for an unknown kind."""
     return _kind(kind).make({}, None).axes | _kind(kind).other_axes.keys()
 
 
 def check(*kinds: str) -> list[Requirement]:
-    """What these kinds (none: all, with broken ones of other distributions) need on the machine. StudyError."""
+    """What these kinds (none: all, with broken ones of other distributions) need on the machine. Raises StudyError."""
     for kind in kinds:
         _kind(kind)
     needed = [one for kind in kinds or KINDS for one in KINDS.needs(kind, lambda row: row.requirements(row.kind))]

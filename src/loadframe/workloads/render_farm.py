@@ -1,10 +1,10 @@
 """render-farm: a farm manager's job database under its daily mix, by sysbench's render_farm.lua in a closed loop
 (targets: mariadb, mysql; axis: active_jobs). Threads walk their own share of the jobs, so Open_tables is about k *
-active_jobs however many threads there are.
+active_jobs for any number of threads.
 
-render-farm-burst: the story's acceptance test (axis: jobs). From an empty farm: a job that submits jobs, recursively,
-until there are `jobs` of them; the last `listing_jobs` (half of them at most) then each list every job in full, again
-until they have read enough. The reads are what is judged: how long it takes to create a table says nothing about how
+render-farm-burst: the acceptance test of a user's story (axis: jobs). From an empty farm, jobs submit jobs recursively
+until there are `jobs` of them; the last `listing_jobs` (at most half of them) then each list every job in full,
+repeatedly until they have read enough. Only the reads are judged: how long it takes to create a table does not show how
 long a listing takes.
 
 Both prepare the farm's job store: each job has k tables (`job_17`, `work_17`, ...), made from the table `template`. A
@@ -41,16 +41,16 @@ MADE_AND_FILLED = (
     "DROP TABLE IF EXISTS {0}.{1};CREATE TABLE {0}.{1} LIKE {0}.template;INSERT INTO {0}.{1} SELECT * FROM {0}.template"
 )
 """MySQL has no CREATE OR REPLACE TABLE, and with GTIDs, which are on in 9.7, it refuses a statement that makes and
-fills a table of MyISAM (error 1786). A driver that is killed between the two leaves one table without rows."""
+fills a table of MyISAM (error 1786). A driver killed between the two leaves one table without rows."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What both render-farm workloads need beside the target."""
+    """What both render-farm workloads need in addition to the target."""
     return (*sysbench.requirements(kind), python_package(kind, "pymysql", "mariadb"))
 
 
 def tables_of(job: int | str, tables_per_job: int) -> list[str]:
-    """The names of a job's tables, in the order in which they are created."""
+    """The names of a job's tables, in the order of their creation."""
     return [f"{kind}_{job}" for kind in TABLE_KINDS[:tables_per_job]]
 
 
@@ -67,13 +67,13 @@ Options = TypeVar("Options", bound=FarmOptions)
 
 
 class Farm(Common[Options]):
-    """What both do to the job store."""
+    """What both workloads do to the job store."""
 
     target_kinds = frozenset({"mariadb", "mysql"})
     trials = staticmethod(sysbench.trials)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema, with the template of every job's tables and the archive, in place of one that was there."""
+        """Make the schema, with the template of every job's tables and the archive."""
         demand(requirements(self.kind))
         options, size = self.options, self.options.payload_bytes
         rows = ", ".join(f"({row}, 0, REPEAT('x', {size}))" for row in range(1, options.rows_per_table + 1))
@@ -91,7 +91,7 @@ class Farm(Common[Options]):
             )
 
     def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
-        """Create these jobs with their rows, also half-made ones again. schema: as statements name it."""
+        """Create these jobs with their rows, replacing half-made ones. schema: as statements name it."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
@@ -135,24 +135,24 @@ class Farm(Common[Options]):
 
 
 def missing_jobs(connection: Connection, schema: str, wanted: int, tables_per_job: int) -> list[int]:
-    """Which of the jobs 1..wanted are not complete: not made yet, or taken away by a driver that was stopped between
+    """The jobs of 1..wanted that are incomplete: not made yet, or removed by a driver that was stopped between
     completing one and submitting the next. A job's last table is made last and dropped with all others."""
     last_kind = TABLE_KINDS[tables_per_job - 1]
-    # Only the name is asked for: the server then reads the folder and opens no table.
+    # Asked only for names, the server reads the folder and opens no table.
     like = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name REGEXP %s"
     there = {int(name.rpartition("_")[2]) for (name,) in ask(connection, like, [schema, f"^{last_kind}_[0-9]+$"])}
     return [job for job in range(1, wanted + 1) if job not in there]
 
 
 def tidy(connection: Connection, endpoint: Endpoint) -> None:
-    """Empty the archive, once no driver is at it any more."""
+    """Empty the archive once no driver uses it."""
     await_gone(connection, endpoint)
     execute(connection, [f"TRUNCATE TABLE {name_of(endpoint)}.archive"])
 
 
 MOST_JOBS = 1_000_000
 MIX = ("dispatch", "report", "submit", "complete", "list")
-"""The operations in the order of the request log; render_farm.lua counts them in the same order."""
+"""In the order of the request log; render_farm.lua counts them in the same order."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class RenderFarmOptions(FarmOptions):
 
 
 class RenderFarm(Farm[RenderFarmOptions]):
-    """The number of active jobs stays the level's: when a thread completes a job it submits another one in its place at
-    once. With fewer jobs than threads, threads share jobs, and none is completed."""
+    """The number of active jobs stays the level's: a thread that completes a job submits another in its place at once.
+    With fewer jobs than threads, threads share jobs, and none is completed."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})
@@ -184,7 +184,7 @@ class RenderFarm(Farm[RenderFarmOptions]):
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Let the pool of prepared jobs grow to the level. It never shrinks: jobs beyond the level are left alone."""
+        """Grow the pool of prepared jobs to the level. It never shrinks: jobs beyond the level are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)
@@ -197,7 +197,6 @@ class RenderFarm(Farm[RenderFarmOptions]):
         return self.run("render_farm.lua", endpoint, folder, duration_s, own)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Empty the archive, once the driver is gone from the server."""
         with connected(endpoint, "to tidy up after a step") as connection:
             tidy(connection, endpoint)
 
@@ -219,7 +218,7 @@ class RenderFarmBurst(Farm[BurstOptions]):
     runs_to_completion = True
     model = BurstOptions
     levels = (2, MOST_JOBS)
-    """One to submit, one to list, at least."""
+    """At least one to submit and one to list."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Empty the farm but for the first job, which submits all others."""
@@ -229,9 +228,8 @@ class RenderFarmBurst(Farm[BurstOptions]):
             self.create_jobs(connection, name_of(endpoint), range(1, 2))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start sysbench on the farm that set_level has emptied; duration_s is ignored."""
         jobs = self.check_level(level)
-        # Byte j tells all workers whether job j was submitted; the first one is there already. Byte 0: a worker failed.
+        # Byte j shows all workers whether job j was submitted; the first one is there already. Byte 0: a worker failed.
         step_files.write(folder / "submitted", bytes([0, 1]) + bytes(jobs - 1), self.allowance.user)
         own: sysbench.Options = {
             "jobs": jobs,

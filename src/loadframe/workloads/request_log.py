@@ -1,11 +1,10 @@
 """The request log: one fixed-size record per request, written by every driver, read by the lab.
 
-A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, float64), its latency (ms, float32), the
-part of the latency that was spent waiting for a lock or in a queue (ms, float32; 0 where the driver cannot know),
-the kind of the request (uint32, index into Workload.operations), its outcome (uint32, 0 = done, model.UNFINISHED = it
-had not ended when the driver was, and its latency is the age that it had then, else an error).
-Drivers write it with `RECORD.pack` (or the same layout from Lua or C); this module must stay light, because worker
-processes import it: what only reads needs is imported there.
+A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, float64), latency (ms, float32), the part
+of the latency spent waiting for a lock or in a queue (ms, float32; 0 if unknown), kind (uint32, index into
+Workload.operations), outcome (uint32; 0 = done, model.UNFINISHED = in flight when the driver ended, with its age as
+latency, else an error). Drivers write it with `RECORD.pack` (or the same layout from Lua or C). This module stays
+light, because worker processes import it: what only reads needs is imported there.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ class Requests:
         return len(self.end_s)
 
     def with_unfinished(self, begun_s: NDArray[np.float64], ended_s: float) -> Requests:
-        """With those that had begun at these instants and had not ended when the driver was. shape (unfinished,)."""
+        """With requests that began at these instants and were in flight when the driver ended. begun_s: shape
+        (unfinished,)."""
         import numpy as np
 
         from loadframe.model import UNFINISHED
@@ -48,7 +48,7 @@ class Requests:
         return from_bytes(self.to_bytes() + more.tobytes())
 
     def to_bytes(self) -> bytes:
-        """The same records again, in the order of their ends."""
+        """The records in the order of their ends."""
         import numpy as np
 
         records = np.empty(len(self), dtype=FIELDS)

@@ -1,8 +1,9 @@
 """Sessions: each connection of the load logs in once, before it; cookies and a bearer token are carried on. Loadframe
-itself logs in, so that the driver never has the secret: it gets the headers of each session alone.
+itself logs in, so that the driver only gets the headers of each session, never the secret.
 
-Secrets of requests: {ENV:NAME} in a study, which the run folder keeps, becomes the value of the environment variable
-NAME, in the memory of Loadframe and of the driver alone."""
+Secrets of requests: {ENV:NAME} in a study, as kept in the run folder, becomes the value of the environment variable
+NAME, only in the memory of Loadframe and of the driver.
+"""
 
 import json
 import os
@@ -21,14 +22,15 @@ from loadframe.workloads.http_driver import Ask
 from loadframe.workloads.options import content_of
 
 AT_ONCE = 16
-"""Logins that are under way together, at most: many a server makes them slow on purpose."""
+"""Concurrent logins: many a server makes them slow on purpose."""
 MOST_COOKIES, MOST_SESSION_BYTES = 50, 8 << 10
 
 Headers = tuple[tuple[str, str], ...]
 
 
 def steps_of(login: Login) -> tuple[Ask, ...]:
-    """The requests with their secrets. StudyError where one is not there. A login may answer with a redirection."""
+    """The requests with their secrets. A login may answer with a redirection. Raises StudyError if a secret is
+    missing."""
     return tuple(
         Ask(
             step.method,
@@ -43,7 +45,7 @@ def steps_of(login: Login) -> tuple[Ask, ...]:
 
 
 def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
-    """Log in this many times. TargetError where the server refuses it, or answers with what is no cookie or token."""
+    """Log in `count` times. Raises TargetError if the server refuses, or sends an invalid cookie or token."""
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
         opening = [pool.submit(log_in, endpoint, steps, token) for _ in range(count)]
         try:
@@ -54,7 +56,7 @@ def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: i
 
 
 def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
-    """The headers of one session: a cookie, and the bearer token where there is to be one. TargetError."""
+    """The headers of one session: a cookie, and the bearer token if one is named. Raises TargetError."""
     cookies: dict[str, str] = {}
     answer = Answer(0, b"")
     for step in steps:
@@ -82,8 +84,8 @@ def _cookie(cookies: dict[str, str]) -> Headers:
 
 
 def _keep(cookies: dict[str, str], answer: Answer, endpoint: Endpoint) -> None:
-    """What the answer sets, and no longer what it deletes. Where and how long a cookie holds is not looked at: all
-    requests go to one address, soon (RFC 6265, 5.2)."""
+    """Set and delete cookies as answered. Domain, path and lifetime are ignored: all requests go to one address, soon
+    (RFC 6265, 5.2)."""
     for header, line in answer.headers:
         if header.lower() != "set-cookie":
             continue
@@ -127,16 +129,17 @@ ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("json", lambda value: json.dumps(value)[1:-1]),
     ("x-www-form-urlencoded", quote_plus),
 )
-"""How a value is spelt in a body, by a word of its Content-Type."""
+"""Word in the Content-Type -> how a value is escaped in the body."""
 
 
 def variables(request: Request) -> frozenset[str]:
-    """The variables that a request names."""
+    """The environment variables that a request names."""
     return frozenset(name for text in (request.body, *dict(request.headers).values()) for name in NAMED.findall(text))
 
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """With the values. StudyError where a variable is not there, or its value cannot stand in a header."""
+    """The headers with their values. Raises StudyError if a variable is missing, or its value cannot stand in a
+    header."""
     found = tuple((name, _filled(value, str)) for name, value in request.headers)
     for name, value in found:
         if (why := wrong_header(name, value)) is not None:
@@ -149,7 +152,8 @@ def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def body_of(request: Request) -> bytes:
-    """With the values, spelt as the Content-Type asks for. StudyError where one is missing or it is too large."""
+    """The body with its values, escaped as the Content-Type requires. Raises StudyError if one is missing or it is too
+    large."""
     if request.body_file:
         return content_of(request.body_file, LARGEST_BODY, f"The body of the request {request.name!r}")
     kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")

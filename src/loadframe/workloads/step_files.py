@@ -15,7 +15,7 @@ LARGEST = 2 << 30
 
 
 def create(path: Path, owner: Privilege) -> IO[bytes]:
-    """A new file, in place of what stands there, that its owner alone may read and write. Unbuffered."""
+    """A new file, replacing what was there, that only its owner may read and write. Unbuffered."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if owner != US:
@@ -25,20 +25,19 @@ def create(path: Path, owner: Privilege) -> IO[bytes]:
 
 
 def write(path: Path, content: bytes, owner: Privilege) -> None:
-    """The same with a content."""
     with create(path, owner) as file:
         write_whole(file, content)
 
 
 def write_whole(file: IO[bytes], content: bytes) -> None:
-    """All of it into an unbuffered file."""
+    """Write all of it into an unbuffered file."""
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
 
 
 def read(path: Path) -> bytes:
-    """What a driver has written; nothing where there is no such file. WorkloadError as `opened`."""
+    """What a driver wrote; empty if there is no such file. Raises WorkloadError like `opened`."""
     file = opened(path)
     if file is None:
         return b""
@@ -47,12 +46,12 @@ def read(path: Path) -> bytes:
 
 
 def text(path: Path) -> str:
-    """The same as text."""
+    """As `read`, decoded."""
     return read(path).decode(errors="replace")
 
 
 def size(path: Path) -> int:
-    """Bytes that a driver has written; 0 where there is no such file."""
+    """Bytes that a driver has written; 0 if there is no such file."""
     try:
         return os.lstat(path).st_size
     except FileNotFoundError:
@@ -60,8 +59,8 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """A driver's file to read; None where there is none. WorkloadError where it is no regular file, has more than
-    LARGEST bytes, or has a second name: it may be another one than the driver's own."""
+    """A driver's file, for reading; None if there is none. Raises WorkloadError if it is not a regular file, has more
+    than LARGEST bytes, or has a second name and may be another's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -76,7 +75,7 @@ def opened(path: Path) -> IO[bytes] | None:
 
 
 def check_room(folder: Path, wanted: int, what: str, remedy: str, error: type[UserError]) -> None:
-    """Raises the error where the wanted bytes would fill the disk. what: takes them."""
+    """Raises `error` if the wanted bytes would fill the disk. what: the subject of its message."""
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise error(f"{what} {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.", remedy=remedy)

@@ -1,6 +1,6 @@
-"""sysbench as a driver of Lua scripts, the password out of everybody's sight. In an open loop its own queue is not
-used: a script cannot see in it when a request should have begun, so the arrivals are a file (arrivals.py). What options
-the installed sysbench and its scripts have, by their own help, and what a study may give them."""
+"""sysbench as a driver of Lua scripts, with the password visible to no one. In an open loop its own queue is not used:
+a script cannot see in it when a request should have begun, so the arrivals are a file (arrivals.py). Also: which
+options the installed sysbench and its scripts have, by their own help, and what a study may set."""
 
 import functools
 import itertools
@@ -26,18 +26,18 @@ from loadframe.workloads.kind import program
 from loadframe.workloads.options import did_you_mean
 
 Options = Mapping[str, str | int | float]
-"""Values by the names that sysbench has for its options, or a script for its own."""
+"""Values by the names of sysbench's options, or of a script's own."""
 FOLDER = Path(__file__).parent
 OURS: Options = {"db-ps-mode": "disable", "mysql-ignore-errors": "1213,1020,1205,1146"}
-"""Options of sysbench with which our own scripts run. Errors after which they ask again: sysbench's own list (deadlock,
-row changed, lock wait), and a table that is gone because another client completed its job. For PostgreSQL its
-list is fixed: deadlock, unique violation and serialization failure."""
+"""Options of sysbench for our own scripts. After these errors they retry: sysbench's own list (deadlock, row changed,
+lock wait), and a table that is gone because another client completed its job. For PostgreSQL its list is fixed:
+deadlock, unique violation and serialization failure."""
 START_UP_S = 1.0
-"""What sysbench may need until its threads are connected; its threads count their time from then on."""
+"""What sysbench may need until its threads are connected; they count their time from then on."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What all that runs on it needs whatever the target, whose Python package is the target's requirement too."""
+    """What its workloads need for any target; the target's kind requires its own Python package."""
     return (program(kind, "sysbench", "sysbench"),)
 
 
@@ -60,14 +60,13 @@ def start_script(
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> ProcessDriver:
     """Start a `script` of this folder with `options`, its own and sysbench's; each thread writes `requests-N.log` into
-    `folder`. The script ends its work itself; duration_s only tells the driver when it would be overdue (None: never).
-    rate: requests per second in an open loop, which then needs duration_s; None: a closed loop. environment: what the
-    script finds in it besides."""
+    `folder`. The script ends its work itself; duration_s only decides when it is overdue (None: never). rate: requests
+    per second in an open loop, which then needs duration_s; None: a closed loop. environment: added to the script's."""
     folder = folder.resolve()
     logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
     for log in logs:
         log.unlink(missing_ok=True)
-    # All seconds, events and statistics are the script's business: sysbench only runs the threads.
+    # The script does all timing, counting and statistics: sysbench only runs the threads.
     given = {"threads": threads, "time": 0, "events": 0, "percentile": 0, **options, "folder": str(folder)}
     printed = folder / "sysbench.txt"
     arrivals = None
@@ -101,7 +100,7 @@ def start_script(
 def run_script(
     script: Path, what: str, endpoint: Endpoint, *, allowance: Allowance, threads: int, options: Options
 ) -> None:
-    """Run a command of a script ("prepare") to its end. TargetError, with what it printed, where it fails."""
+    """Run a command of a script ("prepare") to its end. Raises TargetError, with what it printed, if it fails."""
     with _account(endpoint) as account:
         command = _command(script, what, endpoint, account, {"threads": threads, **options})
         said = run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
@@ -114,7 +113,8 @@ def run_script(
 
 
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
-    """WorkloadError where sysbench's own scripts, which name no schema, would find others than ours on a server."""
+    """Raises WorkloadError if sysbench's own scripts, which name no schema, would find others' tables on an attached
+    server."""
     if endpoint.attached:
         script = FOLDER / "proof.lua"
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
@@ -136,8 +136,8 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _shared_out(endpoint: Endpoint) -> dict[str, str]:
-    """Where there are several servers: lists, from which sysbench takes the next one for each connection. It goes
-    through all ports of each host. StudyError where that is not these servers."""
+    """For several servers: lists, from which sysbench takes the next one for each connection. It goes through all ports
+    of each host. Raises StudyError if that is not these servers."""
     each = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
     if not each:
         return {}
@@ -156,8 +156,8 @@ def _shared_out(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
-    """How to reach the server, as a configuration file in memory: argv is readable by everybody, and a file on a disk
-    would outlive a command that is killed. Its descriptor, open meanwhile. StudyError for what cannot stand in it."""
+    """How to reach the server, as the descriptor of a configuration file in memory: any user can read argv, and a file
+    on disk would outlive a command that is killed. Raises StudyError for what cannot stand in it."""
     engine = databases.engine_of(endpoint)
     given: dict[str, str] = {**engine.parameters(endpoint), **_shared_out(endpoint)}
     lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
@@ -209,21 +209,21 @@ SWITCH, NUMBER = "[=on|off]", "=N"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """options: the form of each value ("=N", "[=on|off]", "=STRING") by the name of the option, with dashes."""
+    """options: name, with dashes -> the form of its value ("=N", "[=on|off]", "=STRING")."""
 
     script: Path
     options: Mapping[str, str]
 
 
 def read_help(text: str) -> dict[str, str]:
-    """The form of each option's value, by its name with dashes, from what sysbench prints for --help or "help"."""
+    """Name, with dashes -> the form of its value, from what sysbench prints for --help or "help"."""
     found = (LINE.match(line) for line in text.splitlines())
     return {_dashed(match[1]): match[2] or "" for match in found if match}
 
 
 @functools.cache
 def installed(script: str) -> Installed:
-    """What the installed sysbench has for this script. MissingTool without sysbench or without the script."""
+    """What the installed sysbench has for this script. Raises MissingTool without sysbench or without the script."""
     folder = _scripts()
     path = folder / f"{script}.lua" if folder is not None else None
     if path is None or not path.exists():
@@ -236,20 +236,20 @@ def installed(script: str) -> Installed:
 
 
 def search_paths() -> dict[str, str]:
-    """sysbench's scripts load by name what is beside them, not, as by its own default, in the working folder."""
+    """sysbench's scripts load others by name from their own folder rather than, as by default, the working folder."""
     folder = _scripts()
     return {} if folder is None else {"LUA_PATH": f"{folder}/?.lua"}
 
 
 def _scripts() -> Path | None:
-    """The folder of the scripts of the sysbench that is on PATH; None without one."""
+    """Of the sysbench on PATH; None without one."""
     program = located("sysbench")
     return Path(program).resolve().parents[1] / "share" / "sysbench" if program else None
 
 
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
-    """The options as sysbench takes them, by their names with dashes. StudyError for one that it does not have, a value
-    that cannot be one, or what Loadframe sets itself; MissingTool without sysbench."""
+    """The options as sysbench takes them, by their names with dashes. Raises StudyError for an unknown option, an
+    invalid value, or what Loadframe sets itself; MissingTool without sysbench."""
     found: dict[str, str] = {}
     for given, value in options.items():
         name = _dashed(given)
@@ -286,7 +286,7 @@ def _value(name: str, value: SettingValue, form: str) -> str:
 
 
 def _dashed(name: str) -> str:
-    """sysbench takes dashes and underscores for the same."""
+    """sysbench treats dashes and underscores alike."""
     return name.replace("_", "-")
 
 

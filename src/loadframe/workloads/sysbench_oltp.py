@@ -18,9 +18,9 @@ from loadframe.workloads.sysbench import SCRIPTS, checked, installed, requiremen
 
 MOST_THREADS = 4096
 MOST_PREPARING = 4
-"""Threads that fill tables side by side; each fills its own."""
+"""Threads that fill tables in parallel, each its own."""
 CHANGES_SIZE = frozenset({"bulk_insert", "oltp_delete", "oltp_insert"})
-"""Scripts that leave more rows or fewer: their tables are made again for each step."""
+"""Scripts that change the number of rows: their tables are made again for each step."""
 STORAGE_ENGINE = "mysql-storage-engine"
 
 
@@ -31,7 +31,7 @@ class SysbenchOptions:
 
 
 class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
-    """The workload. Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
+    """Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
 
     kind = "sysbench"
     target_kinds = databases.KINDS
@@ -54,14 +54,13 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema, and the script's tables by its own `prepare`."""
         demand((*requirements(self.kind), python_package(self.kind, *databases.engine_of(endpoint).PACKAGE)))
         databases.make_schema(endpoint)
         if self.options.script not in CHANGES_SIZE:
             self._prepare(endpoint, threads=MOST_PREPARING)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Wait for the last driver to be gone; where the script changes the number of rows, make the tables again."""
+        """Wait until the last driver is gone; if the script changes the number of rows, make the tables again."""
         threads = self.clients(self.check_level(level))
         databases.await_drivers_gone(endpoint, self.words_of(level))
         if self.options.script in CHANGES_SIZE:
@@ -75,12 +74,12 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
         run_script(script, "prepare", endpoint, allowance=self.allowance, threads=threads, options=options)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
-                tables = databases.tables(connection, endpoint)  # else the server looks at them in the midst of a step
+                tables = databases.tables(connection, endpoint)  # otherwise autovacuum analyses them during a step
                 schema = databases.name_of(endpoint)
                 postgres.execute(connection, [f"VACUUM ANALYZE {schema}.{name}" for name in sorted(tables)])
 
     def _engine(self, endpoint: Endpoint) -> dict[str, str]:
-        """Scripts name InnoDB for their tables, unless they are told otherwise; not all of them name one."""
+        """Scripts that name an engine at all name InnoDB by default."""
         engine = endpoint.options.get("storage_engine")
         known = engine is not None and STORAGE_ENGINE in installed(self.options.script).options
         return {STORAGE_ENGINE: engine} if engine is not None and known else {}
@@ -104,7 +103,7 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
 
 
 def _asked_again(endpoint: Endpoint) -> dict[str, str]:
-    """Errors of the server that end a request and not its client, besides those of sysbench's own list."""
+    """The server's errors that end a request but not its client, in addition to sysbench's own list."""
     more = endpoint.options.get("request_errors")
     return {} if more is None else {"mysql-ignore-errors": f"1213,1020,1205,{more}"}
 

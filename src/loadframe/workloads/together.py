@@ -17,14 +17,14 @@ from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDri
 
 READY_WITHIN_S = 60.0
 START_AFTER_S = 0.05
-"""Between telling the first worker when to start and the start: enough to tell all of them."""
+"""From the first worker's message to the start: enough to reach all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
     """command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its standard input. log: its
-    request log. printed: what it says on standard error. environment: of a process of ours, where none is given.
-    pass_fds: descriptors that stay open in it."""
+    request log. printed: its standard error. environment: by default that of our processes. pass_fds: descriptors that
+    stay open in it."""
 
     command: Sequence[str]
     log: Path
@@ -42,9 +42,9 @@ def start_together(
     once_ready: Callable[[], object] = lambda: None,
     one_each: bool = False,
 ) -> ProcessDriver:
-    """Start all of them and let them begin at one instant. duration_s: None where they end when their work is done.
-    once_ready: called when all of them are, before they begin. one_each: see ProcessDriver. WorkloadError where one
-    ends first, or takes too long."""
+    """Start all workers and let them begin at one instant. duration_s: None if they end when their work is done.
+    once_ready: called when all are ready, before they begin. one_each: see ProcessDriver. Raises WorkloadError if one
+    ends first or takes too long."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
@@ -82,11 +82,11 @@ def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
 
 
 def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
-    """Read each worker's "ready". WorkloadError with what it printed where one ends, is stopped, or takes too long."""
+    """Raises WorkloadError with what a worker printed if one ends, is stopped, or takes too long."""
     until = time.monotonic() + READY_WITHIN_S
     for process, output in zip(processes, printed, strict=True):
         assert process.stdout is not None
-        said = select.poll()  # select knows no descriptor above 1,023
+        said = select.poll()  # select cannot handle descriptors above 1,023
         said.register(process.stdout, select.POLLIN)
         while not said.poll(1000 * max(0.0, min(LOOK_EVERY_S, until - time.monotonic()))):
             if why := told([process.pid]):
@@ -108,7 +108,7 @@ def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printe
 
 def _tell(process: subprocess.Popen[bytes], line: str) -> None:
     assert process.stdin is not None
-    # A worker that died between "ready" and now is seen, and told with its own words, by the driver.
+    # The driver reports a worker that died between "ready" and now, with the worker's own words.
     try:
         process.stdin.write(line.encode())
         process.stdin.close()

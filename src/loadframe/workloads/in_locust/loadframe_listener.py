@@ -1,7 +1,6 @@
-"""Loaded by locust beside the user's locustfile, in locust's process: prints each request as
-docs/driving-with-a-command.md says, and into LOADFRAME_UNJUDGED why Little's law says nothing of the times that are
-told. It has a folder of its own, because locust looks there for modules too.
-"""
+"""Loaded by locust next to the user's locustfile, in locust's process: prints each request as
+docs/driving-with-a-command.md says, and writes into LOADFRAME_UNJUDGED why Little's law cannot check the reported
+times. It has a folder of its own, because locust looks there for modules too."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ FLUSH_S = 0.2
 BUFFER_BYTES = 1 << 18
 USERS = "users"
 STOP_S = 0.02
-"""What a step has beyond its time, so that the last requests of a closed loop are those that the clock ended."""
+"""A step's extra time, so that the last requests of a closed loop are those that the clock ended."""
 
 
 class Log:
@@ -34,7 +33,8 @@ class Log:
         self._begun = False
 
     def add(self, name: str, latency_ms: float, size: int, error: str | None) -> float | None:
-        """Write a request that has just ended. After the first one: the seconds until the step's end; else None."""
+        """Write a request that has just ended. Returns, after the first one, the seconds until the step's end; else
+        None."""
         line = {"end": time.monotonic(), "latency_ms": latency_ms, "operation": name, "bytes": max(size, 0)}
         if error is not None:
             line["error"] = error
@@ -45,7 +45,7 @@ class Log:
         return max(self._duration_s + STOP_S - latency_ms / 1000.0, 0.0)
 
     def flush(self) -> None:
-        """So that a locust that is killed has lost little."""
+        """A killed locust should lose little."""
         self._file.flush()
 
 
@@ -53,7 +53,7 @@ log = Log(os.environ["LOADFRAME_OUTPUT"], float(os.environ["LOADFRAME_DURATION_S
 
 
 def check(environment: Any, **_: Any) -> None:
-    """Who decides how many users there are: the level, or the locustfile's own shape."""
+    """Exit unless exactly one decides how many users there are: the level, or the locustfile's own shape."""
     axis, shape = os.environ["LOADFRAME_AXIS"], environment.shape_class
     if axis == USERS and shape is not None:
         sys.exit(
@@ -66,7 +66,7 @@ def check(environment: Any, **_: Any) -> None:
 
 
 def begin(environment: Any, **_: Any) -> None:
-    """One who is asked to end by another does not pass for one who has done its work."""
+    """A locust ended by SIGTERM must not look like one that finished its work."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if why := unjudged(environment.user_classes):
         with open(os.environ["LOADFRAME_UNJUDGED"], "a", encoding="utf-8") as file:  # noqa: PTH123
@@ -88,7 +88,7 @@ def end(**_: Any) -> None:
 
 
 def unjudged(classes: Sequence[Any]) -> str:
-    """Why N = X R says nothing of the unit of the times of these users; "" where it does."""
+    """Why N = X R cannot check the unit of these users' times; "" if it can."""
     if any(own_wait(each, User) for each in classes):
         return "users wait between tasks"
     return "clients of locust" if all(issubclass(each, HttpUser | FastHttpUser) for each in classes) else ""
