@@ -1,4 +1,4 @@
-"""What a component used of its cage: what each file of its control groups tells, of either version.
+"""What a component used of its resource limits, from each file of its control groups, of either version.
 
 Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{cpuacct,memory,blkio-controller,pids}.rst;
 Documentation/scheduler/sched-bwc.rst for the quota.
@@ -14,7 +14,7 @@ from loadframe.recording.derivation import Derivation, Metrics, Window, derive, 
 from loadframe.recording.system_metrics import pressure
 
 NO_LIMIT = 2**62
-"""Version 1 has no word for "no limit" of memory: it shows the largest number of whole pages."""
+"""Version 1 shows no limit of memory as the largest number of whole pages."""
 
 
 def _counts(metric: str, per_second: float = 1.0) -> Callable[[int, int, float], Metrics]:
@@ -22,7 +22,7 @@ def _counts(metric: str, per_second: float = 1.0) -> Callable[[int, int, float],
 
 
 def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
-    """The metric is the number itself; a limit that is `most` or more is none."""
+    """A limit of `most` or more is no limit."""
     return lambda number: {metric: number} if number < most else {}
 
 
@@ -30,7 +30,7 @@ def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
 
 
 class _CpuStat(NamedTuple):
-    """counted: cpu.stat. period_us: of the quota; 0 where it is not known."""
+    """counted: cpu.stat. period_us: of the quota; 0 if unknown."""
 
     counted: dict[str, int]
     period_us: int
@@ -42,7 +42,7 @@ def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> _CpuStat:
 
 
 def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
-    """CPU time; the time that all CPUs together were denied, in microseconds of version 2 or nanoseconds of 1."""
+    """CPU time, and the time that all CPUs together were denied (microseconds in version 2, nanoseconds in 1)."""
     found: Metrics = {}
     for count in (
         rates_of({"cage.cpu": ("usage_usec",), "cage.cpu.throttled_time": ("throttled_usec",)}, 1e6),
@@ -53,7 +53,7 @@ def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
 
 
 def _throttled(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
-    """How often the quota ran out, and in how much of the time that was so in some period."""
+    """How often the quota ran out, and the share of the time in periods in which it did."""
     found = rates_of({"cage.cpu.throttled": ("nr_throttled",)})(first.counted, last.counted, elapsed_s)
     if found and last.period_us:
         found["cage.cpu.throttled_share"] = min(1.0, found["cage.cpu.throttled"] * last.period_us / 1e6)
@@ -61,7 +61,7 @@ def _throttled(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
 
 
 def _cpu_max(text: bytes) -> float:
-    """Cores; infinite where there is no quota."""
+    """Cores; infinite without a quota."""
     quota, _, period = text.strip().partition(b" ")
     return procfs.parse_maximum(quota) / max(1, procfs.parse_count(period))
 
@@ -86,8 +86,8 @@ Devices = dict[str, dict[str, float]]
 
 def parse_cgroup_io(data: bytes) -> Devices:
     """By device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops, infinite
-    where there is no limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write; its limits,
-    blkio.throttle.*_device: "". Empty where there was no I/O, or is no limit."""
+    without a limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write; its limits,
+    blkio.throttle.*_device: "". Empty without I/O, or without a limit."""
     devices: Devices = {}
     for line in data.splitlines():
         device, *fields = line.split() or [b""]
@@ -112,8 +112,8 @@ def _io_text(text: bytes, *limits: bytes) -> _Io:
 
 
 def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, elapsed_s: float) -> Metrics:
-    """Of the disk that is nearest to its limit, with that limit: others' use says nothing of it. Over all disks where
-    none has a limit. place: of the limit's file among the limits."""
+    """Of the disk nearest to its limit, with that limit, because the use of other disks does not show it; over all
+    disks if none has a limit. place: index of the limit's file among the limits."""
 
     def rate(devices: Iterable[str]) -> float:
         return (
@@ -177,21 +177,20 @@ CAGE: tuple[Derivation, ...] = (
     *_io_files(),
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
-"""By the file's name. Of both versions: a group has those of one."""
+"""By the file's name. Both versions' files are listed: a group has those of one."""
 FILES = frozenset(name for row in CAGE for name in (row.source, *row.beside))
 HELD = frozenset(name for row in CAGE for name in row.beside)
 
 
 def caged_components(window: Window) -> list[str]:
-    """The components whose control groups were followed in the window."""
     names = {name for tick in window.ticks for name in tick.entries if ":cgroup:" in name}
     return sorted({name.partition(":cgroup:")[0] for name in names})
 
 
 def cage_metrics(component: str, window: Window) -> Metrics:
-    """The metrics of one component's cage, without the component's name in front ("cage.cpu"): of the groups that were
-    followed at the window's end, where others were before. A limit that is not set is absent, and so is what the
-    machine does not count."""
+    """The metrics of one component's control groups, without the component's name in front ("cage.cpu"), of the groups
+    followed at the window's end if they changed. Limits that are not set, and what the machine does not count, are
+    absent."""
     prefix, sources = f"{component}:cgroup:", dict[str, str]()
     for tick in window.around:
         for name in tick.entries:

@@ -1,4 +1,4 @@
-"""The lab's side of the recorder process: start it, tell it what to follow, ask for what is recorded, stop it."""
+"""The lab's side of the recorder process: start it, say what to follow, ask for what is recorded, stop it."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ from loadframe.host.processes import marked
 from loadframe.host.signals import told, undisturbed
 
 ANSWER_TIMEOUT_S = 30.0
-"""A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""
+"""A recorder that is silent for this long hangs: an fsync on a busy disk takes seconds, not half a minute."""
 
 LACKING = {
     errno.ENOSPC: "Free some space or choose another place with --runs; run it again.",
@@ -30,15 +30,13 @@ LACKING = {
     errno.ENOMEM: "Give it more memory (`ulimit -v`, the container's limit); run it again.",
     errno.EIO: "Look at the disk (the kernel's log says what is wrong with it); run it again.",
 }
-"""What to do where a recorder ends with these words."""
+"""errno -> what to do if a recorder ends with that error's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecorderCost:
-    """What recording cost, the start of the process included in cpu_s.
-
-    rss_bytes: peak. late_ticks: more than half an interval late, or missed altogether.
-    """
+    """What recording cost, including the start of the process in cpu_s. rss_bytes: peak. late_ticks: more than half an
+    interval late, or missed."""
 
     cpu_s: float
     elapsed_s: float
@@ -49,7 +47,7 @@ class RecorderCost:
 
 class Recorder:
     """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
-    `descriptor` it takes over: nothing that becomes of the path meanwhile leads it elsewhere.
+    `descriptor` it takes over: so whatever happens to the path meanwhile cannot redirect it.
 
     Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
     process has died. As a context manager it starts on entry and stops on exit.
@@ -66,7 +64,7 @@ class Recorder:
         """What recording had cost at the last flush; None before the first."""
         self._killed = False
         self._unsent = b""
-        """What is left of commands: one that was interrupted is sent to its end before the next one."""
+        """The rest of interrupted commands, sent before the next one."""
         self._answers = b""
         self._questions = 0
         self._stop: int | None = None
@@ -100,17 +98,17 @@ class Recorder:
             for each in given:
                 os.close(each)
         assert self._process.stdin is not None
-        os.set_blocking(self._process.stdin.fileno(), False)  # one that does not read must not keep us
+        os.set_blocking(self._process.stdin.fileno(), False)  # a recorder that does not read must not block us
         with self._asking:
             self._await_answer("start", self._questions)
 
     @property
     def pid(self) -> int:
-        """The process's id. RecordingError before `start`."""
+        """Raises RecordingError before `start`."""
         return self._running().pid
 
     def check(self) -> None:
-        """RecordingError where it has ended."""
+        """Raises RecordingError if it has ended."""
         if self._running().poll() is not None:
             raise self._died()
 
@@ -121,8 +119,8 @@ class Recorder:
         self._send({"do": "follow", "component": component, "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
-        """From now on these folders are the component's cgroup: one with version 2, one per controller with version 1.
-        None: its cgroup is no longer followed."""
+        """From now on these folders are the component's cgroup: one with version 2, one per controller with version 1;
+        none: it is no longer followed."""
         if not component or ":" in component:
             raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
         self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
@@ -136,15 +134,15 @@ class Recorder:
         self._send({**fields, "do": "mark", "kind": kind, "at_s": time.monotonic()})
 
     def flush(self) -> None:
-        """Returns once every tick, note and mark up to now is on the disk."""
+        """Return once every tick, note and mark up to now is on the disk."""
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
             self.cost_so_far = _cost(self._await_answer("flush", number))
 
     def stop(self) -> RecorderCost:
-        """End the recording and tell what it cost. A second call gives the same answer, also after one that was
-        interrupted: no recorder is asked twice, as it ends once it has answered."""
+        """End the recording and return its cost. A repeated call returns the same, also after an interrupted one: no
+        recorder is asked twice, as it ends once it has answered."""
         with self._asking:
             if self._cost is None:
                 with undisturbed():
@@ -176,7 +174,7 @@ class Recorder:
             self.stop()
         except RecordingError:
             self.kill()
-            # An error of the lab's own must not be hidden by one of the recorder's.
+            # An error of the lab must not be hidden by one of the recorder's.
             if kind is None:
                 raise
 
@@ -217,7 +215,7 @@ class Recorder:
                     raise self._died() from error
 
     def _await_answer(self, question: str, number: int) -> dict[str, Any]:
-        """The answer to that question. Those before it are to questions whose asker was interrupted."""
+        """Skips earlier answers: whoever asked for those was interrupted."""
         process = self._running()
         assert process.stdout is not None
         deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
@@ -236,7 +234,7 @@ class Recorder:
                 return answer
 
     def _silent(self, what: str) -> RecordingError:
-        """It is of no use any more: it is ended, so that not every further call has to wait as long."""
+        """Ends the recorder, which is useless now, so that no further call has to wait as long."""
         process = self._running()
         why = told([process.pid])
         self._silence = RecordingError(

@@ -1,10 +1,10 @@
-"""One derivation of every number: what a source says -> a reading -> metrics.
+"""The one derivation of every number: text of a source -> reading -> metrics.
 
-A row of a table says what one reading tells (levels) and what two of them tell (rates). A window, the series of a
-recording and the ledger at this moment are three ways to choose readings, and nothing else:
+A row of a table says what follows from one reading (levels) and from two (rates). A window, the series of a recording
+and the ledger at this moment differ only in how they choose readings:
 
-- a window takes rates between its two edges, and puts the levels of all its readings together (AVERAGE, LOWEST, LATEST;
-  else the largest);
+- a window takes rates between its two edges, and combines the levels of all its readings (AVERAGE, LOWEST, LATEST; else
+  the largest);
 - a series takes rates since the reading before, and each level as it is;
 - a moment takes rates between two looks, and the levels of the later one.
 """
@@ -21,16 +21,15 @@ from loadframe.recording.frames import Facts, Tick
 
 Metrics = dict[str, float]
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-"""Of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """source: its name in a recording; one star stands for any part of a name, and what all of these say, in the order
-    of their names, is one text. beside: sources that are recorded more seldom, whose text as last heard belongs to it.
-    parse: its text, then theirs (empty for one not heard of). levels: the metrics of one reading; rates: of two and the
-    seconds between them (> 0). Each function raises RecordingError where what it needs is missing or went back, and has
-    no say in what the others tell."""
+    """source: its name in a recording; one star stands for any part of a name, and the texts of all matches, in the
+    order of their names, are one text. beside: sources that are recorded less often, whose latest texts are passed
+    along. parse: takes its text, then theirs (empty if not recorded yet). levels: metrics of one reading; rates: of two
+    and the seconds between them (> 0). Each function raises RecordingError if what it needs is missing or went back,
+    without affecting the others."""
 
     source: str
     parse: Callable[..., Any]
@@ -39,7 +38,7 @@ class Derivation:
     beside: Sequence[str] = ()
 
     def text(self, entries: Mapping[str, bytes]) -> bytes | None:
-        """What it said at a tick; None where it said nothing."""
+        """Its text at a tick; None if it was not recorded."""
         if "*" not in self.source:
             return entries.get(self.source)
         before, _, behind = self.source.partition("*")
@@ -47,26 +46,26 @@ class Derivation:
         return b"\n".join(entries[name] for name in names) if names else None
 
     def reading(self, entries: Mapping[str, bytes]) -> Any:
-        """What it said at a tick, the sources beside it among the entries. RecordingError where it said nothing, or
-        something damaged."""
+        """Its reading at a tick, with the entries of `beside`. Raises RecordingError if it was not recorded, or is
+        damaged."""
         text = self.text(entries)
         if text is None:
             raise RecordingError(f"{self.source} was not recorded.")
         return self.parse(text, *[entries.get(name, b"") for name in self.beside])
 
     def at(self, reading: object, page_bytes: int) -> Metrics:
-        """What one reading tells, of a machine with pages of this size."""
+        """The metrics of one reading, of a machine with pages of this size."""
         return _in_bytes(gather(partial(part, reading) for part in self.levels), page_bytes) if self.levels else {}
 
     def between(self, first: object, last: object, elapsed_s: float) -> Metrics:
-        """What two readings tell."""
+        """The metrics of two readings."""
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
     def looks(
         self, before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float
     ) -> tuple[Metrics, list[RecordingError]]:
-        """What two looks at this machine tell, the levels of the later one, and why the rest is not told; no rates of
-        looks at one moment."""
+        """The metrics of two looks at this machine, the levels of the later one, and why others are missing; no rates
+        if both are of one moment."""
         try:
             first, last = self.reading(before), self.reading(after)
         except RecordingError as error:
@@ -89,7 +88,7 @@ class Track:
         self._before: dict[str, tuple[float, Any]] = {}
 
     def step(self, at_s: float, entries: Mapping[str, bytes]) -> Metrics:
-        """What a tick tells, with the reading of each source before it, however many ticks ago."""
+        """The metrics of a tick, with the latest earlier reading of each source, however old."""
         self._heard |= {name: entries[name] for name in self._beside & entries.keys()}
         texts = {**self._heard, **entries} if self._heard else entries
         found: Metrics = {}
@@ -98,7 +97,7 @@ class Track:
                 continue
             try:
                 reading = row.reading(texts)
-            except RecordingError:  # absent, or damaged: as if it had said nothing
+            except RecordingError:  # absent, or damaged: as if it was not recorded
                 continue
             found |= row.at(reading, self._page_bytes)
             before = self._before.get(row.source)
@@ -118,7 +117,7 @@ LATEST = frozenset(
     | {f"cage.{name}" for name in ("cpu.limit", "memory.peak", "memory.limit", "pids.limit")}
 )
 IN_PAGES = frozenset({"system.network.tcp_memory"})
-"""Levels that the kernel tells in pages."""
+"""Levels that the kernel counts in pages."""
 
 
 def put_together(metric: str, values: Sequence[float]) -> float:
@@ -129,15 +128,16 @@ def put_together(metric: str, values: Sequence[float]) -> float:
 
 
 def growth(first: float, last: float) -> float:
-    """last - first of a counter. RecordingError where it went back: it was reset, and the difference means nothing."""
+    """last - first of a counter. Raises RecordingError if it went back: it was reset, and the difference means
+    nothing."""
     if last < first:
         raise RecordingError(f"A counter went back from {first} to {last}.")
     return last - first
 
 
 def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callable[..., Metrics]:
-    """How fast numbers of a file of names and numbers grow, in this unit; of several names of a metric those that both
-    readings have, together."""
+    """How fast numbers of a file of names and numbers grow, in this unit; several names of a metric are added up as far
+    as both readings have them."""
 
     def between(first: Mapping[str, int], last: Mapping[str, int], elapsed_s: float) -> Metrics:
         found = {}
@@ -163,7 +163,6 @@ def collect(groups: Iterable[Callable[[], Metrics]]) -> tuple[Metrics, list[Reco
 
 
 def gather(groups: Iterable[Callable[[], Metrics]]) -> Metrics:
-    """The metrics of all groups."""
     return collect(groups)[0]
 
 
@@ -173,8 +172,8 @@ def _in_bytes(found: Metrics, page_bytes: int) -> Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """ticks: those of the schedule within start_s..end_s, at least two. around: all ticks that were given, in the
-    order of their times, for what is recorded only once per second. elapsed_s: from the first to the last tick."""
+    """ticks: of the schedule, within start_s..end_s, at least two. around: all given ticks, in time order, for what is
+    recorded only once per second. elapsed_s: from the first to the last of `ticks`."""
 
     start_s: float
     end_s: float
@@ -190,8 +189,8 @@ class Window:
         return self.ticks[0].facts
 
     def readings(self, row: Derivation) -> list[Any]:
-        """A source at each tick of the window that has it; of a window without one, the nearest to it. RecordingError
-        where there is none, or one is damaged."""
+        """A source at each tick of the window that has it, else at the tick nearest to the window. Raises
+        RecordingError if there is none, or one is damaged."""
         having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
         if not having:
             around = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -201,8 +200,8 @@ class Window:
         return [row.reading(tick.entries) for tick in having]
 
     def pair(self, row: Derivation) -> tuple[Any, Any, float]:
-        """Two readings of a source and the seconds between them: those of the window's edges; of one that is recorded
-        more seldom those nearest to them. RecordingError where there are no two."""
+        """Two readings of a source and the seconds between them: at the window's edges, or those nearest to them if it
+        is recorded less often. Raises RecordingError if there are no two."""
         first, last = self.ticks[0], self.ticks[-1]
         if row.text(first.entries) is None or row.text(last.entries) is None:
             having = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -213,8 +212,8 @@ class Window:
         return row.reading(first.entries), row.reading(last.entries), last.monotonic_s - first.monotonic_s
 
     def of(self, names: Mapping[str, str], held: Collection[str]) -> "Window":
-        """The same window of these sources alone, under other names (new by old). What those in `held` (new names) said
-        last holds on; before they said anything, what they said first."""
+        """The same window of these sources only, under other names (old -> new). Sources in `held` (new names) keep
+        their latest text; before the first one, the first."""
         heard: dict[str, bytes] = {}
         for tick in reversed(self.around):
             heard |= {new: tick.entries[old] for old, new in names.items() if new in held and old in tick.entries}
@@ -228,7 +227,7 @@ class Window:
 
 
 def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | None:
-    """The window start_s..end_s; None where it has fewer than two ticks of the schedule."""
+    """The window start_s..end_s; None if it has fewer than two ticks of the schedule."""
     around = sorted(ticks, key=lambda tick: tick.monotonic_s)
     inside = [tick for tick in around if tick.sample and start_s <= tick.monotonic_s <= end_s]
     if len(inside) < 2 or inside[-1].monotonic_s <= inside[0].monotonic_s:
@@ -237,8 +236,8 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
-    """Indices of the readings (times ascending) nearest to the two edges. Where both edges have the same nearest one,
-    those that enclose the window; None where there are none."""
+    """Indices of the readings (times ascending) nearest to the two edges; if both edges have the same nearest one,
+    those that enclose the window; None if there are none."""
     first, last = _nearest(times, start_s), _nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1
@@ -256,7 +255,7 @@ def _nearest(times: Sequence[float], at_s: float) -> int:
 
 
 def derive(window: Window, rows: Iterable[Derivation]) -> Metrics:
-    """What these sources tell of a window; what cannot be told is absent."""
+    """The metrics of these sources in a window; what is not known is absent."""
     return gather(partial(part, window, row) for row in rows for part in (_levels, _rates))
 
 

@@ -1,6 +1,6 @@
 """Writing a recording: everything is gathered in one buffer, in the layout of frames, and compressed from there.
 
-This module is imported by the recorder process and stays light: the standard library and zstandard.
+The recorder process imports this module, which stays light: the standard library and zstandard.
 """
 
 import os
@@ -35,11 +35,11 @@ from loadframe.recording.frames import (
 _LEVEL = 1
 _BUFFER_BYTES = 512 * 1024
 _FLUSH_BYTES = 384 * 1024
-"""A block is written when so much is gathered: the recorder's memory stays small however much it follows."""
+"""A block is written at this size: the recorder's memory stays small however much it follows."""
 _CHUNK = 64 * 1024
 _SMALL = 4096
 _CERTAINLY_WHOLE = 3000
-"""A procfs file of many records gives about a page per read: what is shorter than this is all of it."""
+"""A procfs file of many records gives about a page per read: anything shorter is complete."""
 
 
 class FrameWriter:
@@ -47,8 +47,7 @@ class FrameWriter:
     file, open for appending; `path` is only its name then.
 
     What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`), so
-    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError when the disk will not take
-    them.
+    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError if the disk refuses.
     """
 
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
@@ -76,7 +75,7 @@ class FrameWriter:
         self._write(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
 
     def source(self, name: str) -> int:
-        """The id under which a source's bytes are given. Every block names the sources that are in use."""
+        """The id under which a source's bytes are given. Every block names the sources in use."""
         if name not in self._ids:
             self._ids[name] = self._next_id
             self._next_id += 1
@@ -85,7 +84,7 @@ class FrameWriter:
         return self._ids[name]
 
     def retire(self, name: str) -> None:
-        """This source says nothing more; blocks after the present one do not name it."""
+        """This source ends; blocks after the present one do not name it."""
         if name in self._ids:
             self._retired.append(name)
 
@@ -103,7 +102,6 @@ class FrameWriter:
     # --- whole records
 
     def sample(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        """One tick of the schedule."""
         self.begin_sample(monotonic_s, wall_s)
         for source, data in entries:
             self.put(source, data)
@@ -119,7 +117,7 @@ class FrameWriter:
     # --- a record in parts
 
     def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
-        """One tick of the schedule begins; `end_record` ends it."""
+        """Begin one tick of the schedule; `end_record` ends it."""
         self._begin(SAMPLE, monotonic_s, wall_s)
 
     def _begin(self, kind: int, monotonic_s: float, wall_s: float) -> None:
@@ -131,7 +129,7 @@ class FrameWriter:
         self._first_s, self._last_s = min(self._first_s, monotonic_s), max(self._last_s, monotonic_s)
 
     def put(self, source: int, data: bytes) -> None:
-        """An entry of bytes that are at hand."""
+        """An entry of these bytes."""
         self._make_room(len(data) + _SMALL)
         start = self.end + ENTRY.size
         ENTRY.pack_into(self.buffer, self.end, source, len(data))
@@ -139,10 +137,8 @@ class FrameWriter:
         self.end = start + len(data)
 
     def read(self, source: int, descriptor: int) -> None:
-        """An entry of what an open file says now. OSError leaves no entry.
-
-        A procfs file of many records gives about a page per read: a long answer is followed up.
-        """
+        """An entry of what an open file says now; a long answer is followed up, as a procfs file of many records gives
+        about a page per read. OSError leaves no entry."""
         if self.end + _CHUNK + _SMALL > self._size:
             self._make_room(_CHUNK + _SMALL)
         start = self.end + ENTRY.size
@@ -164,14 +160,14 @@ class FrameWriter:
             end += got
 
     def begin_entry(self, source: int) -> None:
-        """An entry of several parts begins; `pull` and `TASK` add to it, `end_entry` ends it."""
+        """Begin an entry of several parts; `pull` and `TASK` add to it, `end_entry` ends it."""
         self._make_room(_CHUNK)
         self._entry = self.end
         ENTRY.pack_into(self.buffer, self.end, source, 0)
         self.end += ENTRY.size
 
     def reserve_row(self) -> int:
-        """Room for a row of TASK and its texts; where its head belongs."""
+        """Make room for a row of TASK and its texts; returns the offset of its head."""
         if self.end + 4 * _SMALL > self._size:
             self._make_room(4 * _SMALL)
         head = self.end
@@ -179,20 +175,20 @@ class FrameWriter:
         return head
 
     def pull(self, descriptor: int) -> int:
-        """Append what a short file says now to the row; its length. OSError appends nothing."""
+        """Append what a short file says now to the row; returns its length. OSError appends nothing."""
         end = self.end
         length = os.preadv(descriptor, (self._view[end : end + _SMALL],), 0)
         self.end = end + length
         return length
 
     def append(self, data: bytes) -> int:
-        """Append short bytes that are at hand to the row; their length."""
+        """Append short bytes to the row; returns their length."""
         self.buffer[self.end : self.end + len(data)] = data
         self.end += len(data)
         return len(data)
 
     def keep_tail(self, length: int, most: int) -> int:
-        """Of the last `length` bytes keep the last `most`; how many are kept."""
+        """Keep the last `most` of the last `length` bytes; returns how many are kept."""
         if length <= most:
             return length
         start = self.end - length
@@ -205,7 +201,7 @@ class FrameWriter:
         ENTRY.pack_into(self.buffer, self._entry, source, self.end - self._entry - ENTRY.size)
 
     def end_record(self) -> None:
-        """The record is complete. RecordingError for one that no reader would take."""
+        """The record is complete. Raises RecordingError if it is too large for any reader."""
         length = self.end - self._record - RECORD.size
         if length > LARGEST_BLOCK_BYTES // 2:
             raise RecordingError(f"One tick of {length} bytes is too large for a recording.")
@@ -248,7 +244,7 @@ class FrameWriter:
         self._retired.clear()
 
     def sync(self) -> None:
-        """Everything given so far is on the disk when this returns."""
+        """Return once everything given so far is on the disk."""
         self.write_block()
         try:
             os.fsync(self._fd)

@@ -1,10 +1,10 @@
 """The file format of a recording (docs/recording.md shows it byte by byte), and reading it; frame_writer writes it.
 
 A recording is a header followed by blocks. Each block is one zstd frame with a content checksum behind a small header
-with its own checksum, and stands for itself: it names every source it uses, so that a lost block costs only its own
+with its own checksum, and is self-contained: it names every source it uses, so that a lost block costs only its own
 ticks and a reader can begin anywhere. Nothing here knows what the recorded bytes mean.
 
-This module is imported by the recorder process and stays light: the standard library and zstandard.
+The recorder process imports this module, which stays light: the standard library and zstandard.
 """
 
 import json
@@ -22,20 +22,20 @@ from loadframe.errors import RecordingError
 
 MAGIC = b"LFREC\r\n\x1a"
 VERSION = 2
-"""2 added hosts: the name in the facts, and the host record. Everything of version 1 is read as before."""
+"""2 added hosts: the name in the facts, and the host record. Version 1 can still be read."""
 BLOCK_MAGIC = b"LFB\xf1"
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
-"""No block holds more than this before compression; a larger number in a header is corruption, not data."""
+"""No block holds more before compression; a larger number in a header is corruption, not data."""
 LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
 """What cannot be compressed grows by less than that (ZSTD_compressBound)."""
 FREE_BYTES, PER_BYTE = 8 << 20, 20
-"""A block holds no more than so much and so many times what it takes in the file."""
+"""The most that a block holds: FREE_BYTES, plus PER_BYTE for each of its bytes in the file."""
 MOST_RECORDS, MOST_ENTRIES = 5_000, 50_000
 """Of one block, which has a few dozen records: a million small ones would take far more memory than their bytes."""
 MOST_BLOCKS = 1_000_000
 """Of a recording: at the recorder's pace, more than a week."""
 MOST_SEARCHED = 100_000
-"""False beginnings of a block; more of them are made on purpose, and the rest of the file is left out."""
+"""False beginnings of a block; a file with more was made on purpose, and its rest is ignored."""
 _LATEST_S = 1e12
 """Of any clock."""
 
@@ -58,7 +58,7 @@ SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
 UNRECORDED = "recorder:unrecorded"
 """The source of an event: what could not be recorded and why, as a sentence."""
 MACHINE = "recorder:machine"
-"""The source of each tick that names the kind of machine as uname(2) does: numbers of system calls differ."""
+"""The source, in each tick, of the kind of machine as uname(2) names it: numbers of system calls differ."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 
@@ -66,8 +66,8 @@ _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run f
 class Facts:
     """What must be known of the recording machine to read its numbers elsewhere.
 
-    boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times of processes, which count suspended time.
-    host: its name; times of different hosts are of different clocks.
+    boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times of processes, which count suspended time. host:
+    its name; times of different hosts are of different clocks.
     """
 
     interval_s: float
@@ -95,7 +95,7 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: bytes) -> "Facts":
-        """ValueError where it is not the JSON of facts with numbers where numbers belong."""
+        """Raises ValueError if it is not the JSON of facts with numbers where numbers belong."""
         fields = json.loads(text)
         if not isinstance(fields, dict):
             raise ValueError("no object of facts")
@@ -115,10 +115,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What was recorded at one moment: the bytes of each source by its name.
-
-    sample: True for a tick of the schedule, False for a note or mark that came in between, at its own time.
-    """
+    """What was recorded at one moment: the bytes of each source by its name. sample: True for a tick of the schedule,
+    False for a note or mark in between, at its own time."""
 
     monotonic_s: float
     wall_s: float
@@ -146,15 +144,15 @@ class Scan(NamedTuple):
 
 
 def peak_rss_bytes(status: bytes) -> int:
-    """The most that was resident, of the text of /proc/self/status; getrusage's maxrss would be inherited from the
-    parent that forked us."""
+    """The peak resident size, from the text of /proc/self/status; getrusage's maxrss would be inherited from the parent
+    that forked us."""
     _, _, rest = status.partition(b"VmHWM:")
     return int(rest.split(None, 1)[0]) * 1024 if rest else 0
 
 
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
-    """The facts of a recording and the offset of its first block. RecordingError where it is empty, is no recording, or
-    ends within its header."""
+    """The facts of a recording and the offset of its first block. Raises RecordingError if it is empty, is no
+    recording, or ends within its header."""
     if not data:
         raise RecordingError(f"The recording {path} is empty.", remedy="Its recorder never started; record again.")
     if not data.startswith(MAGIC[: len(data)]):
@@ -184,10 +182,8 @@ def _parse_facts(text: bytes, checksum: int, path: Path) -> Facts:
 
 
 def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
-    """Find the complete blocks of data[start:]; offsets in the result count from `base` + the beginning of data.
-
-    Where a header's checksum is wrong, the next valid header is searched and what lies between becomes a warning.
-    """
+    """Find the complete blocks of data[start:]; offsets in the result are `base` + those in data. If a header's
+    checksum is wrong, the next valid header is searched and what lies between becomes a warning."""
     blocks: list[Block] = []
     warnings: list[str] = []
     position = start
@@ -228,12 +224,9 @@ def _next_block(data: bytes, position: int) -> int:
 
 
 def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool = True) -> list[Tick]:
-    """The ticks of one block, in the order they were written; without `samples` only what came in between.
-    RecordingError where the block is corrupt.
-
-    Records of a kind that this version does not know are passed over, so that later versions may add some.
-    """
-    import zstandard  # here: the process that stays with `loadframe watch` has this module and reads no recording
+    """The ticks of one block, in the order they were written; without `samples` only those in between. Records of an
+    unknown kind are skipped, so that later versions may add some. Raises RecordingError if the block is corrupt."""
+    import zstandard  # here: the process of `loadframe watch` has this module and reads no recording
 
     try:
         # The declared size is checked before anything is allocated: corruption must not ask for gigabytes.

@@ -1,6 +1,6 @@
-"""Files that stay open to be read again and again: how many may, and how all of them are read.
+"""Files that stay open to be read repeatedly: how many may, and how all of them are read.
 
-This module is imported by the recorder process and stays light: the standard library and frames.
+The recorder process imports this module, which stays light: the standard library and frames.
 """
 
 import errno
@@ -12,21 +12,19 @@ from loadframe.recording.frame_writer import FrameWriter
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 MOST_HELD = 8192
 """Files of threads held open at most: each costs the kernel one to two kilobytes. Beyond, they are opened at each
-reading. As many descriptors again are there for the files of the machine, of processes and of control groups."""
+reading. As many descriptors again are reserved for the files of the machine, of processes and of control groups."""
 
 SECOND_S = 0.95
-"""What is read once per second is due again after this time: a bit less, so that ticks of 0.1 s do not make it 1.1."""
+"""What is read once per second is due after this time: a bit less, so that ticks of 0.1 s do not make it 1.1."""
 
 Held = list[tuple[int, int]]
-"""Source id and descriptor of each file that is read again and again."""
+"""Source id and descriptor of each file that is read repeatedly."""
 
 
 class Descriptors:
-    """How many files of threads may be held open; beyond that they are opened and closed at each reading.
-
-    Only files of threads are numerous enough to be counted: half of what the process may open is theirs. All other
-    files take from the other half, and are held whatever the threads do.
-    """
+    """How many files of threads may be held open; beyond that they are opened and closed at each reading. Only files of
+    threads are numerous enough to be counted: they get half of what the process may open, and all other files the other
+    half."""
 
     def __init__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -35,7 +33,7 @@ class Descriptors:
         self.free = allowed // 2
 
     def hold(self, path: str, directory: int | None = None) -> int | None:
-        """An open descriptor to keep, or None when there are enough already. OSError if the file will not open."""
+        """An open descriptor to keep, or None if there are enough already. Raises OSError if the file will not open."""
         if self.free <= 0:
             return None
         try:
@@ -53,8 +51,8 @@ class Descriptors:
 
 
 class HeldFiles:
-    """Files that are read at each tick, and such that are read once per second; those that are not there, or not for
-    us, are left out. What `source` names says nothing more once they are closed."""
+    """Files that are read at each tick or once per second; missing or forbidden ones are left out. Closing ends the
+    sources that `source` named."""
 
     def __init__(self, writer: FrameWriter) -> None:
         self._writer = writer
@@ -64,12 +62,12 @@ class HeldFiles:
         self.each_second: Held = []
 
     def source(self, name: str) -> int:
-        """The id of a source of theirs."""
+        """The id of one of its sources."""
         self._names.append(name)
         return self._writer.source(name)
 
     def open(self, held: Held, source: str, path: str, directory: int | None = None) -> None:
-        """Hold a file as this source, once. OSError where descriptors are used up."""
+        """Hold a file as this source, once. Raises OSError if descriptors are used up."""
         if source not in self._names and (descriptor := open_if_there(path, directory)) is not None:
             held.append((self.source(source), descriptor))
 
@@ -95,7 +93,7 @@ class HeldFiles:
 
 
 def read_all(writer: FrameWriter, held: Held) -> None:
-    """An entry of each file that answers; the others are absent (/proc/pressure where it is switched off)."""
+    """An entry of each file that answers; the others are absent (/proc/pressure if it is switched off)."""
     read = writer.read
     for source, descriptor in held:
         try:
@@ -105,12 +103,12 @@ def read_all(writer: FrameWriter, held: Held) -> None:
 
 
 def used_up(error: OSError) -> bool:
-    """Whether a file did not open for want of descriptors: that says nothing about the file."""
+    """Whether a file did not open for want of descriptors, which says nothing about the file."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def open_if_there(path: str, directory: int | None = None) -> int | None:
-    """None for a file that is not there, or not for us (no permission). OSError where descriptors are used up."""
+    """None for a file that is missing or forbidden. Raises OSError if descriptors are used up."""
     try:
         return os.open(path, READ_ONLY, dir_fd=directory)
     except OSError as error:

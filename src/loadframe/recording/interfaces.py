@@ -1,4 +1,4 @@
-"""What came and went through each network interface, as /proc/net/dev counts it: with the headers of every frame."""
+"""The traffic of each network interface, as /proc/net/dev counts it: with the headers of every frame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ FIELDS = 16
 
 @dataclass(frozen=True, slots=True)
 class InterfaceCounts:
-    """Bytes and packets since the interface is there."""
+    """Bytes and packets since the interface exists."""
 
     received_bytes: int
     received_packets: int
@@ -34,7 +34,7 @@ class Carried:
 
 
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
-    """By name. RecordingError for a count that is none."""
+    """By name. Raises RecordingError for an invalid count."""
     found = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")
@@ -46,8 +46,8 @@ def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
 
 
 def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
-    """Between the first and the last reading within start_s..end_s. None where there are no two, where the interface is
-    not in both, or where it was reset."""
+    """Between the first and the last reading within start_s..end_s. None if there are no two, if the interface is not
+    in both, or if it was reset."""
     inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and SOURCE in tick.entries]
     if len(inside) < 2:
         return None

@@ -1,11 +1,11 @@
 """The counters that a Java virtual machine of HotSpot keeps in a file of its user (`jstat` reads the same ones): the
-time of its collectors, and what its heap holds.
+time of its collectors, and the use of its heap.
 
-The file is /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. It is read only where it and its
-folder belong to the process's user, without following links, and never more than a part of it: a target may have put
-anything there. Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2.
+The file is /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. It is read only if it and its folder
+belong to the process's user, without following links, and up to a bound: a target may have put anything there. Layout:
+HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2.
 
-This module is imported by the recorder process and stays light: the standard library alone.
+The recorder process imports this module, which stays light: the standard library alone.
 """
 
 import os
@@ -39,21 +39,20 @@ class JvmCounters:
 
     @property
     def found(self) -> bool:
-        """Whether there is such a file."""
         return self._held >= 0
 
     def find(self) -> bool:
-        """Find the file and what is wanted of it; False where there is none, or none that can be trusted."""
+        """Find the file and the wanted counters in it; False if there is none that can be trusted."""
         self.close()
         try:
             self._held = _open(self._directory)
             self._places = _places(os.pread(self._held, MOST_BYTES, 0))
-        except (OSError, ValueError, struct.error):  # not Java, switched off, forbidden, or not what it should be
+        except (OSError, ValueError, struct.error):  # not Java, switched off, forbidden, or malformed
             self.close()
         return self.found
 
     def read(self) -> bytes:
-        """A line "name value" of each counter."""
+        """A line "name value" for each counter."""
         lines = []
         for name, form, offset in self._places:
             try:
@@ -72,7 +71,7 @@ class JvmCounters:
 
 
 def _open(directory: int) -> int:
-    """The file, in the process's own view of /tmp. OSError where there is none of its user's."""
+    """The file, in the process's own view of /tmp. Raises OSError if its user has none."""
     user, pid = _user_and_pid(directory)
     with ExitStack() as stack:
         root = os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)
@@ -112,7 +111,7 @@ def _user_and_pid(directory: int) -> tuple[int, int]:
 
 
 def _places(data: bytes) -> list[tuple[str, str, int]]:
-    """(name, form, offset) of each wanted counter. ValueError, struct.error for what is no such file."""
+    """(name, form, offset) of each wanted counter. Raises ValueError or struct.error for another kind of file."""
     if data[:4] != _MAGIC or len(data) < 32 or data[5] != 2:
         raise ValueError("no hsperfdata of version 2")
     order = _SYMBOLS[data[4] & 1]

@@ -1,8 +1,6 @@
-"""Listening sockets with their accept queues, asked of the kernel by netlink (sock_diag(7)), as ss(8) does.
-
-/proc/net/tcp tells how many connections wait to be accepted, but not how many may; and of Unix sockets neither.
-Layouts: linux/inet_diag.h, linux/unix_diag.h.
-"""
+"""Listening sockets with their accept queues, from the kernel by netlink (sock_diag(7)), as ss(8) does: /proc/net/tcp
+shows how many connections wait to be accepted, but not how many may; and of Unix sockets neither. Layouts:
+linux/inet_diag.h, linux/unix_diag.h."""
 
 import os
 import socket
@@ -32,7 +30,7 @@ class Listener:
 
 
 def listeners() -> list[Listener]:
-    """All listening stream sockets of our network namespace. RecordingError where the kernel will not tell."""
+    """All listening stream sockets of our network namespace. Raises RecordingError if the kernel refuses."""
     found = []
     for family in FAMILIES:
         bodies = _dump(_request(family, diag.LISTEN))
@@ -46,21 +44,20 @@ FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Asking | None" = None) -> int:
-    """How many connections by TCP are open at this port of ours, in our network namespace; the kernel looks for them,
-    through a table of all sockets for each family. A connection has the family of the socket that accepted it: one to
-    `::` has AF_INET6, whatever its client used. asking: of who asks again and again. RecordingError where it will not
-    tell."""
+    """The number of TCP connections open at this local port, in our network namespace; the kernel searches a table of
+    all sockets for each family. A connection has the family of the socket that accepted it: one to `::` has AF_INET6,
+    whatever its client used. asking: for repeated questions. Raises RecordingError if the kernel refuses."""
     return sum(len(_dump(_request(family, diag.ESTABLISHED, port), asking)) for family in families)
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
-    """The families of the sockets that take connections at this port of ours; all where there is none. The table of
-    listening sockets is small. RecordingError as `established`."""
+    """The families of the sockets that listen at this local port; all if there is none. The table of listening sockets
+    is small. Raises RecordingError like `established`."""
     return tuple(each for each in FAMILIES if _dump(_request(each, diag.LISTEN, port), asking)) or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
-    """The users of the sockets that take connections at this port of ours. RecordingError as `established`."""
+    """The users of the sockets that listen at this local port. Raises RecordingError like `established`."""
     bodies = (body for family in FAMILIES for body in _dump(_request(family, diag.LISTEN, port), asking))
     return frozenset(
         int(diag.INET_MESSAGE.unpack_from(body)[-2]) for body in bodies if len(body) >= diag.INET_MESSAGE.size
@@ -68,7 +65,7 @@ def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
 
 
 def parse_inet(body: bytes) -> Listener | None:
-    """One inet_diag_msg; None for one that is cut short or does not listen."""
+    """One inet_diag_msg; None if it is cut short or does not listen."""
     if len(body) < diag.INET_MESSAGE.size:
         return None
     _, state, *_, waiting, most, _, inode = diag.INET_MESSAGE.unpack_from(body)
@@ -76,7 +73,7 @@ def parse_inet(body: bytes) -> Listener | None:
 
 
 def parse_unix(body: bytes) -> Listener | None:
-    """One unix_diag_msg with its attributes; None for one that is cut short, has no queues or does not listen."""
+    """One unix_diag_msg with its attributes; None if it is cut short, has no queues or does not listen."""
     if len(body) < diag.UNIX_MESSAGE.size:
         return None
     _, _, state, inode, _, _ = diag.UNIX_MESSAGE.unpack_from(body)
@@ -88,8 +85,8 @@ def parse_unix(body: bytes) -> Listener | None:
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """name: its path, or one that begins with a zero byte; empty where it has none. peer: the inode of the other end, 0
-    where there is none."""
+    """name: its path, or one that begins with a zero byte; empty without one. peer: the inode of the other end, or
+    0."""
 
     inode: int
     name: bytes
@@ -99,7 +96,7 @@ class UnixSocket:
 
 def unix_sockets() -> dict[int, UnixSocket]:
     """The Unix stream sockets of our network namespace that listen or are connected, by inode: /proc/net/unix does not
-    say to whom. RecordingError as `established`."""
+    show the peer. Raises RecordingError like `established`."""
     states, shown = 1 << diag.ESTABLISHED | 1 << diag.LISTEN, SHOW_NAME | SHOW_PEER
     found = map(_unix_socket, _dump(diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, shown, 0, 0)))
     return {one.inode: one for one in found if one is not None}
@@ -133,7 +130,7 @@ class Asking:
         self._socket: socket.socket | None = None
 
     def bodies(self, request: bytes) -> list[bytes]:
-        """The bodies of the answer to one dump request. RecordingError where the kernel will not tell."""
+        """The bodies of the answer to one dump request. Raises RecordingError if the kernel refuses."""
         try:
             return self._asked(request)
         except RecordingError:
@@ -144,7 +141,6 @@ class Asking:
             raise RecordingError(f"the kernel does not list sockets (sock_diag): {error.strerror or error}") from error
 
     def close(self) -> None:
-        """Let go of it."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -166,12 +162,12 @@ class Asking:
 
 
 def _request(family: int, state: int, port: int = 0) -> bytes:
-    """For the sockets by TCP in a state; at this port of ours, 0 for any."""
+    """For TCP sockets in a state, at this local port (0: any)."""
     return diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << state, socket.htons(port))
 
 
 def _dump(request: bytes, asking: Asking | None = None) -> list[bytes]:
-    """The bodies of the answer to one dump request, by a socket of its own where none is given."""
+    """Uses a socket of its own if none is given."""
     if asking is not None:
         return asking.bodies(request)
     asking = Asking()

@@ -34,7 +34,7 @@ COUNTERS_NOTE = "note:counters"
 """What the numbers in notes of the service mean, so that a recording can be read without its server."""
 STEP_START = "mark:step-start"
 MISSING_NOTE = "note:missing"
-"""What of a service's counters is not known so far, and why: a JSON array of sentences."""
+"""Which of a service's counters are not known so far, and why: a JSON array of sentences."""
 ITS_NETWORK = "netstat"
 COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.listen_drops")
 STALL_INTERVALS = 3
@@ -63,10 +63,10 @@ def window_metrics(
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py.
 
     ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters found in
-    notes of the source "service". embedded: the target lives in the driver's processes; where nothing was followed as
-    "target", the target's metrics are those of the driver's processes. pieces: the components that the target is made
-    of; its metrics are those of all their processes, of their cages the fullest one's.
-    What cannot be computed (not recorded, damaged, a counter that was reset, fewer than two ticks) is absent.
+    notes of the source "service". embedded: the target lives in the driver's processes; if nothing was followed as
+    "target", its metrics are those of the driver's processes. pieces: the components that the target is made of; its
+    metrics are those of all their processes, and of the fullest control group. What cannot be computed (not recorded,
+    damaged, a counter that was reset, fewer than two ticks) is absent.
     """
     metrics = service_metrics(ticks, start_s, end_s, service)
     window = window_of(ticks, start_s, end_s)
@@ -105,8 +105,8 @@ def window_metrics(
 
 
 def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
-    """What the network namespace that the target is in counts, where that is another than ours: connections that were
-    dropped before they were accepted are counted where they arrive."""
+    """What the target's network namespace counts, if it is another than ours: connections dropped before they were
+    accepted are counted where they arrive."""
     row = replace(NETSTAT, source=ITS_NETWORK)
     for process in target:
         if any(ITS_NETWORK in tick.entries for tick in process.window.around):
@@ -116,8 +116,8 @@ def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
 
 
 def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[str, float]:
-    """Of a target in several pieces: each number of its shards' cages, which are alike, of the one that has most of
-    it."""
+    """For a target in several pieces: the largest value of each metric over its shards' control groups, which are
+    alike."""
     most: dict[str, float] = {}
     for name, value in metrics.items():
         component, _, rest = name.partition(".")
@@ -173,7 +173,7 @@ def service_metrics(
 def of_readings(
     notes: Sequence[tuple[float, Mapping[str, float]]], start_s: float, end_s: float, service: Sequence[CounterSpec]
 ) -> dict[str, float]:
-    """The same from what was told when (s, by CounterSpec.name), in the order of time."""
+    """As service_metrics, from readings (time in s, value by CounterSpec.name) in time order."""
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
@@ -193,7 +193,7 @@ def specs_text(specs: Sequence[CounterSpec]) -> str:
 
 
 def read_specs(text: bytes) -> list[CounterSpec]:
-    """The counters that such a note names and that are registered; of a damaged note none."""
+    """The registered counters that such a note names; none of a damaged note."""
     try:
         return [
             CounterSpec(str(each["name"]), each["metric"], cumulative=bool(each["cumulative"]))
@@ -205,7 +205,7 @@ def read_specs(text: bytes) -> list[CounterSpec]:
 
 
 def read_missing(text: bytes) -> list[str]:
-    """The sentences of such a note; of a damaged one none."""
+    """The sentences of such a note; none of a damaged one."""
     try:
         noted = parse_json(text)
     except JsonError:
@@ -214,7 +214,7 @@ def read_missing(text: bytes) -> list[str]:
 
 
 def read_counters(text: bytes) -> dict[str, float]:
-    """The finite numbers of a note; a note that is no JSON object has none."""
+    """The finite numbers of a note; none of a note that is no JSON object."""
     try:
         noted = json.loads(text)
     except (ValueError, RecursionError):
@@ -233,7 +233,7 @@ def read_counters(text: bytes) -> dict[str, float]:
 
 
 def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
-    """None where it went back in between: it was reset, and may be beyond its first value again."""
+    """None if it went back in between: it was reset, and may be beyond its first value again."""
     pair = nearest_pair([at_s for at_s, _ in readings], start_s, end_s)
     if pair is None:
         return None

@@ -1,18 +1,16 @@
-"""The connections of a component in a window: to whom, how many at once, and on how many of them an answer is awaited.
+"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited.
 
-A connection is served where its local port is one on which the component listens, else it leads to a peer. A request is
-on its way to a peer, or a served connection waits for the component, as below.
+A connection whose local port is one on which the component listens is served; any other leads to a peer. Little's law:
+the time that a request spends at a peer is the mean number of requests in flight there, over the throughput.
 
-Little's law: the time that a request spends at a peer is the mean number on their way, over the throughput.
-
-Whether a request is out and its answer is not there: the kernel remembers when data was last sent and last received, in
-its own ticks (4 ms at 250 Hz), and counts segments. Of two moments in different ticks the later one decides. Where the
-next request follows an answer at once both are in the same tick: then segments decide, if the connections to that peer
-exchange a fixed number of them, which the looks show by themselves: as many segments are out beyond those of the
-answers, or a request more. Where no such number holds (answers of any size, requests one behind the other), the
-acknowledgements decide: an answer carries that of its request, so data that is not acknowledged, or that was
-acknowledged by itself, has no answer yet. An acknowledgement in the same tick tells nothing; the connection then counts
-as idle, so that too few are told. Layouts: linux/tcp.h.
+Whether a request is in flight: the kernel remembers when data was last sent and last received, in its own ticks (4 ms
+at 250 Hz), and counts segments. Of two moments in different ticks the later one decides. If the next request follows an
+answer at once, both are in the same tick: then segments decide, if the connections to that peer exchange a fixed number
+of them, which the looks show by themselves: a request is in flight if the segments of requests exceed those of answers
+by one request more than usual. If there is no such number (answers of any size, pipelined requests), the
+acknowledgements decide: an answer carries that of its request, so data that is not acknowledged, or was acknowledged
+separately, has no answer yet. An acknowledgement in the same tick shows nothing; the connection then counts as idle, so
+the error is towards too few. Layouts: linux/tcp.h.
 """
 
 from collections import Counter, defaultdict
@@ -30,16 +28,15 @@ from loadframe.recording.wait_classes import Role
 
 SOCKETS, LISTENERS = "sockets", "listeners"
 MOST_PEERS = 16
-"""Peers of a component that are named, those with most connections; the rest is told together."""
+"""The peers with most connections, which are named; the others are combined."""
 REST = "others"
 FIRST_EPHEMERAL = 32768
-"""The default of ip_local_port_range: from such a port a connection is made, seldom served."""
+"""The default of ip_local_port_range: connections are made from such ports, seldom served at them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The sockets of a component at one moment, each once however many processes have it open, and how often data was
-    sent and received on each connection until then."""
+    """The sockets of a component at one moment, each once however many processes have it open."""
 
     at_s: float
     sockets: Mapping[int, OpenSocket]
@@ -55,12 +52,12 @@ class Connections:
 
     @cached_property
     def looks(self) -> list[Look]:
-        """Those within the window: one beside it tells of another load."""
+        """Only those within the window: others show another load."""
         return self._together(self.by_process.values())
 
     @cached_property
     def looks_at_listeners(self) -> list[Look]:
-        """The same with those at sockets that listen alone, which are many times as many."""
+        """The same with the looks at listening sockets only, which are many times as frequent."""
         return self._together(_looks(process, SOCKETS, LISTENERS) for process in self._processes)
 
     def _together(self, of_processes: Iterable[Iterable[tuple[float, list[OpenSocket]]]]) -> list[Look]:
@@ -101,7 +98,7 @@ class Connections:
 
     @cached_property
     def mute(self) -> frozenset[int]:
-        """Connections on which data is sent again and again and never received: they await no answer."""
+        """Connections on which data is sent repeatedly and never received: they await no answer."""
         first, last = ({}, {}) if not self.looks else (self.looks[0].sockets, self.looks[-1].sockets)
         return frozenset(
             inode
@@ -125,7 +122,7 @@ class Connections:
 
 
 def _looks(process: ProcessInWindow, *sources: str) -> Iterator[tuple[float, list[OpenSocket]]]:
-    """When a process was looked through, and what it had open; a damaged look is as if there had been none."""
+    """A damaged look is as if there had been none."""
     for tick in process.window.around:
         for source in sources:
             if source in tick.entries:
@@ -148,8 +145,7 @@ def is_here(one: OpenSocket) -> bool:
 
 
 def peer_metrics(connections: Connections) -> Metrics:
-    """Of the connections that a component made by peer, of those that it serves together, and of its fullest accept
-    queue."""
+    """The connections that a component made, by peer; all those that it serves; and its fullest accept queue."""
     looks = connections.looks
     if not looks:
         return _queues(connections.looks_at_listeners)
@@ -177,19 +173,19 @@ def peer_metrics(connections: Connections) -> Metrics:
 
 
 def _awaited(moments: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> list[list[bool | None]]:
-    """Of each connection to one peer in each look, whether an answer is awaited on it."""
+    """For each look, whether an answer is awaited on each connection to one peer."""
     pace = pace_of((one for moment in moments for one in moment if one.inode not in mute), "made")
     return [[one.inode not in mute and awaits_answer(one, pace) for one in moment] for moment in moments]
 
 
 def _asked(moments: Sequence[Collection[OpenSocket]]) -> list[list[bool | None]]:
-    """Of each served connection in each look, whether a request on it has no answer yet."""
+    """For each look, whether a request on each served connection has no answer yet."""
     pace = pace_of((one for moment in moments for one in moment), "served")
     return [[is_asked(one, pace) for one in moment] for moment in moments]
 
 
 def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> dict[str, list[list[OpenSocket]]]:
-    """By the key of a socket, None for none, those of each look."""
+    """Group -> sockets of each look. key: the group of a socket, None for none."""
     found: dict[str, list[list[OpenSocket]]] = {}
     for index, look in enumerate(looks):
         for one in look.sockets.values():
@@ -199,8 +195,8 @@ def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> 
 
 
 def _numbers(told: Sequence[Sequence[bool | None]]) -> Metrics:
-    """Connections on average and at most; how many of them were busy, absent where the kernel tells of none. told: of
-    each connection in each look, whether it was."""
+    """Connections on average and at most; how many of them were busy, absent if the kernel knows it of none. told: for
+    each look, whether each connection was."""
     counts = [len(moment) for moment in told]
     found: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
     if any(counts) and all(one is None for moment in told for one in moment):
@@ -219,7 +215,7 @@ def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
-    """The fullest accept queue of any look, with its length: the kernel lets one more in (sk_acceptq_is_full)."""
+    """The fullest accept queue of any look, with its length: the kernel admits one more (sk_acceptq_is_full)."""
     queues = [(one.receive, one.send) for look in looks for one in look.sockets.values() if one.listens and one.send]
     if not queues:
         return {}
@@ -233,9 +229,9 @@ Side = Literal["made", "served"]
 PACES = ((1, 1), (1, 2), (2, 1), (2, 2))
 """Segments of a request and of an answer that are tried: a small one is one segment, a head and a body are two."""
 FEWEST_ANSWERS = 8
-"""Segments of answers on a connection, from which on it shows whether their number keeps pace with the requests'."""
+"""Segments of answers on a connection that are needed to show whether their number keeps pace with the requests'."""
 FEW_ANSWERS = 3
-"""The same where each request and its answer account for every segment of the connection: that is no chance."""
+"""The same if each request and its answer account for every segment of the connection, which is no coincidence."""
 MOST_AHEAD = 8
 """Exchanges by which greetings and logins may have put one side ahead for good."""
 AGREE = 0.9
@@ -245,7 +241,8 @@ FEWEST_LOOKS = 4
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """request, answer: segments of each. ahead: of the requests' segments, in units of both, while none is out."""
+    """request, answer: segments of each. ahead: the lead of the requests' segments, in units of both, while none is in
+    flight."""
 
     request: int
     answer: int
@@ -253,7 +250,7 @@ class Pace:
 
 
 def awaits_answer(one: OpenSocket, pace: Pace | None = None) -> bool | None:
-    """Whether a request is on its way on a connection that the component made; None where it cannot be told."""
+    """Whether a request is in flight on a connection that the component made; None if unknown."""
     times = one.times
     if one.state == SYN_SENT:
         return True
@@ -269,7 +266,7 @@ def awaits_answer(one: OpenSocket, pace: Pace | None = None) -> bool | None:
 
 
 def is_asked(one: OpenSocket, pace: Pace | None = None) -> bool | None:
-    """Whether a request came on a served connection and has no answer yet; None where it cannot be told."""
+    """Whether a request came on a served connection and has no answer yet; None if unknown."""
     times = one.times
     if one.receive > 0:
         return True
@@ -287,8 +284,8 @@ def is_asked(one: OpenSocket, pace: Pace | None = None) -> bool | None:
 
 
 def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
-    """The pace that the looks at all connections to one peer have in common; None where they have none. Those in
-    different ticks tell it; of the others each allows two."""
+    """The pace that the looks at all connections to one peer have in common, or None. A look with its two moments in
+    different ticks allows one lead; the others allow two."""
     quiet = [one.times for one in looks if one.times is not None and one.send == one.receive == 0]
     told, young = (
         [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
@@ -297,7 +294,7 @@ def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
 
 
 def _agreed(told: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
-    """The pace on which most of them agree, with at most that many exchanges ahead."""
+    """The pace on which most looks agree, with at most most_ahead exchanges ahead."""
     if len(told) < FEWEST_LOOKS:
         return None
     best: tuple[int, Pace] | None = None
@@ -313,7 +310,7 @@ def _agreed(told: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | Non
 
 
 def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
-    """Whether a request is out, where what was sent last and what came last are in different ticks."""
+    """Whether a request is in flight; None if the last data sent and received are in the same tick."""
     if times.sent_ms == times.received_ms:
         return None
     if side == "made":
@@ -333,7 +330,7 @@ def _ahead(times: TcpTimes, side: Side, request: int, answer: int) -> int:
 
 
 def _allowed(times: TcpTimes, side: Side, request: int, answer: int) -> Iterator[int]:
-    """By how much requests may be ahead while none is out, as far as this look tells."""
+    """By how much requests may be ahead while none is in flight, as far as this look shows."""
     ahead, known = _ahead(times, side, request, answer), _by_ticks(times, side)
     if known is not True:
         yield ahead

@@ -1,8 +1,6 @@
-"""The metrics of a component's processes: what each file of a process tells, and how those of several come together.
-
+"""The metrics of a component's processes: what follows from each file of a process, and how several processes combine.
 A child that has ended counts with its parent, which inherits its numbers from the kernel: so nothing is lost that comes
-and goes between two ticks.
-"""
+and goes between two ticks."""
 
 import math
 import re
@@ -21,7 +19,7 @@ _OPEN_FILES = "Max open files"
 STATES = {"running": "R", "blocked": "D", "sleeping": "S"}
 POLLING = "polling"
 parse_stat = lru_cache(maxsize=512)(procfs.parse_process_stat)
-"""The same text tells of CPU, faults and memory."""
+"""Cached: CPU, faults and memory come from the same text."""
 
 _LONGEST_PID = 10
 _TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
@@ -34,7 +32,7 @@ def _clock(first: int, last: int, elapsed_s: float) -> Metrics:
 
 
 def _counted(ticks_per_s: int, first: ProcessStat, last: ProcessStat, elapsed_s: float) -> Metrics:
-    """Of the process itself and of its children that have ended."""
+    """Of the process itself and of its ended children."""
     own, inherited = _grown(first, last, ""), _grown(first, last, "children_")
     both = {name: (own[name] + max(0.0, inherited[name])) / elapsed_s for name in own}
     return {
@@ -50,13 +48,13 @@ _COUNTERS = ("user_ticks", "system_ticks", "major_faults", "minor_faults")
 
 
 def _grown(first: ProcessStat, last: ProcessStat, prefix: str) -> dict[str, float]:
-    """What children left may be less than what was seen of them before; nothing else goes back."""
+    """Children may leave less than was seen of them before; everything else never goes back."""
     grows: Callable[[float, float], float] = (lambda a, b: b - a) if prefix else growth
     return {name: grows(getattr(first, prefix + name), getattr(last, prefix + name)) for name in _COUNTERS}
 
 
 def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
-    """A process as it was, with what was seen of children that ended since: they count once, as themselves."""
+    """The process's numbers plus what was seen of children that ended since: they count once, as themselves."""
     if not ended:
         return first
     inherited = {f"children_{name}": getattr(first, f"children_{name}") for name in _COUNTERS}
@@ -73,11 +71,11 @@ BORN: Mapping[str, object] = {
     CLOCK: 0,
     IO: {name: 0 for names in _IO.values() for name in names},
 }
-"""What a process's files would have said when it began."""
+"""What a process's files would have said at its begin."""
 
 
 def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
-    """What is compared of one process, by the last word of a source's name. ticks_per_s: of its clock ticks."""
+    """What is compared between two readings of one process, by the last word of a source's name."""
     return (
         Derivation(STAT, parse_stat, rates=(partial(_counted, ticks_per_s),)),
         Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
@@ -105,8 +103,8 @@ RECORDER_CORES = "recorder.cpu.cores"
 
 
 def with_cores(found: Metrics) -> Metrics:
-    """CPU-seconds per second: from its clock, to the nanosecond and with threads that ended; else, from a recording
-    without it, from its clock ticks of 10 ms. Of ended children always from the latter."""
+    """Adds cpu.cores, CPU-seconds per second: from the process's clock, to the nanosecond and with threads that ended,
+    or, in a recording without it, from clock ticks of 10 ms. Ended children always from the latter."""
     clock, children = found.pop(CLOCK_CORES, None), found.pop(CHILDREN_CORES, 0.0)
     if clock is not None:
         return found | {"cpu.cores": clock + children}
@@ -116,12 +114,12 @@ def with_cores(found: Metrics) -> Metrics:
 
 
 def born_since(stat: ProcessStat, at_s: float, facts: Facts) -> bool:
-    """Whether a process began after that moment."""
+    """Whether a process began at at_s or later."""
     return stat.started_ticks / facts.clock_ticks_per_s - facts.boottime_offset_s >= at_s
 
 
 def added_up(rates: Sequence[Metrics]) -> Metrics:
-    """Of several processes; /proc/PID/io may be forbidden for some: what is not seen of a few is not made up."""
+    """Sums over processes; a metric missing for some (/proc/PID/io may be forbidden) is left out."""
     common = set[str].intersection(*(set(one) for one in rates)) if rates else set[str]()
     return {metric: sum(one[metric] for one in rates) for metric in common}
 
@@ -131,7 +129,7 @@ def added_up(rates: Sequence[Metrics]) -> Metrics:
 
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
-    """One thread of a `tasks` entry, not parsed yet; schedstat and wchan are empty where the kernel has none."""
+    """One unparsed thread of a `tasks` entry; schedstat and wchan are empty if the kernel has none."""
 
     thread: int
     stat: bytes
@@ -146,17 +144,17 @@ class TaskTexts:
 
     @property
     def name(self) -> str:
-        """As the kernel keeps it, 15 bytes at most."""
+        """As the kernel keeps it, at most 15 bytes."""
         return self.stat[self.stat.find(b"(") + 1 : max(0, self.stat.rfind(b")"))].decode("utf-8", "replace")
 
     @property
     def where_known(self) -> bool:
-        """Whether the kernel says where it sleeps; "0" is its answer for running ones and where it will not tell."""
+        """Whether the kernel says where it sleeps; "0" is its answer for running threads and without permission."""
         return self.wchan not in (b"", b"0")
 
     @property
     def sleeps_in_timer(self) -> bool:
-        """Whether it sleeps for a time (nanosleep and its like) rather than until something happens."""
+        """Whether it sleeps for a time (nanosleep and the like) rather than until something happens."""
         return _TIMER_SLEEP.search(self.wchan) is not None
 
 
@@ -181,17 +179,17 @@ def parse_tasks(data: bytes) -> list[TaskTexts]:
 # --- levels -----------------------------------------------------------------------------------------------------------
 
 HELD = frozenset({STAT, "status", "limits", "fd"})
-"""What a process said last of these holds on: with thousands of threads, and but for the first one, they are read once
-per second."""
+"""A process's latest text of these stays valid: with thousands of threads they (except the first) are read once per
+second."""
 KINDS = frozenset({*HELD, CLOCK, IO, "threads", "tasks"})
 """What is known of a process, by the last word of a source's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Of a component's threads at a moment: how many there are, in how many processes; in which states, as those that
-    were looked at stand for all, None where none was. sleepers: of these; where_known: whether the kernel said of one
-    where it sleeps."""
+    """A component's threads at a moment: their count, in how many processes, and their states, extrapolated from those
+    looked at (None if none was). sleepers: of those looked at; where_known: the kernel said of at least one where it
+    sleeps."""
 
     count: int
     processes: int
@@ -201,7 +199,7 @@ class Census:
 
 
 def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
-    """Of the entries of each process; None where there is nothing of threads. RecordingError for damaged ones."""
+    """From the entries of each process; None if they have no threads. Raises RecordingError for damaged ones."""
     total, sleepers, where_known, asked_some = 0, 0, False, False
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
     found = [one for one in members if "tasks" in one or "threads" in one]
@@ -223,7 +221,6 @@ def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
 
 
 def threads(members: Collection[Mapping[str, bytes]]) -> Metrics:
-    """How many there are, and in which states."""
     found = census(members)
     if found is None:
         return {}
@@ -234,7 +231,7 @@ def threads(members: Collection[Mapping[str, bytes]]) -> Metrics:
 
 
 def open_files(members: Collection[Mapping[str, bytes]]) -> Metrics:
-    """Of the process that is nearest to its own limit, with that limit."""
+    """Of the process nearest to its own limit, with that limit."""
     found = [
         {"open_files": procfs.parse_count(one["fd"])} | open_files_limits(one.get("limits", b""))
         for one in members
@@ -244,7 +241,7 @@ def open_files(members: Collection[Mapping[str, bytes]]) -> Metrics:
 
 
 def nearness(found: Metrics) -> tuple[float, float]:
-    """How near to its limit of open files a process is; where that is not known, or alike, how many it has."""
+    """How near to its limit of open files a process is; without a limit, or as tie-breaker, how many it has."""
     count = found.get("open_files", -1.0)
     return count / max(found.get("open_files.limit", math.inf), 1.0), count
 
@@ -262,8 +259,8 @@ def open_files_limits(text: bytes) -> Metrics:
 
 
 def memory(page_bytes: int, members: Collection[Mapping[str, bytes]]) -> Metrics:
-    """What processes share (a server's buffers, its program) is theirs together: as much of it as the one has that has
-    most. Of a process whose stat is not looked at, its status says how much is resident."""
+    """Memory shared by processes (a server's buffers, its program) counts once: the largest share of any of them. A
+    process without its stat is counted by its status."""
     resident, touched = [], []
     for one in members:
         told = procfs.parse_process_status(one.get("status", b""))
@@ -292,7 +289,7 @@ def split_source(name: str) -> tuple[str, int, str] | None:
 
 
 def is_there(entries: Mapping[str, bytes]) -> bool:
-    """Whether these entries of a tick are those of a process that lives."""
+    """Whether these entries of a tick are those of a live process."""
     return STAT in entries or "threads" in entries or "tasks" in entries
 
 
@@ -306,8 +303,8 @@ class ComponentTrack:
         self._held: dict[int, dict[str, bytes]] = {}
 
     def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Mapping[str, bytes]]) -> Metrics:
-        """What a tick tells. before_s: when the tick before it was: who was born since counts from zero, who is older
-        and was not followed then from here on."""
+        """The metrics of a tick. before_s: time of the tick before. A process born since then counts from zero; an
+        older one that was not followed then counts from here on."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
         ended: dict[int, list[ProcessStat]] = {}
         for pid, seen in self._before.items():
@@ -349,5 +346,5 @@ class ComponentTrack:
 
 
 def held(entries: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What holds on until it is said again."""
+    """Texts that stay valid until they are read again."""
     return {name: entries[name] for name in HELD & entries.keys()}

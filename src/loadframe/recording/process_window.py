@@ -1,7 +1,7 @@
 """The followed processes in a window: the target's, the driver's, and the recorder's own.
 
-What is recorded at each tick is compared between the process's first and last tick in the window: what was born in the
-window counts from zero. What is recorded more seldom (everything of a process of more than a thousand threads, context
+What is recorded at each tick is compared between the process's first and last tick in the window: a process born in the
+window counts from zero. What is recorded less often (everything of a process of more than a thousand threads, context
 switches) is compared between the two readings nearest to the window's edges, by their own times. Of threads that are
 looked at in turn the sample stands for all.
 """
@@ -41,16 +41,16 @@ from loadframe.recording.process_metrics import (
 from loadframe.recording.procfs import ProcessStat
 
 _ENOUGH_FOR_MOST = 0.9
-"""The hottest thread is known only where the CPU time of nearly all threads is."""
+"""The hottest thread is known only if the CPU time of nearly all threads is."""
 PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
-"""A sum over all threads is estimated from a sample only where it holds half of them."""
+"""A sum over all threads is estimated only from a sample of at least half of them."""
 _ONE_AT_A_TIME: tuple[tuple[str, str], ...] = (
     (r"python[23](\.\d+)?|python", "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)"),
     (r"pypy[23]?(\.\d+)?", "PyPy has a global interpreter lock, too"),
     (r"ruby(\d+(\.\d+)*)?", "CRuby, the global VM lock: of the threads of one Ractor one runs"),
 )
-"""Name of the program | source: its threads run one at a time, but for what they do outside of the interpreter."""
+"""Name of the program | source: its threads run one at a time, apart from what they do outside the interpreter."""
 _PROGRAMS = tuple(re.compile(pattern) for pattern, _ in _ONE_AT_A_TIME)
 
 
@@ -71,7 +71,7 @@ class ProcessInWindow:
         self.window = window.of(names, ())
         self.held = window.of(names, HELD)
         self.ended_children: list[ProcessInWindow] = []
-        """Followed themselves until they ended in the window."""
+        """Children that were followed themselves until they ended in the window."""
 
     @cached_property
     def present(self) -> list[Tick]:
@@ -85,14 +85,14 @@ class ProcessInWindow:
 
     @cached_property
     def parent(self) -> int:
-        """Who started it; 0 where that is not known."""
+        """The parent's pid; 0 if unknown."""
         try:
             return self.last_stat.parent
         except RecordingError:
             return 0
 
     def pair(self, row: Derivation) -> tuple[object, object, float]:
-        """As Window.pair; over the window where the source is there at each of the process's ticks, from zero where it
+        """As Window.pair; over the whole window if the source is there at each of the process's ticks, from zero if it
         was born in it."""
         inside = [tick for tick in self.window.ticks if row.source in tick.entries]
         if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
@@ -103,7 +103,6 @@ class ProcessInWindow:
 
     @cached_property
     def rates(self) -> Metrics:
-        """What grew, per second."""
         return with_cores(
             gather(partial(self._rates, row) for row in process_rows(self.window.facts.clock_ticks_per_s))
         )
@@ -116,7 +115,7 @@ class ProcessInWindow:
 
     @property
     def cores(self) -> float:
-        """CPU-seconds per second. RecordingError where they are not known."""
+        """CPU-seconds per second. Raises RecordingError if unknown."""
         if "cpu.cores" not in self.rates:
             raise RecordingError(f"The CPU time of process {self.pid} was not recorded.")
         return self.rates["cpu.cores"]
@@ -125,7 +124,7 @@ class ProcessInWindow:
 
     @cached_property
     def most_threads(self) -> int:
-        """Where some of them were looked at."""
+        """Largest number of threads at ticks at which some were looked at."""
         found = [census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries]
         return max((one.count for one in found if one is not None), default=0)
 
@@ -161,7 +160,7 @@ class ProcessInWindow:
     def _thread_rates(
         self, source: str, numbers: Callable[[TaskTexts], tuple[int, ...] | None]
     ) -> dict[int, tuple[float, ...]]:
-        """Growth per second of each thread's numbers. Where all threads are looked at each time, one that appears began
+        """Growth per second of each thread's numbers. If all threads are looked at each time, one that appears began
         from zero, and one that lived for a part of the window counts for that part."""
         sights: dict[int, list[Sight]] = {}
         complete, before_s = True, None
@@ -199,7 +198,7 @@ class ProcessInWindow:
                 return None
             first, last = seen[pair[0]], seen[pair[1]]
             elapsed_s = last.at_s - first.at_s
-        # Not `growth`: a thread id that was given again is no reason to lose the other threads.
+        # Not `growth`: a reused thread id must not cost the other threads.
         return tuple(max(0, b - a) / elapsed_s for a, b in zip(first.numbers, last.numbers, strict=True))
 
 
@@ -235,7 +234,7 @@ def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Mapping[str, bytes]]]:
-    """Of each tick of the window the entries of the processes that were there, with what they said last of the rest."""
+    """For each tick of the window the entries of the live processes, with the latest texts of the rest."""
     found: dict[float, list[Mapping[str, bytes]]] = {}
     for process in processes:
         for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
@@ -266,7 +265,7 @@ def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _polling(moments: Sequence[Census]) -> Metrics:
-    """A kernel that tells of no thread where it sleeps gives no count of zero, but none: a census asks only some of the
+    """A kernel that never says where a thread sleeps gives no count rather than zero: a census asks only some of the
     threads where they sleep."""
     asked = [one.states[POLLING] for one in moments if one.states is not None]
     silent = any(one.sleepers for one in moments) and not any(one.where_known for one in moments)
@@ -297,8 +296,8 @@ def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The process with most CPU; over how many threads that is spread (the inverse of Herfindahl's index: n for n
-    alike, 1 where one has all of it); and whether its threads run one at a time by the nature of what runs it."""
+    """The process with most CPU; over how many threads that is spread (the inverse Herfindahl index: n for n equal
+    threads, 1 if one has all of it); and whether its threads run one at a time because of its interpreter."""
     busiest = max(processes, key=lambda process: process.rates.get("cpu.cores", -1.0))
     found: Metrics = {"cpu.busiest_process": busiest.cores}
     runs = [run for run, _ in busiest.cpu_rates.values()]
@@ -318,7 +317,7 @@ def _run_delay(processes: Sequence[ProcessInWindow]) -> Metrics:
 def sum_over_threads(
     processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
 ) -> tuple[float, float] | None:
-    """The two rates over all threads; a sample stands for all. None where too few of them are known."""
+    """The two rates over all threads, extrapolated from a sample. None if too few of them are known."""
     sums = [0.0, 0.0]
     for process in processes:
         rates = rates_of(process)

@@ -1,8 +1,8 @@
-"""Parsing what procfs said: bytes in, numbers out; no files, so that it works on a recording from anywhere.
+"""Parsing procfs texts: bytes in, numbers out; no files, so that it works on a recording from anywhere.
 
-All functions raise RecordingError where what they must find is missing or is no number; lines that they do not know
-are ignored, because kernels add some. Layouts: proc(5), Documentation/admin-guide/iostats.rst,
-Documentation/accounting/psi.rst, Documentation/scheduler/sched-stats.rst.
+All functions raise RecordingError if what they must find is missing or is no number; unknown lines are ignored, because
+kernels add some. Layouts: proc(5), Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst,
+Documentation/scheduler/sched-stats.rst.
 """
 
 import itertools
@@ -31,8 +31,7 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_hexadecimal(field: bytes, where: str) -> int:
-    """A number as in /proc/PID/syscall and in tables of the network. RecordingError where it is none; where: what it
-    stands in, for the message."""
+    """A number as in /proc/PID/syscall and in tables of the network. where: for the message."""
     try:
         return int(field[:32], 16)
     except ValueError as error:
@@ -40,7 +39,7 @@ def parse_hexadecimal(field: bytes, where: str) -> int:
 
 
 def integer(field: bytes, where: str) -> int:
-    """RecordingError where it is none, or larger than any counter; where: what it stands in, for the message."""
+    """A number not larger than any counter. where: for the message."""
     try:
         number = int(field)
     except ValueError as error:
@@ -51,7 +50,6 @@ def integer(field: bytes, where: str) -> int:
 
 
 def integers(fields: Sequence[bytes], where: str) -> list[int]:
-    """All of them, as `integer`."""
     return [integer(field, where) for field in fields]
 
 
@@ -61,7 +59,6 @@ def text_of(data: bytes) -> str:
 
 
 def missing(where: str, what: str) -> RecordingError:
-    """The error for a file without something that it must have."""
     return RecordingError(
         f"{where} as recorded lacks {what}.", remedy="The recording is damaged there, or the kernel is odd."
     )
@@ -72,8 +69,7 @@ def missing(where: str, what: str) -> RecordingError:
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """One CPU's (or all CPUs') time since boot in clock ticks, by what it was spent on; older kernels leave
-    out the last ones."""
+    """Time of one CPU or all CPUs since boot in clock ticks, by use; older kernels lack the last ones."""
 
     user: int
     nice: int
@@ -122,7 +118,6 @@ class FileNumbers:
 
 
 def parse_stat(data: bytes) -> SystemStat:
-    """/proc/stat."""
     cpus: dict[str, CpuTimes] = {}
     words: dict[bytes, int] = {}
     for line in data.splitlines():
@@ -145,7 +140,7 @@ def parse_stat(data: bytes) -> SystemStat:
 
 
 def parse_meminfo(data: bytes) -> dict[str, int]:
-    """/proc/meminfo: name -> bytes (or a plain count where the kernel gives no unit)."""
+    """/proc/meminfo: name -> bytes (or a plain count if the kernel gives no unit)."""
     numbers = _by_name(data, "/proc/meminfo")
     if "MemTotal" not in numbers:
         raise missing("/proc/meminfo", "MemTotal")
@@ -171,9 +166,9 @@ def _by_name(data: bytes, where: str) -> dict[str, int]:
 
 
 def parse_vmstat(data: bytes) -> dict[str, int]:
-    """/proc/vmstat, and cpu.stat, memory.stat, memory.events and their like of a control group: name -> number."""
+    """/proc/vmstat, and cpu.stat, memory.stat, memory.events and the like of a control group: name -> number."""
     words = data.split()
-    with suppress(ValueError):  # where each second word is a number, which ten times a second should not take long
+    with suppress(ValueError):  # fast path, taken ten times a second: each second word is a number
         read = list(map(int, words[1::2]))
         if len(words) == 2 * len(read) and read and max(read) <= LARGEST and min(read) > -LARGEST:
             return dict(zip(map(text_of, words[::2]), read, strict=True))
@@ -188,10 +183,8 @@ def parse_vmstat(data: bytes) -> dict[str, int]:
 
 
 def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
-    """/proc/diskstats: whole disks only.
-
-    Left out: partitions, loop and ram devices, and devices stacked on others (dm, md), which would count twice.
-    """
+    """/proc/diskstats: whole disks only, without partitions, loop and ram devices, and devices stacked on others (dm,
+    md), which would count twice."""
     rows: dict[str, list[int]] = {}
     for line in data.splitlines():
         fields = line.split()
@@ -237,7 +230,7 @@ def parse_pressure(data: bytes) -> dict[str, float]:
 
 
 def parse_threads(data: bytes) -> int:
-    """/proc/loadavg: how many threads there are, "1.83 1.07 0.66 4/142 21183"."""
+    """/proc/loadavg: the number of threads, 142 in "1.83 1.07 0.66 4/142 21183"."""
     fields = data.replace(b"/", b" ").split()
     if len(fields) < 5:
         raise missing("/proc/loadavg", "five numbers")
@@ -253,7 +246,7 @@ def parse_file_numbers(data: bytes) -> FileNumbers:
 
 
 def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
-    """/proc/net/snmp and netstat: protocol -> counter -> number. Two lines for each: the names, then the numbers."""
+    """/proc/net/snmp and netstat: protocol -> counter -> number. Two lines each: the names, then the numbers."""
     protocols: dict[str, dict[str, int]] = {}
     names: dict[bytes, list[bytes]] = {}
     for line in data.splitlines():
@@ -284,7 +277,7 @@ def parse_sockets(data: bytes) -> dict[str, int]:
 
 
 def parse_interrupts(data: bytes) -> dict[str, int]:
-    """/proc/interrupts: what a line begins with ("TLB", "RES", "24") -> its count, all CPUs together."""
+    """/proc/interrupts: what a line begins with ("TLB", "RES", "24") -> its count over all CPUs."""
     head, _, rest = data.partition(b"\n")
     cpus = len(head.split())
     counts = {}
@@ -303,8 +296,8 @@ def parse_interrupts(data: bytes) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """/proc/PID/stat, or a thread's. CPU and start time in clock ticks, the latter since boot. children_*: of the
-    children that have ended and were waited for, and of theirs."""
+    """/proc/PID/stat, or a thread's. CPU and start time in clock ticks, the latter since boot. children_*: of children
+    that ended and were waited for, and of theirs."""
 
     pid: int
     command: str
@@ -325,11 +318,9 @@ class ProcessStat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory).
-
-    The context switches are those of the one thread, for a process those of its first thread. shared_bytes: resident
-    pages of files and of shared memory, which other processes may have too; shared_memory_bytes: the latter alone.
-    """
+    """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory). The context switches
+    are those of one thread, for a process of its first. shared_bytes: resident pages of files and of shared memory,
+    which other processes may share; shared_memory_bytes: the latter alone."""
 
     rss_bytes: int | None
     voluntary_switches: int | None
@@ -349,7 +340,7 @@ class SchedStat:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimit:
-    """Soft and hard; infinity for "unlimited"."""
+    """Infinity for "unlimited"."""
 
     soft: float
     hard: float
@@ -382,7 +373,7 @@ def parse_process_stat(data: bytes) -> ProcessStat:
 
 
 def parse_process_status(data: bytes) -> ProcessStatus:
-    """/proc/PID/status, a thread's, or only the last lines of one. Never raises for lines that are missing."""
+    """/proc/PID/status, a thread's, or only the last lines of one. Never raises for missing lines."""
     of_files, of_memory = _line_number(data, b"RssFile:", 1024), _line_number(data, b"RssShmem:", 1024)
     return ProcessStatus(
         rss_bytes=_line_number(data, b"VmRSS:", 1024),
@@ -427,7 +418,7 @@ def parse_schedstat(data: bytes) -> SchedStat:
 
 
 def parse_cpu_list(data: bytes) -> int:
-    """How many CPUs a list like 0-3,8 has."""
+    """The number of CPUs in a list like 0-3,8."""
     count = 0
     for part in data.strip().split(b","):
         first, dash, last = part.partition(b"-")
@@ -443,5 +434,5 @@ def parse_cpu_list(data: bytes) -> int:
 
 
 def parse_maximum(data: bytes) -> float:
-    """memory.max and its like: a number, or "max"."""
+    """memory.max and the like: a number, or "max"."""
     return math.inf if data.strip() == b"max" else float(integer(data.strip(), "a cgroup's limit"))

@@ -20,32 +20,32 @@ from loadframe.recording.frames import (
 )
 
 PIECE_BYTES = 2 * LARGEST_FRAME_BYTES
-"""Read at once: whatever it begins with, it holds one block whole."""
+"""Bytes read at once: they always hold one whole block."""
 COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
 
 MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
-"""For the ticks of a recording that are held at once: so much, and no more than so much and so many times its size on
-the disk, whatever its blocks hold once they are decompressed. Those of ours hold 6 to 14 times their size."""
+"""Memory for the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
+MOST_MEMORY_BYTES, whatever its blocks decompress to. Our recordings hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
-"""What a tick and an entry take besides their bytes, as Python objects."""
+"""What a tick and an entry take in addition to their bytes, as Python objects."""
 MOST_HELD_BYTES = 128 << 20
-"""Of a recording of which every tick is read where it may be thinned."""
+"""Of a recording whose every tick is read; a longer one is thinned."""
 FEW_BLOCKS = 10
-"""Are looked at to tell how much a recording holds."""
+"""Sampled to estimate how much a recording holds."""
 
 
 class _Room:
-    """What the ticks of one reading may take."""
+    """The memory for the ticks of one reading."""
 
     def __init__(self, most_bytes: int, warn: Callable[[str], None]) -> None:
         self._most, self._left, self._warn = most_bytes, most_bytes, warn
 
     def holds(self, block: Block, ticks: Sequence[Tick]) -> bool:
-        """Whether there is room for these of a block, too."""
+        """Whether there is room for these ticks of a block, too."""
         entries = sum(len(tick.entries) for tick in ticks)
         held = _TICK_BYTES * len(ticks) + _ENTRY_BYTES * entries
-        self._left -= block.raw_length + (held or block.raw_length)  # to find that it holds nothing takes time as well
+        self._left -= block.raw_length + (held or block.raw_length)  # an empty result takes time as well
         if self._left < 0:
             most = self._most >> 20
             self._warn(f"It takes more than {most:,} MiB of memory; what comes after that is left out.")
@@ -53,8 +53,8 @@ class _Room:
 
 
 class RecordingReader:
-    """A recording, open for reading. RecordingError where the file cannot be read, is empty, is no recording, or ends
-    within its header; corrupt blocks go to `warnings`.
+    """A recording, open for reading. Raises RecordingError if the file cannot be read, is empty, is no recording, or
+    ends within its header; corrupt blocks go to `warnings`.
 
     host: whose ticks are read; None for the host that began the recording. Times are of that host's clock. descriptor:
     the open file, which is closed with the reader; `path` is only its name then.
@@ -71,7 +71,7 @@ class RecordingReader:
             raise self._unreadable(error) from error
         try:
             self.facts, self._end = parse_header(os.pread(self._fd, 64 * 1024, 0), self.path)
-        except OSError as error:  # a folder opens like a file, and cannot be read
+        except OSError as error:  # a folder opens like a file, but cannot be read
             self.close()
             raise self._unreadable(error) from error
         except RecordingError:
@@ -97,11 +97,8 @@ class RecordingReader:
             self._end = scan.end
 
     def ticks_between(self, start_s: float, end_s: float, *, margin_s: float = COUNTER_MARGIN_S) -> list[Tick]:
-        """The ticks with start_s - margin_s <= monotonic_s <= end_s + margin_s, in the order of their times.
-
-        The margin is there for the notes of server counters; window_metrics takes ticks of the schedule from within
-        the window only.
-        """
+        """The ticks with start_s - margin_s <= monotonic_s <= end_s + margin_s, in time order. The margin is for the
+        notes of server counters; window_metrics takes ticks of the schedule only from within the window."""
         self.refresh()
         first_s, last_s = start_s - margin_s, end_s + margin_s
         ticks: list[Tick] = []
@@ -115,9 +112,9 @@ class RecordingReader:
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def all_ticks(self, *, most_entries: int | None = None) -> list[Tick]:
-        """Every tick of the host, in the order of their times, of a recording that no longer grows: a torn tail (the
-        recorder was killed), and what there is no memory for, become warnings. most_entries: of a recording that has
-        more, blocks evenly apart are read, and `thinned` is set: of the ticks of each what every source said first."""
+        """Every tick of the host, in time order, of a recording that no longer grows: a torn tail (the recorder was
+        killed), and what exceeds the memory, become warnings. most_entries: a recording with more is thinned (`thinned`
+        is set): of evenly spaced blocks the first text of each source is kept."""
         self.refresh()
         ticks: list[Tick] = []
         room = self._room()
@@ -126,7 +123,7 @@ class RecordingReader:
         for place, block in enumerate(self._blocks):
             if place % every > 1:
                 continue
-            # A server's counters are noted once per second: two in a row tell how they grow.
+            # A server's counters are noted once per second: two in a row show how they grow.
             decoded = self._decode(block, samples=place % every == 0)
             decoded = _first_of_each(decoded) if self.thinned else decoded
             if not room.holds(block, decoded):
@@ -140,8 +137,8 @@ class RecordingReader:
         return _Room(min(MOST_MEMORY_BYTES, FREE_BYTES + PER_BYTE * os.fstat(self._fd).st_size), self._warn)
 
     def _apart(self, most_entries: int) -> int:
-        """One of how many blocks may be read, from what a few of them hold. To decode a block that is looked at once
-        costs as much again as what is read of it."""
+        """N to read one of N blocks, estimated from a few of them. Decoding an examined block costs as much again as
+        what is read of it."""
         chosen = self._blocks[:: max(1, len(self._blocks) // FEW_BLOCKS)]
         entries = once = once_bytes = 0
         for block in chosen:
@@ -171,7 +168,7 @@ class RecordingReader:
             return []
 
     def _warn(self, *facts: str) -> None:
-        """Each is told once."""
+        """Each fact once."""
         self.warnings += [fact for fact in facts if fact not in self.warnings]
 
     def close(self) -> None:
@@ -194,7 +191,7 @@ def _size(entries: Mapping[str, bytes]) -> int:
 
 
 def _first_of_each(ticks: Sequence[Tick]) -> list[Tick]:
-    """What each source said first, at the ticks at which it did; all that came in between."""
+    """Each source's first text, at its own tick; everything in between."""
     seen: set[str] = set()
     found = []
     for tick in ticks:

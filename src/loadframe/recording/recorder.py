@@ -3,7 +3,7 @@
 It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
 `flush` and `stop` are acknowledged by a JSON line with their number on stdout. It ends by itself when stdin is closed
 or its parent dies. Light on purpose, because it runs next to what is measured: the standard library, zstandard, and
-the two modules of this room that are as light.
+modules of this room that are as light.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _TRIES = 3
 
 
 class RecorderProcess:
-    """The state of a running recorder. sockets: its looks at them. RecordingError when the file cannot be written."""
+    """The state of a running recorder. Raises RecordingError if the file cannot be written."""
 
     def __init__(self, path: Path, interval_s: float, root: Path, descriptor: int | None = None) -> None:
         facts = Facts.of_this_machine(interval_s)
@@ -60,7 +60,7 @@ class RecorderProcess:
         self._size_counts = size_counts_open_files(root)
 
     def run(self) -> None:
-        """Until stop, end of stdin, SIGTERM, or the death of the parent."""
+        """Run until stop, end of stdin, SIGTERM, or the death of the parent."""
         signal.signal(signal.SIGTERM, self._on_terminate)
         self._die_with_parent()
         _answer({"number": 0, "at_s": self._started_s})
@@ -70,7 +70,7 @@ class RecorderProcess:
         gc.disable()
         while not self._stopping:
             wait_s = max(0.0, self._next_s - time.monotonic())
-            # Not poll, which would round the time up to milliseconds; 0 is no descriptor too large for select.
+            # Not poll, which would round the time up to milliseconds; 0 is never too large a descriptor for select.
             if select.select([0], [], [], wait_s)[0]:
                 self._take_commands()
             now_s = time.monotonic()
@@ -83,7 +83,7 @@ class RecorderProcess:
     def close(self) -> None:
         """Write what is gathered, and what recording cost."""
         self.sockets.close()
-        self._system.close()  # what it cost is read from a file, and there may be no descriptor to spare
+        self._system.close()  # frees descriptors, one of which reading the cost needs
         self._event("recorder:cost", write_json(self.cost()).encode(), time.monotonic())
         self._writer.sync()
 
@@ -93,7 +93,7 @@ class RecorderProcess:
         self._stopping = True
 
     def _die_with_parent(self) -> None:
-        """The kernel sends the signal when the *thread* that started us ends, so it is only a reason to look."""
+        """The kernel sends the signal when the *thread* that started us ends, so it is only a reason to check."""
         parent = os.getppid()
 
         def on_death(_signal: int, _frame: FrameType | None) -> None:
@@ -145,7 +145,7 @@ class RecorderProcess:
                 raise ValueError(f"unknown command {unknown!r}")
 
     def _heed(self, mark: dict[str, Any]) -> None:
-        """Look at sockets within the windows of steps. A step that does not say how long its window is is as none."""
+        """Look at sockets within the windows of steps. A step without the length of its window counts as no step."""
         match mark:
             case {"kind": "step-start", "at_s": at_s, "warmup_s": float() as warmup_s, "window_s": float() as window_s}:
                 self.sockets.schedule.begin_step(at_s, warmup_s, window_s)
@@ -157,7 +157,7 @@ class RecorderProcess:
         self._writer.event(at_s, wall_s, [(self._writer.source(source), data)])
 
     def _follow(self, component: str, pids: list[int]) -> None:
-        """From now on these are the processes of this component; one that is followed already goes on untouched."""
+        """From now on these are the processes of this component; already followed ones continue untouched."""
         wanted = {(component, pid) for pid in pids}
         for key in [key for key in self._followed if key[0] == component and key not in wanted]:
             self._unfollow(key)
@@ -178,7 +178,7 @@ class RecorderProcess:
                     self._followed[key] = None
 
     def _tell_unrecorded(self, what: str, error: OSError) -> None:
-        """It is there, and cannot be looked at: that is neither silence nor an end."""
+        """It exists but cannot be read, which is neither silence nor an end."""
         self._event(UNRECORDED, f"The {what} could not be recorded: {error.strerror}.".encode(), time.monotonic())
 
     def _unfollow(self, key: tuple[str, int]) -> None:
@@ -223,7 +223,7 @@ class RecorderProcess:
             self._block_due_s = now_s + BLOCK_S
 
     def _keep_schedule(self, now_s: float) -> None:
-        """Late: more than half an interval after its time. Ticks that were missed altogether count as late too."""
+        """Late: more than half an interval after its time. Missed ticks count as late too."""
         lateness_s = now_s - self._next_s
         missed = int(lateness_s / self._interval_s)
         self._late_ticks += missed + (lateness_s > self._interval_s / 2)
@@ -235,7 +235,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _keep_freed_memory() -> None:
-    """glibc gives large pieces back to the kernel at once (mallopt(3)); every block would fault its pages in again."""
+    """glibc returns large pieces to the kernel at once (mallopt(3)); every block would fault its pages in again."""
     mallopt = getattr(_libc(), "mallopt", None)
     if mallopt is not None:  # other C libraries have none
         mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
@@ -243,8 +243,8 @@ def _keep_freed_memory() -> None:
 
 
 def _both_clocks() -> tuple[float, float]:
-    """The monotonic and the wall clock at one moment: read again where something came in between, which would look as
-    if the wall clock had been set."""
+    """The monotonic and the wall clock at one moment: read again after an interruption, which would look as if the wall
+    clock had been set."""
     for _ in range(_TRIES):
         before_s, wall_s, after_s = time.monotonic(), time.time(), time.monotonic()
         if after_s - before_s < _SAME_MOMENT_S:
@@ -260,7 +260,7 @@ def _answer(message: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 0 after an ordinary end, 1 where the recording cannot be written (stderr says why)."""
+    """Exit code 0 after an ordinary end, 1 if the recording cannot be written (stderr says why)."""
     parser = argparse.ArgumentParser(description="Record procfs into PATH; commands are JSON lines on stdin.")
     parser.add_argument("path", type=Path)
     parser.add_argument("--interval", type=float, default=0.1, help="seconds between ticks")
@@ -271,7 +271,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--interval must be positive, not {options.interval}")
     try:
         RecorderProcess(options.path, options.interval, options.root, options.descriptor).run()
-    except (RecordingError, OSError) as error:  # the latter where descriptors or threads are used up
+    except (RecordingError, OSError) as error:  # the latter if descriptors or threads are used up
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -1,5 +1,5 @@
-"""What the runtime of a component's processes does besides their work: collecting garbage, as a Java virtual machine's
-counters have it, and by the CPU time of the threads whose names say that they collect."""
+"""What the runtime of a component's processes does besides their work: garbage collection, from a Java virtual
+machine's counters, and from the CPU time of threads with names of collectors."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ _COLLECTORS: tuple[tuple[str, str], ...] = (
     (r"VM Thread", "HotSpot, runtime/vmThread.cpp: the serial collector runs in it, and other work at safepoints"),
 )
 """Name of a thread, as far as the kernel keeps it (15 bytes) | source. Threads of Go have no names, and those of V8
-compile, too: of these a profile tells what the collector takes (experiments/profiling.py)."""
+also compile: for these a profile shows what the collector takes (experiments/profiling.py)."""
 _THREADS = tuple(re.compile(pattern) for pattern, _ in _COLLECTORS)
 
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """Of the Java processes of a component the one whose collectors took most time; the CPU time of collecting threads
-    of all of them."""
+    """Of the component's Java process whose collectors took most time; and the CPU time of all its collecting
+    threads."""
     found = [one for process in processes if (one := _of_jvm(process))]
     busiest: Metrics = max(found, key=lambda one: one.get("runtime.gc_share", 0.0), default={})
     return busiest | _collecting(processes)
@@ -50,14 +50,14 @@ def _of_jvm(process: ProcessInWindow) -> Metrics:
 
 
 def parse_counters(text: bytes) -> dict[str, str]:
-    """By name what a line "name value" says."""
+    """Name -> value of the lines "name value"."""
     rows = (line.partition(" ") for line in text.decode("ascii", "replace").splitlines())
     return {name: value for name, _, value in rows}
 
 
 def collected_s(told: Counters) -> float:
-    """Seconds that the collectors have taken so far: pauses, of concurrent ones too. RecordingError where that is not
-    told."""
+    """Seconds that the collectors have taken so far: pauses, also of concurrent ones. Raises RecordingError if
+    unknown."""
     frequency = _number(told, "sun.os.hrt.frequency")
     spent = [_number(told, name) for name in told if name.startswith("sun.gc.collector.") and name.endswith(".time")]
     if not spent or not frequency:
@@ -66,7 +66,7 @@ def collected_s(told: Counters) -> float:
 
 
 def _heap(told: Sequence[Counters]) -> Metrics:
-    """The most and the least that the heap held: all of it, and the oldest generation, which holds what lives."""
+    """The most that the heap held, and the least that the oldest generation held, which has the live objects."""
     used, old = [], []
     for each in told:
         spaces: dict[str, float] = {}
@@ -93,7 +93,7 @@ def _number(told: Counters, name: str) -> float:
 
 
 def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The share of the CPU time of all threads that those had which collect garbage; absent where none is named so."""
+    """The collecting threads' share of the CPU time of all threads; absent if no thread is named so."""
     collecting = together = 0.0
     named = False
     for process in processes:

@@ -1,9 +1,9 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer, nothing is parsed.
+straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost (docs/recording.md
+has the figures).
 
-A file held open also protects from reused pids: after its process is gone it answers ESRCH, never a stranger's numbers.
-What is read how often follows from what it costs (docs/recording.md has the figures). This module is imported by the
-recorder process and stays light: the standard library and frames.
+A file held open also protects from reused pids: after its process is gone it answers ESRCH, never another's numbers.
+The recorder process imports this module, which stays light: the standard library and frames.
 """
 
 import os
@@ -26,7 +26,7 @@ SYSTEM_FILES = (
     "/proc/pressure/io",
 )
 HALF_SYSTEM_FILES = ("/proc/net/netstat",)
-"""Twice per second: counters that are told per request, of windows as short as a second."""
+"""Twice per second: counters used per request, also for windows as short as a second."""
 SLOW_SYSTEM_FILES = (
     *("/proc/loadavg", "/proc/sys/fs/file-nr", "/proc/interrupts"),
     *("/proc/net/dev", "/proc/net/snmp", "/proc/net/sockstat"),
@@ -36,7 +36,7 @@ SLOW_SYSTEM_PATTERNS = (
     "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq",
     "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count",
 )
-"""Once per second: what changes slowly, sockets and their queues, and what tells that a CPU changed its speed."""
+"""Once per second: what changes slowly, sockets and their queues, and whether a CPU changed its speed."""
 RECORDER_FILES = ("/proc/self/schedstat",)
 SLOW_RECORDER_FILES = ("/proc/self/stat",)
 PROCESS_FILES = ("stat", "io")
@@ -60,14 +60,14 @@ MANY_THREADS = 1000
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
 LOOKS_FOR_JVM = 10
-"""How often the counters of a Java process are looked for, once per second from its start on."""
+"""How often the counters of a Java process are searched for, once per second from its start on."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _GONE = b"gone\n"
 _CPU_CLOCK_OF_PROCESS = 2
 
 
 class SystemFiles(HeldFiles):
-    """The files of the whole machine and of the recorder itself; those that the kernel does not have are left out."""
+    """The files of the whole machine and of the recorder itself, as far as the kernel has them."""
 
     def __init__(self, root: Path, writer: FrameWriter) -> None:
         super().__init__(writer)
@@ -98,8 +98,8 @@ class SystemFiles(HeldFiles):
 
 
 class CgroupFiles(HeldFiles):
-    """The cgroup of a component: one folder with version 2, one for each controller with version 1. OSError where no
-    descriptors are left. Once the cgroup is removed its files answer ENODEV: absent from then on."""
+    """The cgroup of a component: one folder with version 2, one for each controller with version 1. Raises OSError if
+    no descriptors are left. Once the cgroup is removed its files answer ENODEV: absent from then on."""
 
     def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
         super().__init__(writer)
@@ -126,8 +126,8 @@ def size_counts_open_files(root: Path) -> bool:
 
 
 class ProcessFiles(HeldFiles):
-    """One followed process: its files, its threads, the number of its open files. OSError if it does not exist, or
-    where no descriptors are left."""
+    """One followed process: its files, its threads, the number of its open files. Raises OSError if it does not exist,
+    or no descriptors are left."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class ProcessFiles(HeldFiles):
         self._many_open_files = False
         self._jvm: JvmCounters | None = None
         self._looks_for_jvm = LOOKS_FOR_JVM
-        # Of a tree laid out elsewhere only the files are available, not the clocks of its processes.
+        # Of a recorded tree only the files are available, not the clocks of its processes.
         self._clock = (~pid << 3) | _CPU_CLOCK_OF_PROCESS if root == Path("/") else None
         self.directory = os.open(root / f"proc/{pid}", _FOLDER)
         try:
@@ -176,8 +176,8 @@ class ProcessFiles(HeldFiles):
         due = second or self._threads.count <= MANY_THREADS
         try:
             if due:
-                # The clock goes by the pid, which may be a stranger's by now: only a stat that still answers says that
-                # the process lived when the clock was read.
+                # The clock goes by the pid, which may have been reused: only a stat that still answers shows that the
+                # process lived when the clock was read.
                 spent_ns = None if self._clock is None else time.clock_gettime_ns(self._clock)
                 for source, descriptor in self._stat:
                     self._writer.read(source, descriptor)
@@ -198,7 +198,7 @@ class ProcessFiles(HeldFiles):
         return True
 
     def _sample_program(self) -> None:
-        """What it runs; absent without permission."""
+        """The path of its executable; absent without permission."""
         try:
             program = os.readlink("exe", dir_fd=self.directory)
         except OSError:

@@ -1,5 +1,5 @@
-"""A whole recording as a table, for metrics.parquet: what a window says (recording.metrics) is about its edges; this is
-about the way between them. All of it is derived as it is there."""
+"""A whole recording as a table, for metrics.parquet: a window (recording.metrics) shows what lies between its edges,
+this the course. Both use the same derivations."""
 
 import re
 from array import array
@@ -33,26 +33,23 @@ from loadframe.recording.system_metrics import MACHINE
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
     """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule
-    that has it, in the order of time; counters as their growth per second since the tick before. None where there is
-    nothing to read. warnings: what is missing from it and why, in sentences."""
+    that has it, in time order; counters as their growth per second since the tick before. None if there is nothing to
+    read. warnings: what is missing from it and why, in sentences."""
 
     table: polars.DataFrame | None
     warnings: tuple[str, ...] = ()
 
 
 MOST_ENTRIES = 800_000
-"""Of a recording that is made into a table tick by tick: 10 to 20 us of CPU each. Of a longer one moments are taken, as
-of one of more than readers.MOST_HELD_BYTES, which a small server's has after half an hour (benchmarks/report.py)."""
+"""Of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of more
+than readers.MOST_HELD_BYTES, which a small server's reaches after half an hour (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
 
 def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
-    """A recording that no longer grows, as a table. RecordingError and descriptor: as RecordingReader.
-
-    Damaged blocks and a torn tail are left out with a warning, and what the recorder could not record is told. A
-    counter that went back has no value there.
-    """
+    """A recording that no longer grows, as a table. descriptor and RecordingError: as RecordingReader. Damaged blocks,
+    a torn tail, and what the recorder could not record become warnings. A counter that went back has no value there."""
     with RecordingReader(path, descriptor=descriptor) as reader:
         facts = reader.facts
         ticks = reader.all_ticks(most_entries=MOST_ENTRIES)
@@ -88,7 +85,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
 
 def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
     """Columns at_s, metric, value: of the machine, of the processes and control groups of each component, and the gaps
-    between ticks where all of them are here."""
+    between ticks unless the recording is thinned."""
     found = _Columns()
     machine = Track((*MACHINE, *recorder_rows(facts.clock_ticks_per_s)), facts.page_bytes)
     cages: dict[str, Track] = {}
@@ -125,8 +122,8 @@ _CAGED = re.compile(r"([^:]+:cgroup:.*)/([^/]+)")
 
 
 def _split(name: str) -> tuple[str, int | None, str]:
-    """A source of a process: component, process, last word; of a cage: component and folder, None, file; of neither:
-    empty."""
+    """For a source of a process: component, process, last word; of a control group: component and folder, None, file;
+    else empty."""
     group = _CAGED.fullmatch(name)
     if group is not None and group[2] in FILES:
         return group[1], None, group[2]
@@ -135,7 +132,7 @@ def _split(name: str) -> tuple[str, int | None, str]:
 
 
 class _Columns:
-    """Values as they come, by their metric."""
+    """Values by metric, as they come."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[array[float], array[float]]] = {}
@@ -147,7 +144,7 @@ class _Columns:
             values.append(value)
 
     def table(self) -> polars.DataFrame:
-        """Columns at_s, metric, value; of metrics that are known."""
+        """Columns at_s, metric, value; known metrics only."""
         found = {metric: columns for metric, columns in self._found.items() if is_known(metric)}
         times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in found.values())]) for at in (0, 1))
         which = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found.values()])
@@ -159,7 +156,7 @@ class _Columns:
 
 
 def _per_second(counter: polars.Expr) -> polars.Expr:
-    """Growth since the reading before, however many ticks ago; null where it went back."""
+    """Growth since the reading before, however many ticks ago; null if it went back."""
     grown = counter - counter.forward_fill().shift(1)
     at_s = polars.when(counter.is_not_null()).then(polars.col("at_s"))
     return polars.when(grown >= 0).then(grown / (at_s - at_s.forward_fill().shift(1)))
@@ -167,7 +164,7 @@ def _per_second(counter: polars.Expr) -> polars.Expr:
 
 def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
     """Columns at_s, metric, value: of the server's counters at each note of them. Between steps they are not read, and
-    the server may have been restarted: there is no growth from one to the other."""
+    the server may have been restarted, so there is no growth from one step to the next."""
     told = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in told for spec in read_specs(text)}
     asked = [tick for tick in ticks if SERVICE_NOTE in tick.entries]
@@ -191,8 +188,8 @@ def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
 
 
 def _with_derived(frame: polars.DataFrame) -> polars.DataFrame:
-    """The quantiles of histograms since the note before, in the place of their buckets, and what follows from what the
-    stages of a pipeline tell."""
+    """Replaces the buckets of histograms by their quantiles since the note before, and adds what follows from the
+    stages of a pipeline."""
     if not any(BUCKET in name or name.startswith((pipelines.STAGES, pipelines.LOGS)) for name in frame.columns):
         return frame
     rows = []

@@ -1,6 +1,6 @@
-"""The machine and one process at a moment: what is needed once in a while for the ledger, not ten times a second.
+"""The machine and one process at a moment: what the ledger needs once in a while, not ten times a second.
 
-A snapshot keeps what the files said; two of them give the numbers: a gauge from the later one, a rate from both. What
+A snapshot keeps the texts of files; two snapshots give the numbers: a gauge from the later one, a rate from both. What
 could not be read stays in it with the reason, so that nothing is left out silently. All paths are below a root, so that
 a recorded tree can be read like a machine.
 """
@@ -28,31 +28,31 @@ class Place:
     others: tuple[int, ...] = ()
 
     def path(self, name: str) -> Path:
-        """`name` below the root, {pid} replaced by the process, or by ourselves where there is none."""
+        """`name` below the root, {pid} replaced by the process, or by ourselves without one."""
         return self.root / name.format(pid="self" if self.pid is None else self.pid)
 
     def text(self, name: str) -> bytes:
-        """The whole file. OSError as the kernel answers."""
+        """The whole file. Raises OSError as the kernel answers."""
         return self.path(name).read_bytes()
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What one source said at two moments elapsed_s apart."""
+    """The texts of one source at two moments elapsed_s apart."""
 
     first: bytes
     last: bytes
     elapsed_s: float
 
     def rate(self, first: float, last: float) -> float:
-        """Growth per second. RecordingError where there are not two moments, or the counter was reset."""
+        """Growth per second. Raises RecordingError if there are not two moments, or the counter was reset."""
         if self.elapsed_s <= 0:
             raise RecordingError("A rate needs two readings.")
         return growth(first, last) / self.elapsed_s
 
 
 def lines(texts: Iterable[str]) -> bytes:
-    """What a source says that gathers several files: one line each."""
+    """The text of a source that gathers several files: one line each."""
     return "".join(f"{text}\n" for text in texts).encode()
 
 
@@ -62,14 +62,14 @@ def below(*files: str) -> Callable[[Place, str], bytes]:
 
 
 def each_below(folder: Path, *files: str) -> bytes:
-    """A line for each folder below that has all of these files, by name: its name and what they say."""
+    """A line for each folder below that has all of these files, by name: its name and their texts."""
     rows = []
     for one in sorted(folder.iterdir()):
         try:
             said = [(one / file).read_text(encoding="utf-8", errors="replace").strip() for file in files]
         except PermissionError:
             raise
-        except OSError:  # it has none, will not tell, or has just ended
+        except OSError:  # it has none, refuses, or has just ended
             continue
         rows.append(" ".join([one.name, *said]))
     return lines(rows)
@@ -79,11 +79,10 @@ def each_below(folder: Path, *files: str) -> bytes:
 class Source:
     """One file, or several that belong together, and the metrics that come from it.
 
-    name: what it is called in a snapshot. path: below the root, the name where it is left out. parse: the metrics of
-    two moments; one that it leaves out, `absent` explains. fetch: raises OSError or, with the reason as its fact,
-    RecordingError. of_process: it means nothing without a process. together: parse takes further processes of the
-    server as well; else the first one stands for them. ended: it is told of those that ended between the two moments,
-    too, whose `last` is empty.
+    name: in a snapshot. path: below the root; by default the name. parse: the metrics of two moments; `absent` explains
+    those that it leaves out. fetch: raises OSError or, with the reason as its fact, RecordingError. of_process:
+    meaningless without a process. together: parse also takes further processes of the server; else the first one stands
+    for them. ended: it also gets those that ended between the two moments, with an empty `last`.
     """
 
     name: str
@@ -98,13 +97,12 @@ class Source:
 
     @property
     def where(self) -> str:
-        """The path that is read."""
         return self.path or self.name
 
 
 def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, name: str = "", path: str = "") -> Source:
-    """What a recording tells of a file, of two looks at it: these of its metrics. path: where it is, but for what is
-    read where the recording reads it."""
+    """These metrics of a file that recordings also have, from two looks at it. path: by default where the recording
+    reads it."""
 
     def parse(pair: Pair) -> dict[str, float]:
         found, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
@@ -119,8 +117,8 @@ def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, na
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """at_s: CLOCK_MONOTONIC. texts: by the source's name; refused: why a source has none. others: what sources said of
-    the server's other processes, by source and process."""
+    """at_s: CLOCK_MONOTONIC. texts: by the source's name; refused: why a source has none. others: texts of the server's
+    other processes, by source and process."""
 
     at_s: float
     texts: Mapping[str, bytes]
@@ -130,7 +128,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Metrics with their values (infinite where the machine sets no limit), and why others are missing."""
+    """Metrics with their values (infinite if the machine sets no limit), and why others are missing."""
 
     values: Mapping[str, float]
     missing: Mapping[str, str]

@@ -1,9 +1,6 @@
-"""What a snapshot reads of the control groups that a process is in, of version 1 and 2.
-
-A limit holds for a group and everything below it, so a process is held by the tightest of its group and all groups
-above. cage_metrics has what their files tell. Layouts: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
-cgroups(7).
-"""
+"""What a snapshot reads of the control groups that a process is in, of version 1 and 2. A limit holds for a group and
+everything below it, so a process is held by the tightest of its group and all groups above. cage_metrics derives the
+numbers of their files. Layouts: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/; cgroups(7)."""
 
 import json
 import math
@@ -111,8 +108,8 @@ def _text(path: Path) -> str | None:
 
 
 def _working_set(use: bytes, stat: bytes) -> float:
-    """Use without the file pages that were not used lately: those the group gives up before it suffers, which is what
-    Kubernetes calls the working set."""
+    """Use without the file pages not used lately, which the group gives up before it suffers: what Kubernetes calls the
+    working set."""
     counted = procfs.parse_vmstat(stat) if stat else {}
     idle = counted.get("total_inactive_file", counted.get("inactive_file", 0))  # the former of version 1
     return max(0.0, procfs.parse_count(use) - idle)
@@ -132,11 +129,11 @@ _LIMITED_BY = {
 }
 """The root group has none of these files."""
 _HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
-"""What is counted where the limit is reached; nothing is where it only slows down."""
+"""The count of events at the limit; none for I/O, which is only slowed down."""
 
 
 def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
-    """The files of each group, the innermost first, those of these controllers together, as cage_metrics names them."""
+    """The files of each group, the innermost first, combined over these controllers, named as in cage_metrics."""
     try:
         found = json.loads(text)
         levels = zip_longest(*(found.get(controller, []) for controller in controllers), fillvalue={})
@@ -149,7 +146,7 @@ def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
 
 
 def _tells(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float) -> Metrics:
-    """What two looks at a group tell, by the names of cage_metrics. RecordingError where any of it is damaged."""
+    """The metrics of two looks at a group, named as in cage_metrics. Raises RecordingError if any is damaged."""
     found: Metrics = {}
     for row in ROWS:
         if row.source in before and row.source in after:
@@ -161,8 +158,8 @@ def _tells(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: f
 
 
 def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> dict[str, float]:
-    """Of each use that of the group which is nearest to its limit, with the limit and the harm; without any limit the
-    innermost group's, of a rate none."""
+    """For each use: of the group nearest to its limit, with the limit and the harm; without any limit of the innermost
+    group, and 0 for rates."""
     limited_by = _LIMITED_BY.get(controllers[0])
     groups = [_groups(text, controllers) for text in (pair.first, pair.last)]
     looks = [
@@ -206,4 +203,3 @@ SOURCES: tuple[Source, ...] = (
     _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
     _controller("io", ("blkio",), *(f"cage.{name}" for name in IO)),
 )
-"""One per controller."""

@@ -1,9 +1,7 @@
-"""What a snapshot reads of the kernel's tables and of the network that the process is in.
-
-The counters of a process's network are below /proc/PID/net, wherever we run; its sysctls can only be read from within
-its network namespace. Layouts: Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst,
-Documentation/networking/nf_conntrack-sysctl.rst, net/core/net-procfs.c (softnet_stat), RFC 4898 names in netstat.
-"""
+"""What a snapshot reads of the kernel's tables and of the process's network. The counters of a process's network are
+below /proc/PID/net, wherever we run; its sysctls can only be read from within its network namespace. Layouts:
+Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst,
+Documentation/networking/nf_conntrack-sysctl.rst, net/core/net-procfs.c (softnet_stat), RFC 4898 names in netstat."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -49,7 +47,7 @@ def _sysctl(name: str, metric: str, absent: str = "") -> Source:
 
 
 def elsewhere(place: Place) -> bool:
-    """Whether the process is in another network namespace than we are. False where that cannot be told."""
+    """Whether the process is in another network namespace than we are. False if unknown."""
     try:
         theirs, ours = (place.path(name).readlink() for name in ("proc/{pid}/ns/net", "proc/self/ns/net"))
     except OSError:
@@ -58,7 +56,7 @@ def elsewhere(place: Place) -> bool:
 
 
 def fetch_here(place: Place, path: str) -> bytes:
-    """A sysctl of our own network namespace. RecordingError where the process is in another."""
+    """A sysctl of our own network namespace. Raises RecordingError if the process is in another."""
     if elsewhere(place):
         remedy = f"nsenter --target {place.pid} --net"
         raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")
@@ -83,7 +81,7 @@ def fetch_port_range(place: Place, path: str) -> bytes:
 
 
 def fetch_connections(place: Place, path: str) -> bytes:
-    """tcp, and tcp6 where there is one."""
+    """tcp, and tcp6 if there is one."""
     text = place.text(path)
     try:
         return text + place.text(f"{path}6")
@@ -134,7 +132,7 @@ def _columns(text: bytes) -> list[list[int]]:
 
 
 def _rounds(pair: Pair) -> dict[str, float]:
-    """Packets per round of the receiving softirq, on the average, of softnet_stat, an empty line and softirqs."""
+    """Mean packets per round of the receiving softirq, from softnet_stat, an empty line and softirqs."""
     (packets, rounds), (later_packets, later_rounds) = _packets(pair.first), _packets(pair.last)
     passed = pair.rate(rounds, later_rounds)
     return {"system.network.packets_per_round": pair.rate(packets, later_packets) / passed if passed else 0.0}
@@ -149,8 +147,8 @@ def _packets(text: bytes) -> tuple[int, int]:
 
 
 def _links(pair: Pair) -> dict[str, float]:
-    """The interface that is nearest to its speed, in its busier direction. Behind the lines of net/dev one "NAME
-    MEGABITS" for each interface that tells its speed: others answer EINVAL."""
+    """The interface nearest to its speed, in its busier direction. After the lines of net/dev follows "NAME MEGABITS"
+    for each interface that has a speed: others answer EINVAL."""
     first, last = (
         {name.encode(): (each.received_bytes, each.sent_bytes) for name, each in parse_interfaces(text).items()}
         for text in (pair.first, pair.last)

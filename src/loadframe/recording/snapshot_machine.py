@@ -1,9 +1,7 @@
-"""What a snapshot reads of the whole machine: CPUs, memory, disks, file systems, kernel tables.
-
-Layouts: proc(5), Documentation/admin-guide/sysctl/, Documentation/admin-guide/iostats.rst,
-Documentation/accounting/psi.rst, Documentation/admin-guide/pm/cpufreq.rst; Intel's thermal_throttle files in
-Documentation/ABI/testing/sysfs-devices-system-cpu.
-"""
+"""What a snapshot reads of the whole machine: CPUs, memory, disks, file systems, kernel tables. Layouts: proc(5),
+Documentation/admin-guide/sysctl/, Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst,
+Documentation/admin-guide/pm/cpufreq.rst; Intel's thermal_throttle files in
+Documentation/ABI/testing/sysfs-devices-system-cpu."""
 
 import os
 
@@ -38,8 +36,8 @@ def _softirqs(pair: Pair) -> dict[str, float]:
 
 
 def _frequency(pair: Pair) -> dict[str, float]:
-    """The share of the highest frequency that is missing, on the average over the CPUs. Of each CPU a line: its name,
-    frequency now and the highest that it has (kHz)."""
+    """The missing share of the highest frequency, averaged over the CPUs. One line per CPU: name, present and highest
+    frequency (kHz)."""
     lost = []
     for line in pair.last.splitlines():
         _, now, most = [*line.split(), b"", b"", b""][:3]
@@ -69,7 +67,7 @@ _SHARES = ("system.paging.direct_share", "system.paging.refault_share")
 
 
 def _paging_shares(pair: Pair) -> dict[str, float]:
-    """pgpgin counts KiB that were read from disks."""
+    """pgpgin counts KiB read from disks."""
     if pair.elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
     first, last = procfs.parse_vmstat(pair.first), procfs.parse_vmstat(pair.last)
@@ -106,8 +104,8 @@ def _flushes(pair: Pair) -> dict[str, float]:
 
 
 def _queues(pair: Pair) -> dict[str, float]:
-    """The average queue of the disk whose queue is fullest, and how long it may be. Behind the lines of diskstats one
-    "DISK N" for each block device: how many requests it queues."""
+    """The average queue of the disk whose queue is fullest, and its limit. After the lines of diskstats follows "DISK
+    N" for each block device: the requests that it can queue."""
     rows = (line.split() for line in pair.last.splitlines())
     limits = {row[0]: procfs.parse_count(row[1]) for row in rows if len(row) == 2}
     before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)
@@ -123,8 +121,8 @@ def _queues(pair: Pair) -> dict[str, float]:
 
 
 def fetch_filesystems(place: Place, name: str) -> bytes:
-    """One line per file system on a device, as the process sees it: blocks, those free to users, inodes, those free,
-    and the mount point. Network file systems are left out: asking one that hangs would hang us."""
+    """One line per file system on a device, as the process sees it: blocks, those free, those free to users, inodes,
+    those free to users, and the mount point. Network file systems are left out: one that hangs would hang us."""
     virtual = {line.split()[-1] for line in place.text("proc/filesystems").splitlines() if line.startswith(b"nodev")}
     rows, seen = [], set()
     for line in place.text(name).splitlines():

@@ -1,8 +1,5 @@
-"""What a snapshot reads of one process and of the user it belongs to.
-
-Layouts: proc_pid_limits(5), proc_pid_fdinfo(5) (the "tfd:" and "inotify wd:" lines), proc_pid_maps(5),
-Documentation/scheduler/sched-stats.rst.
-"""
+"""What a snapshot reads of one process and of the user it belongs to. Layouts: proc_pid_limits(5), proc_pid_fdinfo(5)
+(the "tfd:" and "inotify wd:" lines), proc_pid_maps(5), Documentation/scheduler/sched-stats.rst."""
 
 import os
 import re
@@ -45,7 +42,7 @@ def _of_target(found: Metrics) -> dict[str, float]:
 
 
 def fetch_open_files(place: Place, path: str) -> bytes:
-    """How many files are open, as a number, and below it what the process may."""
+    """The number of open files, and below it the process's limits."""
     count = sum(1 for _ in place.path(path).iterdir())
     try:
         return b"%d\n" % count + place.text("proc/{pid}/limits")
@@ -59,7 +56,7 @@ def _open_files(*pairs: Pair) -> dict[str, float]:
 
 
 def _mappings(*pairs: Pair) -> dict[str, float]:
-    """Of the process that has most; its number of them is what was fetched."""
+    """Of the process that has most."""
     return {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))}
 
 
@@ -71,13 +68,13 @@ def _status(*pairs: Pair) -> dict[str, float]:
 
 
 def fetch_cpu(place: Place, path: str) -> bytes:
-    """The process's clock in nanoseconds, empty for one of a recorded tree, and below it its stat."""
+    """The process's clock in nanoseconds, empty in a recorded tree, and below it its stat."""
     clock = b"%d" % time.clock_gettime_ns((~place.pid << 3) | CPU_CLOCK) if place.pid and place.root == ROOT else b""
     return clock + b"\n" + place.text(path)
 
 
 def _cpu(*pairs: Pair) -> dict[str, float]:
-    """As a step has it: with threads and children that ended; less what was seen of such a child at the first look."""
+    """As in a step: with threads and children that ended; less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
     ended = [parse_stat(_spent(pair.first)[STAT]) for pair in pairs if not pair.last]
@@ -105,8 +102,8 @@ def _spent(text: bytes) -> dict[str, bytes]:
 
 
 def _threads(*pairs: Pair) -> dict[str, float]:
-    """What the threads used that were there at both moments, and those born between them: the busiest thread of any
-    process, and the waiting of all. One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one)."""
+    """For the threads at the second moment, since the first one or their birth: the busiest thread of any process, and
+    the waiting of all. One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one)."""
     if not all(_times(pair.last) for pair in pairs):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
     elapsed_s = pairs[0].elapsed_s
@@ -144,7 +141,7 @@ def _descriptors(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def fetch_watches(place: Place, path: str) -> bytes:
-    """One line per epoll and inotify instance: which of the two, and how much it watches."""
+    """One line per epoll and inotify instance: its kind, and how much it watches."""
     rows = []
     for number, leads_to in _descriptors(place):
         if (kind := _WATCHED.get(leads_to)) is not None:
@@ -171,7 +168,7 @@ def _watches(pair: Pair) -> dict[str, float]:
 
 
 def fetch_accept_queues(place: Place, path: str) -> bytes:
-    """One line per socket on which it listens: inode, connections that wait, how many may. RecordingError where its
+    """One line per socket on which it listens: inode, connections that wait, how many may. Raises RecordingError if its
     sockets cannot be seen from here."""
     if elsewhere(place):
         raise RecordingError("the process is in another network namespace; run Loadframe in it (nsenter --net)")
@@ -180,7 +177,7 @@ def fetch_accept_queues(place: Place, path: str) -> bytes:
 
 
 def _accept_queues(pair: Pair) -> dict[str, float]:
-    """The fullest queue: the kernel lets one more in than its length says (sk_acceptq_is_full)."""
+    """The fullest queue: the kernel admits one more than its length (sk_acceptq_is_full)."""
     rows = [[procfs.parse_count(field) for field in line.split()] for line in pair.last.splitlines()]
     queues = [(waiting, most) for _, waiting, most in (row for row in rows if len(row) == 3) if most > 0]
     if not queues:

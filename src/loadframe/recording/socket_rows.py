@@ -1,8 +1,6 @@
-"""The rows of a `sockets` entry: one for each socket that a followed process has open, as the kernel told it.
-
-This module is imported by the recorder process and stays light: the standard library alone. Layouts: linux/inet_diag.h
-(inet_diag_msg), linux/tcp.h (tcp_info), linux/unix_diag.h.
-"""
+"""The rows of a `sockets` entry: one for each socket that a followed process has open, as the kernel reported it. The
+recorder process imports this module, which stays light: the standard library alone. Layouts: linux/inet_diag.h
+(inet_diag_msg), linux/tcp.h (tcp_info), linux/unix_diag.h."""
 
 import socket
 import struct
@@ -14,11 +12,11 @@ from loadframe.errors import RecordingError
 ESTABLISHED, SYN_SENT, CLOSE_WAIT, LISTEN = 1, 2, 8, 10
 """include/net/tcp_states.h"""
 ROW = struct.Struct("<IIBHH")
-"""Descriptor, inode, family (0: a socket that is neither of TCP nor of Unix), and the lengths of two texts, which
-follow: the kernel's message without its attributes, and what is kept of them."""
+"""Descriptor, inode, family (0: neither TCP nor Unix), and the lengths of two texts, which follow: the kernel's message
+without its attributes, and what is kept of them."""
 INET_MESSAGE = struct.Struct("=BBBBHH16s16sIIIIIIII")
 """family, state, timer, retransmits; ports (network order), addresses, interface, cookie; expires, receive queue, send
-queue, user, inode. What a socket that listens has as queues: connections that wait, and how many may."""
+queue, user, inode. The queues of a listening socket: connections that wait, and how many may."""
 UNIX_MESSAGE = struct.Struct("=BBBxIII")
 UNIX_EXTRA = struct.Struct("=IIIH")
 """Of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the rest."""
@@ -32,8 +30,8 @@ ATTRIBUTE = struct.Struct("=HH")
 HEADER = struct.Struct("=IHHII")
 """Of a message: length, kind, flags, sequence, port."""
 INET_REQUEST = struct.Struct("=BBBxIH46x")
-"""family, protocol, extensions, states; a local port, in network order, without which the kernel leaves out others
-than these; 0: all."""
+"""family, protocol, extensions, states; a local port in network order, to which the kernel restricts its answer (0:
+all)."""
 UNIX_REQUEST = struct.Struct("=BBHIIIII")
 DUMP, BY_FAMILY, SOCK_DIAG = 0x301, 20, 4
 """NLM_F_REQUEST | NLM_F_DUMP; SOCK_DIAG_BY_FAMILY; NETLINK_SOCK_DIAG."""
@@ -46,7 +44,8 @@ _V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
 
 @dataclass(frozen=True, slots=True)
 class TcpTimes:
-    """Milliseconds since data was last sent, received, and since anything was received; counters since it began."""
+    """Milliseconds since data was last sent, since data was last received, and since anything was received; counters
+    since the connection began."""
 
     sent_ms: int
     received_ms: int
@@ -58,9 +57,9 @@ class TcpTimes:
 
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
-    """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" where it has no name). receive, send: bytes in its
-    queues; of one that listens connections that wait, and how many may. peer_inode: of a Unix socket. times: None where
-    the kernel does not tell them."""
+    """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" without a name). receive, send: bytes in its queues;
+    of a listening socket connections that wait, and how many may. peer_inode: of a Unix socket. times: None if the
+    kernel does not report them."""
 
     descriptor: int
     inode: int
@@ -78,12 +77,12 @@ class OpenSocket:
 
     @property
     def connected(self) -> bool:
-        """Whether it is a connection, or on the way to be one."""
+        """Whether it is a TCP connection, or about to become one."""
         return self.state in (ESTABLISHED, SYN_SENT, CLOSE_WAIT) and self.family in (socket.AF_INET, socket.AF_INET6)
 
 
 def parse_rows(data: bytes) -> list[OpenSocket]:
-    """The sockets of an entry. RecordingError for a damaged one."""
+    """The sockets of an entry. Raises RecordingError for a damaged one."""
     return list(_rows(data))
 
 
@@ -141,7 +140,7 @@ def _unix(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocke
 
 
 def address_of(family: int, address: bytes, port: int) -> str:
-    """As it is written: "10.0.0.1:80", "[fe80::1]:80"; an IPv4 address within IPv6 as what it is. port: in network
+    """As usually written: "10.0.0.1:80", "[fe80::1]:80"; an IPv4 address within IPv6 as IPv4. port: in network
     order."""
     port = socket.ntohs(port)
     if family == socket.AF_INET or address.startswith(_V4_IN_V6):
@@ -151,7 +150,7 @@ def address_of(family: int, address: bytes, port: int) -> str:
 
 
 def path_of(name: bytes) -> str:
-    """unix:/run/a.sock, unix:@abstract; empty where it has none."""
+    """unix:/run/a.sock, unix:@abstract; empty without a name."""
     if not name:
         return ""
     text = name.removesuffix(b"\0") if not name.startswith(b"\0") else b"@" + name[1:]

@@ -1,13 +1,12 @@
-"""The sockets of followed processes, asked of the kernel by netlink (sock_diag(7)) as often as look_schedule.py says.
+"""The sockets of followed processes, from the kernel by netlink (sock_diag(7)), as often as look_schedule.py says.
 
-The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is looked through again
-only when the list has a socket that was in none of the processes: connections that stay open cost one reading.
+The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is searched again only if
+the list has a socket that is in none of the processes: connections that stay open cost one reading.
 
-For connections the kernel walks a table of as many places as its memory allows, used or not: 0.3 to 6 ms. The sockets
-that listen have a small table of their own, 0.06 ms: these are looked at with each tick.
+For connections the kernel walks a table of as many places as its memory allows, used or not: 0.3 to 6 ms. Listening
+sockets have a small table of their own, 0.06 ms, which is read at each tick.
 
-This module is imported by the recorder process and stays light: the standard library, frames, socket_rows and the
-schedule.
+The recorder process imports this module, which stays light: the standard library, frames, socket_rows and the schedule.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     from loadframe.recording.sampling import ProcessFiles
 
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
-"""Processes with more open files are looked through at most this often."""
+"""Processes with more open files are searched at most this often."""
 MOST_SOCKETS = 70_000
-"""Of one look; a kernel with more of them is listed no further. A range of local ports has fewer."""
+"""Of one look; further ones are ignored. A range of local ports has fewer."""
 PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
-"""How often local ports are counted, and that only where sockets in TIME_WAIT could fill a quarter of their range:
-every connection of the last minute is listed for it. Where that takes longer than this share of the time, it is done
-less often, down to the second of these: a small range is used up, and free again, between two seldom looks."""
+"""How often local ports are counted, and only if sockets in TIME_WAIT could fill a quarter of their range: it lists
+every connection of the last minute. If it takes longer than this share of the time, it is done less often, down to
+PORTS_AT_MOST_S: a small range can be used up and free again between two rare looks."""
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
@@ -59,7 +58,7 @@ Row = tuple[int, bytes, bytes]
 
 
 class _Owner:
-    """The sockets that a process has open: descriptors by inode, as last looked through."""
+    """The sockets that a process has open: inode -> descriptor, as last searched."""
 
     def __init__(self, process: ProcessFiles, sources: Mapping[str, int], network: int) -> None:
         self.process = process
@@ -82,8 +81,8 @@ class _Owner:
 
 
 class SocketSampler:
-    """Of all followed processes but the driver's, whose connections are the target's seen from the other side.
-    interval_s: between two calls of `sample`. schedule: is to be told of steps. cpu_s: this thread's CPU clock."""
+    """For all followed processes except the driver's, whose connections are the target's seen from the other side.
+    interval_s: between two calls of `sample`. schedule: needs to know of steps. cpu_s: this thread's CPU clock."""
 
     def __init__(
         self,
@@ -112,7 +111,7 @@ class SocketSampler:
         self._view = memoryview(self._buffer)
 
     def sample(self, now_s: float, processes: Iterable[ProcessFiles]) -> None:
-        """Append an entry for each process, if a look is due: at all sockets, else at those that listen."""
+        """If a look is due, append an entry for each process, of all sockets or only of listening ones."""
         at_all = self._live and self.schedule.is_due(now_s)
         if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
             return
@@ -148,7 +147,7 @@ class SocketSampler:
         owners = [owner for owner in self._owners.values() if owner.network == network and not owner.denied]
         try:
             listed = dict(self._listed(asking, _STATES if at_all else 1 << diag.LISTEN))
-        except OSError:  # the kernel does not list them, or what it says is cut short: there is no entry
+        except OSError:  # the kernel does not list them, or its answer is cut short: there is no entry
             asking.close()
             del self._networks[network]
             return
@@ -166,7 +165,7 @@ class SocketSampler:
             self._write_counters(owners[0])
 
     def _write_counters(self, owner: _Owner) -> None:
-        """TCP's counters of the network namespace that a process is in: the machine's are of ours."""
+        """TCP's counters of a process's own network namespace: those of the machine are of ours."""
         try:
             held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
             try:
@@ -185,8 +184,8 @@ class SocketSampler:
             self._writer.put(owner.sources["sockets" if at_all else "listeners"], b"".join(rows))
 
     def _count_ports(self) -> None:
-        """Of our own network: the local ports in use for the destination that has most, TIME_WAIT included. A port on
-        which something listens takes connections, it makes none."""
+        """In our own network: the local ports in use for the destination that has most, including TIME_WAIT. A port on
+        which something listens accepts connections, it makes none."""
         if not self._range or 4 * _in_time_wait() < self._range:
             return
         try:
@@ -204,22 +203,22 @@ class SocketSampler:
                                 made[
                                     bytes(self._view[begin + 6 : begin + 8]) + self._view[begin + 24 : begin + 40]
                                 ] += 1
-        except OSError:  # not told this time
+        except OSError:  # not reported this time
             return
         self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
 
     # --- netlink
 
     def _asking(self, network: int) -> socket.socket | None:
-        """A socket that asks in this network namespace; None where we may not."""
+        """A socket that asks in this network namespace; None without permission."""
         if network not in self._networks:
             owner = next(owner for owner in self._owners.values() if owner.network == network)
             self._networks[network] = _netlink_in(owner.process.directory, network)
         return self._networks[network]
 
     def _listed(self, asking: socket.socket, states: int) -> Iterator[tuple[int, Row | None]]:
-        """Every TCP and Unix stream socket in one of these states by its inode; None for one that is known to be of
-        others."""
+        """Every TCP and Unix stream socket in one of these states by its inode; None for one known to be of other
+        processes."""
         size, foreign = diag.INET_MESSAGE.size, self._foreign
         for family in (socket.AF_INET, socket.AF_INET6):
             request = diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, states, 0)
@@ -238,7 +237,7 @@ class SocketSampler:
         yield from _with_peers(unix)
 
     def _times(self, begin: int, end: int) -> bytes:
-        """What is kept of a connection's tcp_info, which mostly lies where that of the one before did."""
+        """What is kept of a connection's tcp_info, which mostly lies at the same place as that of the one before."""
         if begin + self._info_at + _ATTRIBUTE.size <= end:
             length, kind = _ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
             if kind == _INFO_ATTRIBUTE and begin + self._info_at + length <= end:
@@ -254,8 +253,8 @@ class SocketSampler:
         return kept if len(kept) == _INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
-        """Where in the buffer each answer to a request begins and ends, until the next one is taken. OSError where the
-        kernel refuses."""
+        """Where in the buffer each answer to a request begins and ends, valid until the next one is taken. Raises
+        OSError if the kernel refuses."""
         asking.send(_HEADER.pack(_HEADER.size + len(request), diag.BY_FAMILY, diag.DUMP, 1, 0) + request)
         count, unpack = 0, _HEAD.unpack_from
         while True:
@@ -279,7 +278,7 @@ class SocketSampler:
 
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
     """The descriptors of a process that are sockets, by inode, and how many descriptors it has. directory: its folder
-    in /proc. OSError where that is gone or forbidden."""
+    in /proc. Raises OSError if that is gone or forbidden."""
     folder = os.open("fd", READ_ONLY, dir_fd=directory)
     found: dict[int, int] = {}
     try:
@@ -318,7 +317,7 @@ def _unix_parts(row: bytes) -> tuple[bytes, int, tuple[int, int]]:
 
 
 _WORDS = ("sockets", "listeners", "netstat")
-"""What is told of a process, as the last word of a source's name."""
+"""The last words of the names of a process's sources."""
 
 
 def _name(key: tuple[str, int], what: str) -> str:
@@ -326,7 +325,7 @@ def _name(key: tuple[str, int], what: str) -> str:
 
 
 def port_range() -> int:
-    """How many local ports connections to one destination may have; 0 where that is not known."""
+    """How many local ports connections to one destination may have; 0 if unknown."""
     try:
         low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii", errors="replace").split()
         return max(0, int(high) - int(low) + 1)
@@ -335,7 +334,7 @@ def port_range() -> int:
 
 
 def _in_time_wait() -> int:
-    """Sockets in TIME_WAIT; 0 where that is not known."""
+    """0 if unknown."""
     try:
         words = Path("/proc/net/sockstat").read_text(encoding="ascii", errors="replace").split()
         return int(words[words.index("tw") + 1])
@@ -347,7 +346,7 @@ def _in_time_wait() -> int:
 
 
 def _network_of(directory: int) -> int:
-    """The number of a process's network namespace; 0 where it cannot be told: then ours is asked."""
+    """The inode of a process's network namespace; 0 if unknown: then ours is asked."""
     try:
         return os.stat("ns/net", dir_fd=directory).st_ino
     except OSError:
@@ -355,7 +354,7 @@ def _network_of(directory: int) -> int:
 
 
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
-    """A netlink socket made in the network namespace of a process: it stays of that one. None where we may not."""
+    """A netlink socket made in a process's network namespace, to which it stays bound. None without permission."""
     try:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return _netlink()

@@ -1,12 +1,10 @@
-"""What a pipeline prints of its stages while a load runs: the files of its lines are followed, and read once the load
-has ended, so that they take no CPU from what is measured.
+"""What a pipeline prints about its stages while a load runs. A thread collects what is new in each file a few times a
+second; lines are parsed once the load has ended, so that this takes no CPU from what is measured. A line without a time
+has that of the look that found it.
 
-A thread looks for what is new in each file a few times a second. A line without a time has that of the look at which it
-was there.
-
-A stage on which several processes work is told as its entries find it: each process counts as much as entries pass
-through it. A scanner that is given nothing to scan is idle in every stage. In a plain mean over all workers it would
-hide that those of the other one are all at work, or blocked.
+If several processes work on a stage, each is weighted by the entries that pass through it. In a plain mean over all
+workers, a scanner with nothing to scan, idle in every stage, would hide that the workers of another one are all busy,
+or blocked.
 """
 
 import math
@@ -27,39 +25,39 @@ from loadframe.system.files import regular_file
 
 Process = tuple[int, str]
 SPENT = {"busy_s": "busy_weighted", "idle_s": "idle_weighted", "blocked_s": "blocked_weighted"}
-"""Worker-seconds so far, and the sums of shares of the workers that are made of them."""
+"""Worker-seconds so far -> the sum of workers' shares derived from them."""
 SMOOTHED_S = 1.0
-"""Over how long the rate of a process is averaged: one that has just ended a large batch is not the only one."""
+"""Averaging time of a process's rate: one that has just ended a large batch is not the only one."""
 EVERY_S = 0.2
 MOST_BYTES = 64 << 20
-"""Of what one file has grown by in a step: what follows is not read."""
+"""Growth of one file in a step that is read; the rest is not."""
 PIECE = 1 << 20
 MOST_NAMES = 40
 """Stages and logs of a study."""
 MOST_PROCESSES = 256
 TOGETHER_S = 0.05
-"""Lines that are told within this time are one reading."""
+"""Lines within this time are one reading."""
 LATEST_S = 60.0
-"""So late a buffered line may be written; a time before that, or to come, is of another clock and is not used."""
+"""A buffered line may be written this late; an earlier or a future time is of another clock and is ignored."""
 KEPT = frozenset({"order", "ms_per_op", "batch", "lag_s", "follow"})
-"""Of a stage that no process works on any more these are not told; all else is 0 then."""
+"""Not reported of a stage that no process works on any more; all else is 0 then."""
 GROWING = frozenset({*SUMMED, *SPENT.values()})
 OF_DRIVER = "workload.stages"
-"""Of the stages those that the load driver itself is: then it is what is studied."""
+"""The number of stages that are the load driver itself, which is then what is studied."""
 LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
-"""Of several processes of a stage the largest is told; `order` is the smallest, and all else is added up."""
+"""Of several processes of a stage the largest counts; of `order` the smallest; all else is added up."""
 
 
 @dataclass
 class _One:
-    """A process in a stage, as it was told last."""
+    """A process in a stage, as last reported."""
 
     at_s: float
     values: dict[str, float]
     rate: float | None = None
 
     def take(self, at_s: float, values: Mapping[str, float]) -> dict[str, float]:
-        """What its workers did since, as shares of them times seconds."""
+        """What its workers did since then: shares of them times seconds."""
         passed_s, before = at_s - self.at_s, self.values
         self.at_s, self.values = at_s, {**before, **values}
         if passed_s <= 0:
@@ -83,12 +81,12 @@ class Flow:
 
     _stages: dict[str, dict[Process, _One]] = field(default_factory=dict)
     _rates: dict[Process, float] = field(default_factory=dict)
-    """Entries a second of each process, in all stages: one of them may be amid one long operation."""
+    """Entries per second of each process over all stages: in one of them it may be amid a long operation."""
     _sums: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(self, stage: str, process: Process, at_s: float, values: Mapping[str, float]) -> dict[str, float]:
-        """Takes a line, none of which is before the last of its process. Of a stage that several processes work on:
-        sums of shares of their workers, and how full the queues before it are, at this moment."""
+        """Take a line that is not before the last one of its process. If several processes work on a stage, returns
+        sums of shares of their workers, and how full the queues before it are now."""
         processes, sums = self._stages.setdefault(stage, {}), self._sums.setdefault(stage, {})
         known = processes.get(process)
         if known is None:
@@ -105,13 +103,13 @@ class Flow:
         return {**sums, **self._queue(processes)}
 
     def end(self, stage: str, process: Process) -> None:
-        """It works on the stage no more."""
+        """It no longer works on the stage."""
         one = self._stages.get(stage, {}).pop(process, None)
         if one is not None and one.rate is not None:
             self._rates[process] = max(0.0, self._rates[process] - one.rate)
 
     def _weights(self, processes: Mapping[Process, _One]) -> dict[Process, float]:
-        """Of each process its part of the entries that pass through; of its workers, where none do."""
+        """Each process's part of the entries that pass through; of the workers, if none do."""
         rates = {process: self._rates.get(process, 0.0) for process in processes}
         if not any(rates.values()):
             rates = {process: one.workers or 1.0 for process, one in processes.items()}
@@ -132,7 +130,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class StageReading:
-    """What was told at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+    """at_s: CLOCK_MONOTONIC. counters: by CounterSpec.name."""
 
     at_s: float
     counters: Mapping[str, float]
@@ -142,7 +140,7 @@ class StageReading:
 class _File:
     path: Path
     own: bool
-    """Whether it is the driver's: under a second name it could be a file that the driver may not read."""
+    """The driver's own: with a second name it could be a file that the driver may not read."""
     at: int = 0
     pieces: list[tuple[float, bytes | None]] = field(default_factory=list)
     """None: the file began again."""
@@ -150,10 +148,10 @@ class _File:
     problem: str = ""
     was_there: bool = False
     identity: tuple[int, int] | None = None
-    """Another one has been put in its place where this changes, as where a log is rotated."""
+    """Changes if another file replaces it, as in log rotation."""
 
     def look(self) -> None:
-        """Take what is new. A link or what is no regular file is not read."""
+        """Take what is new. Links and other than regular files are not read."""
         try:
             descriptor = regular_file(self.path)
         except FileNotFoundError:
@@ -188,7 +186,7 @@ class _File:
             self.problem = f"more than {MOST_BYTES >> 20} MiB were written in a step; what follows is not read"
 
     def skip(self) -> None:
-        """What is there already is of before."""
+        """What is there already belongs to earlier steps."""
         try:
             status = self.path.stat(follow_symlinks=False)
         except OSError:
@@ -198,7 +196,7 @@ class _File:
 
 
 def _of_stages(piece: bytes) -> bytes:
-    """A piece without the whole lines in it, where these cannot be statistics: a log may have much else."""
+    """A piece without the whole lines in it if these cannot be statistics: a log may have much else."""
     if any(mark in piece for mark in MARKS):
         return piece
     first, last = piece.find(b"\n"), piece.rfind(b"\n")
@@ -217,13 +215,13 @@ class StageTail:
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """Of all that has been told so far."""
+        """Of all counters so far."""
         return tuple(self._specs.values())
 
     @contextmanager
     def watching(self, kept: Sequence[Path], fresh: Sequence[Path] = ()) -> Iterator[None]:
-        """Follow files while a load runs. kept: they go on from step to step, and what they have already is of before;
-        fresh: they are of this step alone."""
+        """Follow files while a load runs. kept: they go on from step to step, and their present content is of earlier
+        ones; fresh: they belong to this step."""
         files = [*(_File(path, own=False) for path in kept), *(_File(path, own=True) for path in fresh)]
         if not files:
             yield
@@ -245,12 +243,12 @@ class StageTail:
         self._add_up(sorted(told, key=lambda one: one.at_s))
 
     def readings(self) -> list[StageReading]:
-        """What was told since the last call, in the order of time."""
+        """The readings since the last call, in time order."""
         found, self._readings = sorted(self._readings, key=lambda one: one.at_s), []
         return found
 
     def missing(self) -> tuple[str, ...]:
-        """What of the lines is not known, and why, in sentences."""
+        """What of the lines is unknown, and why, in sentences."""
         told = [f"Statistics of stages in {name}: {problem}." for name, problem in self._problems.items()]
         for name, reasons in self._strange.items():
             count, (why, _) = sum(reasons.values()), reasons.most_common(1)[0]
@@ -285,7 +283,6 @@ class StageTail:
         return True
 
     def _add_up(self, told: "Sequence[_Told]") -> None:
-        """All lines of a step, in the order of time."""
         sums = _Sums(driver_alone=all(one.of_driver for one in told))
         for one in told:
             if (reading := sums.add(one)) is not None:
@@ -308,7 +305,7 @@ def _follow(files: Sequence[_File], over: threading.Event) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A line, when it was true, and which process of which file says it. of_driver: the load driver's."""
+    """A line, when it was true, and which process of which file printed it. of_driver: the load driver's."""
 
     at_s: float
     line: StageLine
@@ -317,12 +314,12 @@ class _Told:
 
 
 class _Sums:
-    """The lines of all processes of a stage, added up; those that are told at about the same time are one reading. Of a
-    process that has ended, or begins again, what only grows stays, what is now is over."""
+    """Adds up the lines of all processes of a stage; lines of about the same time are one reading. When a process ends
+    or restarts, its cumulative numbers stay, its gauges are dropped."""
 
     def __init__(self, *, driver_alone: bool) -> None:
-        """driver_alone: the whole pipeline is the load driver; where the target has stages, too, it may still be the
-        driver that is too slow for it."""
+        """driver_alone: the whole pipeline is the load driver; if the target has stages, too, the driver may still be
+        the one that is too slow."""
         self._driver_alone = driver_alone
         self._by: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
         self._over: dict[str, dict[str, float]] = {}
@@ -334,8 +331,8 @@ class _Sums:
         self._of_driver: set[str] = set()
 
     def add(self, one: _Told) -> StageReading | None:
-        """Takes a line, none of which is before the last; the reading before it, where that is whole: a process that
-        tells of a stage again tells of another moment."""
+        """Take a line that is not before the last one; returns the reading before it once complete: a process that
+        reports a stage again reports another moment."""
         line, done = one.line, None
         told = (line.kind, line.name, one.process)
         later_s = 0.0 if self._began_s is None else one.at_s - self._began_s
@@ -371,7 +368,7 @@ class _Sums:
         return done
 
     def _end(self, prefix: str, process: tuple[int, str]) -> None:
-        """What it has summed up stays."""
+        """Its sums stay."""
         over = self._over[prefix]
         for name, value in self._by[prefix].pop(process, {}).items():
             over[name] = over.get(name, 0.0) + value
@@ -385,8 +382,8 @@ class _Sums:
 
 
 def _begins_again(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
-    """Whether a process was started again without having said that it ended: all that only grows went back. A little
-    is no more than the rounding of sums that are read while they grow."""
+    """Whether a process restarted without a line that it ended: all its cumulative numbers went back. By a little they
+    do so from the rounding of sums that are read while they grow."""
     both = [(before[name], now[name]) for name in SUMMED if name in before and name in now]
     return all(after <= first for first, after in both) and any(after < first / 2 for first, after in both)
 

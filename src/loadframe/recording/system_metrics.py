@@ -1,4 +1,4 @@
-"""The metrics of the whole machine: what each of its files tells, and what a window tells besides."""
+"""The metrics of the whole machine: what follows from each of its files, and from a window as a whole."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from loadframe.recording.derivation import Derivation, Metrics, Window, derive, 
 from loadframe.recording.procfs import CpuTimes, DiskCounters, FileNumbers, SystemStat
 
 CLOCK_STEP_S = 0.010
-"""The wall clock was set where it gains or loses this much between two ticks: more than the fastest slewing (chrony's
+"""The wall clock was set if it gains or loses this much between two ticks: more than the fastest slewing (chrony's
 83,333 ppm, 8.3 ms in a tick of 0.1 s) can do. See CLOCK_SLEW for ticks farther apart."""
 CLOCK_SLEW = 0.1
 
@@ -34,8 +34,7 @@ def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
 
 
 def spent_on(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
-    """Clock ticks by what they were spent on. The kernel's idle and iowait are known to go back by a tick now and then
-    (proc(5)): that is no reset."""
+    """Clock ticks by use. The kernel's idle and iowait sometimes go back by a tick (proc(5)): that is no reset."""
     return {name: max(0, getattr(last, name) - getattr(first, name)) for name in CpuTimes.__slots__}
 
 
@@ -59,7 +58,7 @@ def _scheduling(first: SystemStat, last: SystemStat, elapsed_s: float) -> Metric
 
 
 def _running(stat: SystemStat) -> Metrics:
-    """Who looks runs whenever it looks, and is not what is meant."""
+    """The recorder itself runs whenever it looks, and does not count."""
     return {
         "system.cpu.count": len(stat.cpus),
         "system.processes.running": max(0, stat.running - 1),
@@ -79,14 +78,13 @@ def _frequency(khz: Sequence[int]) -> Metrics:
 
 
 def _throttles(first: Sequence[int], last: Sequence[int], elapsed_s: float) -> Metrics:
-    """How often the CPUs were slowed down because they were hot."""
     if len(first) != len(last):
         raise RecordingError("A CPU came or went.")
     return {"system.cpu.throttles": sum(map(growth, first, last)) / elapsed_s}
 
 
 def _interrupts(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
-    """CPUs that had to be told that a page is no longer where it was: x86 counts them."""
+    """CPUs that had to flush a translation of a page: x86 counts them."""
     if "TLB" not in first or "TLB" not in last:
         raise RecordingError("/proc/interrupts as recorded lacks TLB.")
     return {"system.tlb_shootdowns": growth(first["TLB"], last["TLB"]) / elapsed_s}
@@ -129,8 +127,8 @@ PRESSURES = {
 
 
 def pressure(source: str, metrics: Sequence[str]) -> Derivation:
-    """A file of pressure stall information, of the machine or of a control group. The metrics' last word says which of
-    its lines is meant."""
+    """A file of pressure stall information, of the machine or of a control group. The last word of a metric names its
+    line."""
 
     def shares(first: dict[str, float], last: dict[str, float], elapsed_s: float) -> Metrics:
         kinds = ((metric, metric.rpartition(".")[2]) for metric in metrics)
@@ -149,7 +147,7 @@ Disks = dict[str, DiskCounters]
 
 
 def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
-    """Every disk as it was and as it is. RecordingError where there is none."""
+    """Every disk at both moments. Raises RecordingError if there is none."""
     pairs = [(first[name], disk) for name, disk in last.items() if name in first]
     if not pairs:
         raise RecordingError("No disk was recorded.")
@@ -183,7 +181,7 @@ def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
         return {}
     count = sum(growth(one.flushes or 0, two.flushes or 0) for one, two in pairs)
     spent_ms = sum(growth(one.flush_ms or 0, two.flush_ms or 0) for one, two in pairs)
-    worked_ms = max(  # a flush is no request outstanding to the kernel: added, at most too much
+    worked_ms = max(  # a flush does not count as outstanding in the kernel: added, at most too much
         growth(one.busy_ms, two.busy_ms) + growth(one.flush_ms or 0, two.flush_ms or 0)
         for one, two in both(first, last)
     )
@@ -224,8 +222,8 @@ def _sockets(found: dict[str, int]) -> Metrics:
 
 
 def parse_port_range(text: bytes, reserved: bytes) -> int:
-    """How many local ports a connection to one destination may come from, less the reserved ones. RecordingError where
-    there are not two numbers."""
+    """How many local ports a connection to one destination may come from, without the reserved ones. Raises
+    RecordingError if there are not two numbers."""
     numbers = [procfs.parse_count(word) for word in text.split()]
     if len(numbers) != 2:
         raise RecordingError("ip_local_port_range does not have its two numbers.")
@@ -279,11 +277,11 @@ MACHINE: tuple[Derivation, ...] = (
     Derivation(f"{_CPU_FOLDER}/thermal_throttle/core_throttle_count", _numbers, rates=(_throttles,)),
     Derivation("system:/proc/interrupts", procfs.parse_interrupts, rates=(_interrupts,)),
 )
-"""What is recorded of the machine; a row of its own for each file."""
+"""What is recorded of the machine; one row per file."""
 
 
 def system_metrics(window: Window) -> Metrics:
-    """All `system.` metrics that this window has, but system.cpu.foreign and system.disk.flushes_per_request."""
+    """All `system.` metrics of this window except system.cpu.foreign and system.disk.flushes_per_request."""
     return derive(window, MACHINE) | gather(
         [partial(_clock, window), partial(_frequency_drop, window), partial(disk_stall, window)]
     )
@@ -302,7 +300,7 @@ def cpu_count(window: Window) -> int:
 
 
 def _clock(window: Window) -> Metrics:
-    """How far the wall clock was set, 0 where it only went on."""
+    """How far the wall clock was set; 0 if it was not."""
     steps = [0.0]
     for before, after in pairwise(window.ticks):
         gap_s = after.monotonic_s - before.monotonic_s
@@ -313,8 +311,8 @@ def _clock(window: Window) -> Metrics:
 
 
 def _frequency_drop(window: Window) -> Metrics:
-    """By how much the fastest CPU's slowest reading lies below its fastest. What lies outside of the window tells
-    nothing, for before and after the load the CPUs idle."""
+    """By how much the fastest CPU's slowest reading lies below its fastest, within the window alone: before and after
+    the load the CPUs idle."""
     speeds = [1000.0 * max(khz, default=0) for khz in window.readings(FREQUENCY)]
     return {"system.cpu.frequency_drop": 1 - min(speeds) / max(speeds)} if max(speeds) > 0 else {}
 
@@ -323,17 +321,17 @@ SOURCE = "system:/proc/diskstats"
 BUSY = 0.9
 """Of a stretch: the kernel counts the time with a request outstanding in steps of a clock tick, 1 to 10 ms."""
 FAR_BEYOND = 100.0
-"""A stall is this many times as long as a request keeps the disk busy at other times: a slow disk is none."""
+"""A stall is this many times as long as a request keeps the disk busy at other times: slow disks do not stall."""
 
 Course = list[tuple[float, DiskCounters]]
 """A disk at each tick."""
 
 
 def disk_stall(window: Window) -> Metrics:
-    """The longest stretch of the window in which the disk that ended most requests had some and ended none; 0 where
-    that is not far beyond what a request takes otherwise, around the window, too. A flush alone that does not end is
-    not seen: the kernel does not count it as outstanding. RecordingError where no disk was recorded
-    twice, or ended a request."""
+    """The longest stretch of the window in which the disk that completed most requests had some and completed none; 0
+    unless that is far beyond what a request takes at other times, also around the window. A flush that does not end
+    goes unseen: the kernel does not count it as outstanding. Raises RecordingError if no disk was recorded twice, or
+    completed a request."""
     stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
     for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
         ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms
@@ -342,7 +340,7 @@ def disk_stall(window: Window) -> Metrics:
             longest_s = max(longest_s, stretch_s)
             continue
         stretch_s = 0.0
-        if ended >= 0 and busy_ms >= 0:  # else it was reset: it tells nothing
+        if ended >= 0 and busy_ms >= 0:  # otherwise it was reset
             calm_ms, requests = calm_ms + busy_ms, requests + ended
     if requests == 0:
         raise RecordingError("No disk ended a request.")
@@ -351,8 +349,8 @@ def disk_stall(window: Window) -> Metrics:
 
 
 def _busiest(window: Window) -> Course:
-    """The disk that ended most requests around the window, of those that were there all the time. Of all ticks but two
-    its own lines alone are read: a long window has thousands."""
+    """The disk that completed most requests around the window, of those present all the time. Of all ticks but two only
+    its own lines are parsed: a long window has thousands."""
     read = [(tick.monotonic_s, tick.entries[SOURCE]) for tick in window.around if SOURCE in tick.entries]
     if len(read) < 2:
         raise RecordingError("No disk was recorded twice.")
@@ -367,14 +365,14 @@ def _busiest(window: Window) -> Course:
 
 
 def _line(text: bytes, name: bytes) -> bytes:
-    """That of a disk; empty where it has none."""
+    """The line of a disk; empty if it has none."""
     at = text.find(b" %b " % name)
     return text[text.rfind(b"\n", 0, at) + 1 :].partition(b"\n")[0] if at >= 0 else b""
 
 
 def _waits(before: DiskCounters, after: DiskCounters, seconds: float) -> bool:
-    """Whether a disk that ended none had a request all the time: at both ends, or by the time that it was busy, which
-    kernels before 5.18 count where the request ends."""
+    """Whether a disk that completed none had a request all the time: at both ends, or by its busy time, which kernels
+    before 5.18 count at the end of a request."""
     busy_ms = after.busy_ms - before.busy_ms
     return min(before.in_flight, after.in_flight) > 0 or busy_ms >= BUSY * 1000 * seconds
 

@@ -1,7 +1,5 @@
-"""The threads of a followed process: what is read of them at a tick, and of which.
-
-This module is imported by the recorder process and stays light: the standard library and frames.
-"""
+"""The threads of a followed process: what is read of them at a tick, and of which. The recorder process imports this
+module, which stays light: the standard library and frames."""
 
 import os
 from collections.abc import Sequence
@@ -13,15 +11,14 @@ from loadframe.recording.wait_classes import CALLS, MOST_POLLED, MOST_SELECTED, 
 
 TASK_FILES = ("stat", "schedstat", "wchan", "status", "syscall")
 CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
-"""Threads whose state is looked at per second, in turn: each once per second up to 1,000 threads, of more 1,000. What
-that leaves out costs little: the share of a state among 10,000 threads is known to 1.6 % of them (one standard error)
-after a second. A process of up to 12 threads is looked at whole at each tick of 0.1 s."""
+"""Threads whose state is read per second, in turn: each once per second up to 1,000 threads, of more 1,000. The error
+is small: after a second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A
+process of up to 12 threads is read whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
-"""Of these, threads whose kernel function is asked for: it tells less than the system call, and needs no right to
-trace."""
+"""Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
 SYSCALLS_PER_S = 120
-"""Of these, threads whose system call is asked for: that costs two thirds of their state's reading. Where the kernel
-does not tell it, this number is asked for the kernel function instead."""
+"""Of these, threads whose system call is read: that costs two thirds of their state's reading. If the kernel does not
+report it, this number is read for the kernel function instead."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process; ten thousand threads need not be read ten times a second."""
@@ -35,11 +32,9 @@ _STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))
 
 
 class Threads:
-    """The threads of a process: a census of their states in turn, their CPU time, their context switches.
-
-    live: /proc itself, where the number of links of a task folder tells the number of threads for a tenth of a
-    microsecond each; listing them costs a hundred times that.
-    """
+    """The threads of a process: a census of their states in turn, their CPU time, their context switches. live: /proc
+    itself, where the link count of a task folder gives the number of threads for a tenth of a microsecond each; listing
+    them costs a hundred times that."""
 
     def __init__(
         self,
@@ -73,17 +68,16 @@ class Threads:
         self._sources = {name: writer.source(text) for name, text in names.items()}
 
     def sample(self, second: bool) -> None:
-        """Append this tick's entries."""
         try:
             self._notice_changes(second)
-        except OSError:  # gone in this very moment; the next tick says so
+        except OSError:  # gone at this very moment; the next tick records it
             return
         self._writer.put(self._sources["threads"], b"%d\n" % self.count)
         everybody = len(self._order)
         wanted = min(everybody, CENSUS_MOST_PER_S) * self._interval_s
         census = self._census.of(self._order, max(self._least, round(wanted)))
         self._begin_rows("tasks")
-        # Others are asked at each round, or some never would be.
+        # A different start at each round, or some would never be read.
         where = self._asked if self._calls_denied else self._where
         first = self._census.rounds * where % max(1, len(census))
         around = [*census[first:], *census[:first]]
@@ -98,7 +92,7 @@ class Threads:
         self._sample_statuses()
 
     def _notice_changes(self, second: bool) -> None:
-        """List the threads again where one went or their number changed; of many, once per second at most."""
+        """List the threads again if one ended or their number changed; of many, once per second at most."""
         count = os.fstat(self._directory).st_nlink - 2 if self._live else -1
         changed = self._lost or count != self.count
         self.count = count if self._live else self.count
@@ -136,14 +130,14 @@ class Threads:
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
-        """A row of each thread that is not running: its system call, and where it polls, the descriptors."""
+        """A row of each thread that is not running: its system call, and the descriptors if it polls."""
         writer, told = self._writer, False
         writer.begin_entry(self._sources["task-syscall"])
         for files in chosen:
             head = writer.reserve_row()
             try:
                 length = files.pull(_SYSCALL, writer, self._directory, self._descriptors)
-            except (PermissionError, ProcessLookupError, FileNotFoundError):  # not for us; or the thread ended
+            except (PermissionError, ProcessLookupError, FileNotFoundError):  # forbidden, or the thread ended
                 length = 0
             told = told or length > 0
             if length == 0:
@@ -155,8 +149,8 @@ class Threads:
         self._calls_denied = bool(chosen) and not told
 
     def _polled(self, text: bytes) -> bytes:
-        """The descriptors that poll(2) or select(2) was given, as they lie in the process's memory; empty for another
-        call, and where we may not look."""
+        """The descriptors given to poll(2) or select(2), as in the process's memory; empty for another call, or if
+        forbidden."""
         span = polled_span(text)
         if span is None or self._memory == _ABSENT:
             return b""
@@ -175,7 +169,7 @@ class Threads:
             head = writer.reserve_row()
             try:
                 length = files.pull(_STATUS, writer, self._directory, self._descriptors)
-            except OSError:  # this thread ended in this very moment
+            except OSError:  # this thread ended at this very moment
                 writer.end = head
                 continue
             TASK.pack_into(writer.buffer, head, files.thread, writer.keep_tail(length, SWITCHES_TAIL_BYTES), 0, 0)
@@ -202,7 +196,7 @@ _POLLS, _SELECTS = (
 
 
 def polled_span(text: bytes) -> tuple[int, int] | None:
-    """Where in the memory of a thread in poll(2) or select(2) its descriptors are, and how many bytes. text: as in
+    """Offset and bytes of the descriptors in the memory of a thread in poll(2) or select(2). text: as in
     /proc/PID/syscall. None for another call, and for more descriptors than a thread that waits for an answer has."""
     number, _, rest = text.partition(b" ")
     if number not in _POLLS and number not in _SELECTS:
@@ -217,14 +211,14 @@ def polled_span(text: bytes) -> tuple[int, int] | None:
 
 
 class Turn:
-    """Takes the next part of a list at each call, around and around; rounds: the number of times it began again."""
+    """Takes the next part of a list at each call, cyclically; rounds: how often it began again."""
 
     def __init__(self) -> None:
         self._next = 0
         self.rounds = 0
 
     def of(self, everybody: "Sequence[_ThreadFiles]", size: int) -> "Sequence[_ThreadFiles]":
-        """All where they are no more than `size`; else the next ones, fewer where the list ends."""
+        """All if they are at most `size`; else the next ones, fewer at the end of the list."""
         if size >= len(everybody):
             self.rounds += 1
             return everybody
@@ -244,8 +238,8 @@ class _ThreadFiles:
         self.held = [_NOT_OPENED] * len(TASK_FILES)
 
     def pull(self, index: int, writer: FrameWriter, directory: int, descriptors: Descriptors) -> int:
-        """Append a file's text to the row, and hold the file if that can be; its length, 0 for one that the kernel does
-        not have. OSError once the thread is gone."""
+        """Append a file's text to the row, and hold the file if possible; returns its length, 0 if the kernel does not
+        have it. Raises OSError once the thread is gone."""
         descriptor = self.held[index]
         if descriptor >= 0:
             return writer.pull(descriptor)

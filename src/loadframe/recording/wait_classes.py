@@ -1,10 +1,10 @@
-"""What a sleeping thread waits for, by the system call that it is in, else by the kernel function that it sleeps in: a
-table of names, each row with its source.
+"""What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in: a table of
+names, each row with its source.
 
 A class may depend on the descriptor: a thread that reads from a connection that its process made waits for a peer; one
-that reads from a connection that it accepted, or accepts one, waits for new work. So does an event loop, which waits
-for whatever comes next, new work or an answer: which of them cannot be told from outside. Neither can an idle pool of
-threads be told from threads that wait for a lock: both sleep in a futex.
+that reads from a connection that it accepted, or accepts one, waits for new work. An event loop waits for whatever
+comes next, new work or an answer: from outside these cannot be distinguished. Neither can an idle pool of threads and
+threads that wait for a lock: both sleep in a futex.
 """
 
 import re
@@ -16,10 +16,10 @@ from typing import Literal, get_args
 WaitClass = Literal["running", "runnable", "disk", "network", "idle", "socket", "futex", "sleeping", "other", "unknown"]
 CLASSES: tuple[WaitClass, ...] = get_args(WaitClass)
 By = Literal["reads", "writes", "receives", "sends", "polls"]
-"""The descriptors decide: of one that is read from or written to, which may be no socket; of a socket; of some."""
+"""How the descriptors decide: one that is read from or written to, which may be no socket; a socket; or several."""
 Role = Literal["listening", "served", "peer", "datagrams", "none"]
-"""What a descriptor is to its process: a connection that it accepted is served, one that it made leads to a peer; no
-socket at all."""
+"""What a descriptor is to its process: a connection that it accepted is served, one that it made leads to a peer;
+"none" is no socket."""
 
 _CALLS = """
 futex            | futex    | 202 | 98  | futex(2): locks, conditions, idle pools of threads
@@ -68,19 +68,19 @@ _FUNCTIONS: tuple[tuple[str, WaitClass, str], ...] = (
         "net/core/sock.c, net/core/stream.c, net/unix/af_unix.c",
     ),
 )
-"""Kernel function as in /proc/PID/wchan | class | where it is. The function does not tell of which descriptor."""
+"""Kernel function as in /proc/PID/wchan | class | where it is. The function does not reveal the descriptor."""
 _PATTERNS = tuple((re.compile(pattern), wait) for pattern, wait, _ in _FUNCTIONS)
 _SUFFIX = re.compile(r"\.(isra|constprop|part|cold)\.?\d*")
 
 POLL_CALLS, SELECT_CALLS = ("poll", "ppoll"), ("select", "pselect6")
 MOST_POLLED, MOST_SELECTED, POLLED_BYTES = 16, 1024, 8
-"""Descriptors that are looked at of one poll(2), of more it is an event loop's; the most that select(2) takes
+"""The most descriptors of one poll(2) that are read: with more it is an event loop's; the most that select(2) takes
 (FD_SETSIZE); the size of a struct pollfd, which begins with the descriptor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """name: of a system call; number: on the machine of its table. wait: its class, None where `by` decides."""
+    """A system call; number: on the machine of its table. wait: its class, None if `by` decides."""
 
     name: str
     number: int
@@ -116,7 +116,7 @@ def by_function(wchan: str) -> WaitClass:
 
 
 def by_descriptors(by: By, roles: Collection[Role] | None) -> WaitClass:
-    """The class of a thread in a system call on descriptors of these roles; None: they are not known."""
+    """The class of a thread in a system call on descriptors of these roles; None: unknown."""
     if roles is None:
         return "unknown" if by in ("reads", "writes") else "socket"
     sockets = {role for role in roles if role != "none"}
@@ -128,8 +128,8 @@ def by_descriptors(by: By, roles: Collection[Role] | None) -> WaitClass:
 
 
 def descriptors_of(call: Call, arguments: Sequence[int], polled: bytes) -> list[int]:
-    """The descriptors that a system call is on. arguments: as in /proc/PID/syscall; polled: what the recorder found in
-    the process's memory."""
+    """The descriptors of a system call. arguments: as in /proc/PID/syscall; polled: what the recorder read from the
+    process's memory."""
     if call.name in POLL_CALLS:
         return [
             number

@@ -1,8 +1,6 @@
-"""What the threads of a component did in a window, by class (wait_classes.py): the mean number of threads in each.
-
-How many ran, and how many could have run and had no CPU, the scheduler counts itself (schedstat). All others sleep;
-the census tells in what, of some of them at each tick, and these stand for all. So the classes add up to the threads.
-"""
+"""What the threads of a component did in a window, by class (wait_classes.py): the mean number of threads in each. The
+scheduler itself counts how many ran, and how many were runnable without a CPU (schedstat). All others sleep; the census
+shows in what, for some of them at each tick, and these stand for all. So the classes add up to the threads."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -20,12 +18,12 @@ from loadframe.recording.wait_classes import descriptors_of as descriptors
 
 CALLS_OF_THREADS = "task-syscall"
 Place = tuple[WaitClass, str]
-"""A class, and for one that waits for the network the peer, where it is known."""
+"""A class, and the peer, if known, for a thread that waits for the network."""
 
 
 def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections, machine: str) -> Metrics:
-    """The mean number of threads in each class. machine: as uname(2) names it. Absent where the states of threads were
-    not recorded; of those that wait for a peer where no look at the connections lies within the window."""
+    """The mean number of threads in each class. machine: as uname(2) names it. Absent if the states of threads were not
+    recorded; for those that wait for a peer, if no look at the connections lies within the window."""
     together: dict[Place, float] = {}
     for process in processes:
         found = _of_process(process, connections, CALLS.get(machine, {}))
@@ -47,7 +45,7 @@ def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections,
 def _of_process(
     process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call]
 ) -> dict[Place, float] | None:
-    """Threads of a process by what they did, None where that was not recorded."""
+    """Threads of a process by what they did; None if not recorded."""
     looked = [tick for tick in process.window.ticks if tick.entries.get("tasks")]
     if not looked:
         return None
@@ -68,7 +66,7 @@ def _of_process(
 
 
 def _awake(process: ProcessInWindow, everyone: float, states: Mapping[str, int]) -> tuple[float, float]:
-    """Threads that ran, and that waited for a CPU. Without schedstat the census tells how many were either."""
+    """Threads that ran, and that waited for a CPU. Without schedstat the census gives their sum."""
     told = sum_over_threads([process], lambda one: one.cpu_rates)
     if told is not None:
         running = min(told[0], everyone)
@@ -81,7 +79,7 @@ def _awake(process: ProcessInWindow, everyone: float, states: Mapping[str, int])
 def _census(
     process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call], looked: Sequence[Tick]
 ) -> tuple[Counter[str], Counter[Place]]:
-    """How often a thread was seen in each state, and those asleep in each place where that is known."""
+    """How often a thread was seen in each state, and those asleep in each known place."""
     states: Counter[str] = Counter()
     places: Counter[Place] = Counter()
     sockets = _Sockets(process, connections)
@@ -98,7 +96,7 @@ def _census(
 def _place(
     row: TaskTexts, asked: TaskTexts | None, calls: Mapping[int, Call], sockets: "_Sockets | None"
 ) -> Place | None:
-    """What a sleeping thread waits for; None where that is not known of it."""
+    """What a sleeping thread waits for; None if unknown."""
     number, *rest = asked.stat.split() if asked is not None else [b""]
     if number == b"running":  # it was woken between the two readings
         return None
@@ -116,7 +114,7 @@ def _place(
 
 
 class _Sockets:
-    """The descriptors of a process that are sockets, as looked through nearest to a moment."""
+    """The descriptors of a process that are sockets, from the search nearest to a moment."""
 
     def __init__(self, process: ProcessInWindow, connections: Connections) -> None:
         self._connections = connections
@@ -126,7 +124,7 @@ class _Sockets:
         self._now: dict[int, OpenSocket] = {}
 
     def at(self, at_s: float) -> "_Sockets | None":
-        """Itself at this moment; None where the process was not looked through."""
+        """Itself at this moment; None if the process was never searched."""
         if not self._times:
             return None
         index = bisect_left(self._times, at_s)
@@ -135,7 +133,8 @@ class _Sockets:
         return self
 
     def of(self, numbers: Sequence[int]) -> tuple[set[Role] | None, str]:
-        """What these descriptors are, None for none, and the one peer to which those of them lead that lead to any."""
+        """The roles of these descriptors (None for no descriptors), and their one peer, "" if there is none or
+        several."""
         if not numbers:
             return None, ""
         found = [self._now.get(number) for number in numbers]

@@ -1,8 +1,6 @@
-"""Collapsed stacks: one line per stack, frames from the outermost on, joined by semicolons, a blank and the count.
-
-The format of Brendan Gregg's FlameGraph (stackcollapse-*.pl), which flame graph tools read. Frames of the kernel end
-with `_[k]`, as with `stackcollapse-perf.pl --kernel`.
-"""
+"""Collapsed stacks: one line per stack, frames from the outermost on, joined by semicolons, a blank and the count: the
+format of Brendan Gregg's FlameGraph (stackcollapse-*.pl), which flame graph tools read. Frames of the kernel end with
+`_[k]`, as with `stackcollapse-perf.pl --kernel`."""
 
 import re
 from collections import Counter
@@ -13,19 +11,19 @@ from loadframe.model import Stack
 
 COUNT = re.compile(r"[1-9][0-9]{0,17}")
 MOST_FRAMES = 512
-"""perf itself follows a stack no further than kernel.perf_event_max_stack, 127 unless it was raised."""
+"""perf itself follows a stack no further than kernel.perf_event_max_stack, 127 by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collapsed:
-    """The stacks of a file, the most frequent first, and how many of its lines could not be read."""
+    """The stacks of a file, the most frequent first. damaged: lines that could not be read."""
 
     stacks: tuple[Stack, ...]
     damaged: int = 0
 
 
 def collapse(samples: Iterable[tuple[str, ...]]) -> tuple[Stack, ...]:
-    """Equal stacks counted together; the most frequent first, equals by name."""
+    """Equal stacks counted together; the most frequent first, ties by name."""
     counts = Counter(tuple(_clean(frame) for frame in frames) for frames in samples)
     counts.pop((), None)
     return tuple(Stack(frames, count) for frames, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
@@ -37,7 +35,8 @@ def render(stacks: Iterable[Stack]) -> str:
 
 
 def parse(text: str) -> Collapsed:
-    """The stacks again. Lines that are no stack with a count (a damaged or foreign file) are counted and left out."""
+    """The stacks of a file. Lines that are no stack with a count (a damaged or foreign file) are counted and left
+    out."""
     counts: Counter[tuple[str, ...]] = Counter()
     damaged = 0
     for line in text.split("\n"):

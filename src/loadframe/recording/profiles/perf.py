@@ -1,12 +1,12 @@
-"""`perf record` around a step: start it, stop it, read its samples. What is missing for it is said, never raised.
+"""`perf record` around a step: start it, stop it, read its samples. What is missing for it is reported, never raised.
 
 Sampling is by a software clock (cpu-clock), because virtual machines often have no hardware counters; time is
 CLOCK_MONOTONIC, as everywhere. User stacks are copied and unwound by the files' own tables (`--call-graph dwarf`):
 Debian's programs are built without frame pointers. perf-record(1), perf_event_open(2).
 
-Of what `perf script -F comm,pid,tid,time,ip,sym,dso` prints, a sample is a head line
-(`mariadbd  4831/5283  14812.969706: `), one line per frame from the innermost on (a tab, the address, the symbol, the
-file in brackets), and an empty line. Lines that are neither are counted, never guessed at.
+In the output of `perf script -F comm,pid,tid,time,ip,sym,dso` a sample is a head line (`mariadbd  4831/5283
+14812.969706: `), one line per frame from the innermost on (a tab, the address, the symbol, the file in brackets), and
+an empty line. Other lines are counted, never guessed at.
 """
 
 import os
@@ -28,7 +28,7 @@ from loadframe.model import Requirement
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 MOST_HZ, LEAST_HZ = 399, 25
 SAMPLES_PER_S = 800
-"""Over all CPUs: at this many, a two-second window tells shares of 10 % to within 1.5, and 13 MB/s are copied."""
+"""Over all CPUs: at this many, a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
 STACK_BYTES = 16384
 """Copied of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
 STOP_S = 15.0
@@ -43,15 +43,16 @@ LOST = re.compile(r"\bPERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
 KERNEL_FROM = 1 << 63
 """The upper half of the address space is the kernel's (x86-64, arm64)."""
 NO_CALLER = 0xFFFF_FFFF_FFFF_FFFF
-"""The address that perf prints where a stack goes on beyond what was copied of it."""
+"""The address that perf prints if a stack goes on beyond what was copied of it."""
 TRUNCATED = "[truncated]"
 UNKNOWN = "[unknown]"
 KERNEL_SUFFIX = "_[k]"
 APPENDED = re.compile(r"\.(isra|part|constprop|cold|llvm)(\.\d{1,20})?$")
 LONGEST_APPENDED = 31
-"""Characters of what APPENDED finds: a name with thousands of them is searched once for each, and no further back."""
+"""Characters of what APPENDED finds: a name with thousands of suffixes is searched once for each, so no further
+back."""
 LONGEST_SYMBOL = 4096
-"""A name has no end of its own: whoever runs a program beside ours chooses those in its file."""
+"""A name has no bound of its own: whoever runs another program chooses those in its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Reading:
-    """What reading has met besides samples. lost: samples that the kernel could not deliver."""
+    """What reading met apart from samples. lost: samples that the kernel could not deliver."""
 
     lost: int = 0
     damaged: int = 0
@@ -113,7 +114,7 @@ def _frame(address: int, symbol: str, file: str) -> str:
 
 
 def function_name(symbol: str) -> str:
-    """A symbol as people call it: without the arguments of a C++ function, the version of a library's
+    """A symbol in its usual form: without the arguments of a C++ function, the version of a library's
     (`pthread_mutex_lock@@GLIBC_2.2.5`) and what the compiler appended (`finish_task_switch.isra.0`)."""
     symbol = symbol[:LONGEST_SYMBOL]
     name = re.sub(r"@@?[A-Za-z][\w.]*$", "", symbol)
@@ -127,7 +128,7 @@ def function_name(symbol: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What perf may sample here; scope is None where it may nothing. missing: what more would need."""
+    """What perf may sample here; scope is None for nothing. missing: what more would need."""
 
     scope: Scope | None
     missing: tuple[Requirement, ...]
@@ -150,7 +151,7 @@ def permission() -> Permission:
 
 
 def frequency_hz(cpus: int) -> int:
-    """Samples per second and CPU; odd, so as not to march in step with anything periodic."""
+    """Samples per second and CPU; odd, so as not to be in step with anything periodic."""
     return max(LEAST_HZ, min(MOST_HZ, SAMPLES_PER_S // max(cpus, 1))) | 1
 
 
@@ -162,11 +163,11 @@ class PerfRecord:
         self._data = data
         self.hz = hz
         self.unreadable: str | None = None
-        """What `perf script` said where it could not read the data."""
+        """What `perf script` said if it could not read the data."""
 
     @classmethod
     def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> "PerfRecord":
-        """Sample from now on into `folder`. MissingTool where perf will not run."""
+        """Sample from now on into `folder`. Raises MissingTool if perf will not run."""
         perf = located("perf")
         if perf is None:
             raise MissingTool("perf is not installed", remedy=INSTALL)
@@ -179,7 +180,7 @@ class PerfRecord:
         return cls(process, data, hz)
 
     def stop(self) -> str | None:
-        """End it; None when its data are complete, else what it said."""
+        """End it; None if its data are complete, else what it said."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         try:
@@ -195,14 +196,14 @@ class PerfRecord:
         )
 
     def kill(self) -> None:
-        """At once. Idempotent."""
+        """Idempotent."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
 
     @contextmanager
     def samples(self, reading: Reading) -> Iterator[Iterator[Sample]]:
-        """The samples, as `perf script` unwinds them; where it fails, `unreadable` says why afterwards."""
+        """The samples, as `perf script` unwinds them; if it fails, `unreadable` says why afterwards."""
         perf, data = located("perf") or "perf", str(self._data.absolute())
         fields = "--no-inline --show-lost-events -F comm,pid,tid,time,ip,sym,dso"
         command = [perf, "script", "--input", data, *fields.split()]
@@ -234,7 +235,7 @@ class PerfRecord:
 
 
 def _record(scope: Scope, data: Path, hz: int) -> list[str]:
-    """Arguments of `perf record`; no cache of build ids is left in the user's home."""
+    """Arguments of `perf record` that leave no cache of build ids in the user's home."""
     quiet = "--quiet --no-buildid --no-buildid-cache --clockid CLOCK_MONOTONIC"
     return [*f"record {quiet} -e {_event(scope)} -F {hz} --call-graph dwarf,{STACK_BYTES} -o".split(), str(data)]
 
@@ -244,8 +245,8 @@ def _event(scope: Scope) -> str:
 
 
 def _try(perf: str, scope: Scope) -> str | None:
-    """None where perf may sample so, else what it says. Asked for both, perf quietly leaves the kernel out where that
-    is forbidden: it is asked for the kernel alone."""
+    """None if perf may sample in this scope, else what it says. Asked for both, perf silently leaves out a forbidden
+    kernel, so it is asked for the kernel alone."""
     what = ["--all-cpus"] if scope == "machine" else []
     event = "cpu-clock:k" if scope == "processes" else _event(scope)
     command = [perf, "record", "--quiet", "-e", event, *what, "-o", "/dev/null", "--", "true"]

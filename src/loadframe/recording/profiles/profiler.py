@@ -1,7 +1,7 @@
-"""Both samplers around one step: CPU by perf where that works, the states of all threads from procfs always.
+"""Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always.
 
-Life: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for the window
-that counts.
+Order of calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for
+the window that counts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ class Profiler:
         self.missing: list[Requirement] = list(permission.missing)
 
     def prepare(self) -> None:
-        """Before the load: perf takes up to a second to begin, and needs no processes where it samples the machine."""
+        """Before the load: perf takes up to a second to begin, and needs no processes to sample the machine."""
         if self._permission.scope == "machine":
             self._start_perf("machine")
 
@@ -52,7 +52,7 @@ class Profiler:
             self._lack("a CPU profile", str(error))
 
     def follow(self, components: dict[int, str]) -> None:
-        """Further processes of the step; those known before stay, whatever became of them."""
+        """Add processes of the step; earlier ones stay, also ended ones."""
         self._components = {**self._components, **components}
 
     def stop(self) -> None:
@@ -63,8 +63,8 @@ class Profiler:
             self._lack("a CPU profile", f"perf said: {said}")
 
     def write(self, start_s: float, end_s: float, name: str, keep: Keep) -> tuple[ProfileSource, ...]:
-        """Collapsed stacks of the window (CLOCK_MONOTONIC) as NAME.COMPONENT.KIND.folded, each given to `keep`; what
-        files there are. Raises as `keep` does."""
+        """Give collapsed stacks of the window (CLOCK_MONOTONIC) to `keep` as NAME.COMPONENT.KIND.folded; returns the
+        files made. Raises as `keep` does."""
         sources = []
         if self._perf is not None:
             reading = Reading()
@@ -97,7 +97,7 @@ def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str
 
 
 def _write(samples: Sequence[Sample], keep: Keep, name: str, source: ProfileSource) -> list[ProfileSource]:
-    """The source with its file; none where nothing was sampled."""
+    """The source with its file; none if nothing was sampled."""
     if not samples:
         return []
     stacks = collapse(_frames(one, source.component, source.kind) for one in samples)
@@ -107,7 +107,7 @@ def _write(samples: Sequence[Sample], keep: Keep, name: str, source: ProfileSour
 
 
 def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...]:
-    """Every stack begins with its thread's name. Of strangers, nothing but what they made the kernel do is kept."""
+    """Every stack begins with its thread's name. Only kernel frames are kept of processes outside the study."""
     if kind == "threads":
         return sample.frames
     if component == REST:

@@ -2,7 +2,7 @@
 
 Each look reads /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the
 right to trace; without them the innermost kernel function (`wchan`) has to do. The sampler takes no more than a share
-of one CPU, however many threads there are: the more, the fewer looks.
+of one CPU: the more threads, the fewer looks.
 """
 
 import os
@@ -22,7 +22,7 @@ LOOK_S = 0.02
 CPU_SHARE = 0.05
 """Of one CPU, at most: the share that a look may take of the time until the next."""
 FUTEX = {machine: number for machine, calls in CALLS.items() for number, call in calls.items() if call.name == "futex"}
-"""Number of the system call."""
+"""Number of the system call, by machine."""
 FUTEX_COMMAND = 0x7F
 FUTEX_WAIT = 0
 """linux/futex.h. glibc waits for a mutex with FUTEX_WAIT (nptl/lowlevellock.c), as do InnoDB's own locks
@@ -33,7 +33,7 @@ _STACK_LINE = re.compile(rb"\[<[0-9a-fx]+>\] ([^\s+]+)")
 
 
 def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> list[Sample]:
-    """One sample per thread of a process; none where it is gone. root: for recorded trees."""
+    """One sample per thread of a process; none if it is gone. root: for recorded trees."""
     tasks = root / f"proc/{pid}/task"
     try:
         threads = os.listdir(tasks)  # noqa: PTH208 - names alone, many times a second
@@ -65,7 +65,7 @@ def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
 
 
 def parse_stack(data: bytes) -> tuple[str, ...]:
-    """The kernel functions of /proc/PID/stack from the outermost on; empty for what is none."""
+    """The kernel functions of /proc/PID/stack from the outermost on; empty for any other text."""
     names = [name.decode("ascii", "replace") for name in reversed(_STACK_LINE.findall(data))]
     return tuple(f"{function_name(name)}{KERNEL_SUFFIX}" for name in names)
 
@@ -89,7 +89,7 @@ def _wchan(data: bytes) -> tuple[str, ...]:
 
 
 def _read(path: str) -> bytes:
-    """A procfs file; empty where it is gone or forbidden."""
+    """A procfs file; empty if it is gone or forbidden."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -103,8 +103,8 @@ def _read(path: str) -> bytes:
 
 
 class ThreadSampler:
-    """Looks again and again, in a thread of its own, until stopped. pids: asked at each look, so that processes may
-    come and go."""
+    """Looks repeatedly, in a thread of its own, until stopped. pids: called at each look, so that processes may come
+    and go."""
 
     def __init__(self, pids: Callable[[], Sequence[int]], root: Path = Path("/")) -> None:
         self._pids = pids
