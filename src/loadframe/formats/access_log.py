@@ -1,9 +1,6 @@
-"""Access logs of web servers, as nginx and Apache write them: the common and the combined format, and formats of one's
-own that have a time and a request line in quotes.
-
-Times are those of `[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may have a fraction), of nginx's `$msec`
-(seconds since 1970 with milliseconds) and of `$time_iso8601`.
-"""
+"""Access logs of web servers, as nginx and Apache write them: the common and the combined format, and custom formats
+that have a time and a request line in quotes. Times are those of `[10/Oct/2000:13:55:36 -0700]` (whole seconds;
+Apache's may have a fraction), of nginx's `$msec` (seconds since 1970 with milliseconds) and of `$time_iso8601`."""
 
 import errno
 import gzip
@@ -22,10 +19,10 @@ from loadframe.connections.http_words import wrong_path
 from loadframe.formats.named_files import regular
 
 LONGEST_LINE = 64 << 10
-"""Bytes; a longer line is skipped, and counted as one that is not read."""
+"""Bytes; a longer line is skipped, and counted as unread."""
 MOST_BYTES, FREE_BYTES, PER_BYTE, PER_LINE = 2 << 30, 4 << 20, 24, 64
-"""Of a log as it is unpacked, and each line counts as PER_LINE more: what follows is not read. One that is packed is
-damaged where it holds more than FREE_BYTES and PER_BYTE times its size."""
+"""Bytes of an unpacked log that are read, each line counting PER_LINE more. A packed log is damaged if it holds more
+than FREE_BYTES plus PER_BYTE times its size."""
 GZIP = b"\x1f\x8b"
 REQUEST = re.compile(r'"([A-Z]{3,16}) (\S+) HTTP/\d(?:\.\d)?" (\d{3})(?: |$)')
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -36,8 +33,8 @@ _ISO = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One request. at_s: its time (s since 1970). whole: whether the log has whole seconds of it. path: with its query;
-    of a request to a proxy without the host."""
+    """One request. at_s: its time (s since 1970). whole: the time is in whole seconds. path: with its query; of a
+    request to a proxy without the host."""
 
     at_s: float
     whole: bool
@@ -47,8 +44,8 @@ class Logged:
 
 
 def parse_line(line: str) -> Logged | None:
-    """The request of a line; None where it has none that can be sent again: no time, no request line, a path with
-    blanks or escapes of the log."""
+    """The request of a line; None if it has none that can be sent again: no time, no request line, a path with blanks
+    or escapes of the log."""
     found = REQUEST.search(line)
     if found is None:
         return None
@@ -61,7 +58,7 @@ def parse_line(line: str) -> Logged | None:
 
 
 def _moment(text: str) -> tuple[float, bool] | None:
-    """When, and whether whole seconds are all that is known."""
+    """The time (s since 1970), and whether it is in whole seconds."""
     if found := _MSEC.search(text):
         return float(found[1]), False
     if found := _COMMON.search(text):
@@ -81,7 +78,7 @@ def _moment(text: str) -> tuple[float, bool] | None:
 
 
 def _path(target: str) -> str | None:
-    """What is asked for; None where it cannot be sent."""
+    """The path and query; None if it cannot be sent."""
     if not target.startswith("/"):
         try:
             parts = urlsplit(target)
@@ -95,8 +92,8 @@ def _path(target: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str | None]:
-    """The lines of a log, unpacked where it is packed by gzip; None for one that is longer than LONGEST_LINE. OSError
-    where it cannot be read or is damaged."""
+    """The lines of a log, unpacked if it is gzip; None for one longer than LONGEST_LINE. Raises OSError if it cannot be
+    read or is damaged."""
     with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw

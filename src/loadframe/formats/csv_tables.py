@@ -17,15 +17,15 @@ from loadframe.progress import counted
 
 STDIN = "-"
 LARGEST_BYTES = 50_000_000
-"""A million values and more; whatever is larger was given by mistake."""
+"""A million values and more; anything larger was given by mistake."""
 
 PACKED = {b"\x1f\x8b": "zcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"\xfd7zXZ": "xzcat", b"BZh": "bzcat"}
-"""How a compressed file begins, and what unpacks it."""
+"""How a compressed file begins -> what unpacks it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: its cells without spaces around them, and where it stands ("points.csv, line 3")."""
+    """One line: its stripped cells, and its place ("points.csv, line 3")."""
 
     cells: tuple[str, ...]
     where: str
@@ -37,8 +37,8 @@ def name_of(place: str) -> str:
 
 
 def read_text(place: str, *, remedy: str) -> str:
-    """The text of a file, or of standard input for "-". SampleError where it cannot be read; remedy: what to give
-    instead of a file that is not there."""
+    """The text of a file, or of standard input for "-". remedy: what to give instead of a missing file. Raises
+    SampleError if it cannot be read."""
     name = name_of(place)
     try:
         data = sys.stdin.buffer.read(LARGEST_BYTES + 1) if place == STDIN else read_up_to(Path(place), LARGEST_BYTES)
@@ -58,7 +58,7 @@ def read_text(place: str, *, remedy: str) -> str:
 
 
 def rows(text: str, name: str) -> list[Row]:
-    """The lines of CSV text that are not empty. SampleError names the line that is no CSV."""
+    """The non-empty lines of CSV text. Raises SampleError, naming the line that is not CSV."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         return [
@@ -71,12 +71,13 @@ def rows(text: str, name: str) -> list[Row]:
 
 
 def header(lines: list[Row]) -> list[str]:
-    """The names in the first line, in lower case; none where there is no line."""
+    """The names in the first line, in lower case; none without a line."""
     return [cell.lower() for cell in lines[0].cells] if lines else []
 
 
 def check_commas(names: list[str], name: str) -> None:
-    """SampleError for a header that has no comma but what spreadsheets write where the comma is a decimal sign."""
+    """Raises SampleError for a header without a comma but with the separator of spreadsheets whose decimal sign is a
+    comma."""
     between = next((one for one in ";\t" if len(names) == 1 and one in names[0]), "")
     if between:
         raise SampleError(
@@ -86,14 +87,14 @@ def check_commas(names: list[str], name: str) -> None:
 
 
 def check_once(names: list[str], name: str) -> None:
-    """SampleError for a header that names a column twice."""
+    """Raises SampleError for a header that names a column twice."""
     twice = next((column for column in names if column and names.count(column) > 1), None)
     if twice is not None:
         raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
 
 
 def check_cells(names: list[str], body: list[Row], remedy: str = "Give every row a cell for each column.") -> None:
-    """SampleError for a row that has more or fewer cells than the header."""
+    """Raises SampleError for a row that has more or fewer cells than the header."""
     for row in body:
         if len(row.cells) != len(names):
             raise SampleError(
@@ -109,7 +110,7 @@ def beginning(names: list[str]) -> str:
 
 
 def number(text: str, where: str) -> float:
-    """A cell as a number. SampleError for text, and for what is not finite."""
+    """A cell as a finite number. Raises SampleError for anything else."""
     value = finite(text)
     if value is None:
         raise SampleError(
@@ -120,7 +121,7 @@ def number(text: str, where: str) -> float:
 
 
 def measured(column: str, cell: str, row: Row, right: Callable[[float], bool], remedy: str) -> float:
-    """A cell's number. SampleError where it is none, or not a right one."""
+    """A cell's number. Raises SampleError if it is none, or not `right`."""
     value = number(cell, f"{row.where}: {column}")
     if not right(value):
         raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)
@@ -137,14 +138,14 @@ MOST_ROWS = 200_000
 
 
 def read_load(place: str) -> tuple[LoadWindow, ...]:
-    """The windows of a load in a file, or on standard input for "-". SampleError names the line and the value that is
-    wrong."""
+    """The windows of a load in a file, or on standard input for "-". Raises SampleError, naming the line and the value
+    that is wrong."""
     return parse_load(read_text(place, remedy="Give a CSV file of entries,seconds[,reads]."), name_of(place))
 
 
 def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
-    """The windows of a load in CSV text: what happened from each row to the next one with more entries. The load begins
-    at 0 entries and 0 s unless the first row says otherwise. SampleError for what is no load."""
+    """The windows of a load in CSV text: from each row to the next one with more entries. The load begins at 0 entries
+    and 0 s unless the first row says otherwise. Raises SampleError for anything else."""
     lines = rows(text, name)
     names = header(lines)
     for column in names:
@@ -185,8 +186,8 @@ Point = tuple[float, float, float | None]
 
 
 def _check(before: Point, after: Point, row: Row) -> None:
-    """A row with as many entries as the one before is none of its own: a loader that notes how far it is each second
-    stands still while a transaction is committed."""
+    """Raises SampleError unless seconds grow and entries and reads do not fall. Entries may stand still: a loader that
+    notes its progress each second shows the same count while a transaction is committed."""
     for column, first, last in zip(OF_LOADS, before, after, strict=True):
         if first is None or last is None:
             continue
@@ -200,12 +201,12 @@ def _check(before: Point, after: Point, row: Row) -> None:
 OF_SAMPLES = ("value", "block", "time", "session")
 
 LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
-"""Beyond these, squares and ratios leave what a double can hold."""
+"""Beyond these, squares and ratios leave the range of a double."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values (0 or more) in time order; the block, the time and the session of each, or None where the file has no such
+    """Values (0 or more) in time order; the block, the time and the session of each, or None if the file has no such
     column."""
 
     name: str
@@ -215,7 +216,7 @@ class Sample:
     sessions: tuple[str, ...] | None = None
 
     def by(self, labels: tuple[str, ...] | None) -> dict[str, tuple[float, ...]]:
-        """The values of each block or session, in the order in which these appear; without labels those of all."""
+        """The values of each block or session, in the order in which these appear; without labels all under ""."""
         found: dict[str, list[float]] = {}
         for label, value in zip(labels or [""] * len(self.values), self.values, strict=True):
             found.setdefault(label, []).append(value)
@@ -223,12 +224,13 @@ class Sample:
 
 
 def read_sample(place: str) -> Sample:
-    """The sample in a file, or on standard input for "-". SampleError names the line and the value that is wrong."""
+    """The sample in a file, or on standard input for "-". Raises SampleError, naming the line and the value that is
+    wrong."""
     return parse_sample(read_text(place, remedy="Give two runs, two CSV files, or one study."), name_of(place))
 
 
 def parse_sample(text: str, name: str) -> Sample:
-    """The sample in CSV text; other columns than those of OF_SAMPLES, and empty lines, are passed over."""
+    """The sample in CSV text; columns not in OF_SAMPLES, and empty lines, are ignored."""
     lines = rows(text, name)
     names = header(lines)
     if names.count("value") != 1 or any(names.count(column) > 1 for column in OF_SAMPLES):
@@ -287,20 +289,21 @@ RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
     "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
     "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
 }
-"""By the first word of a column: what its numbers are, and in words."""
+"""First word of a column -> test of its numbers, and what they are, in words."""
 
 MOST_LOADS = 1000
-"""Of a curve: its breaks are looked for in a few seconds."""
+"""Of a curve: its breakpoints are then found in a few seconds."""
 MOST_COLUMNS = 1000
 
 
 def read_observations(place: str) -> Observations:
-    """The curve in a file, or on standard input for "-". SampleError names the line and the value that is wrong."""
+    """The curve in a file, or on standard input for "-". Raises SampleError, naming the line and the value that is
+    wrong."""
     return parse_observations(read_text(place, remedy="Give a run folder or a CSV file."), name_of(place))
 
 
 def parse_observations(text: str, name: str) -> Observations:
-    """The curve in CSV text; several rows of one load are blocks. SampleError for what is no curve."""
+    """The curve in CSV text; several rows of one load are blocks. Raises SampleError for anything else."""
     lines = rows(text, name)
     names = header(lines)
     _check_columns(names, name)

@@ -2,7 +2,7 @@
 
 Others write them, so all is bounded: lines, their length, names, values, series, and the CPU time of reading. What is
 left out is named with its reason; what contradicts the format as a whole is an ExpositionError, and nothing of it is
-used. Names are as metrics/exposed.py has them.
+used. Names are as in metrics/exposed.py.
 """
 
 import time
@@ -26,25 +26,25 @@ LONGEST_LINE = 4_000
 LONGEST_READING_S = 2.0
 """CPU time. 2,000 series with labels take 0.07 s."""
 LARGEST = 2.0**63
-"""What is larger is no count and no size; a recording refuses it, too (recording/metrics.py)."""
+"""A larger number is no count and no size; a recording refuses it, too (recording/metrics.py)."""
 EXAMPLES = 3
 TOO_LONG = f"are on a line of more than {LONGEST_LINE:,} characters"
 UNUSABLE = "have a name that is too long, not printable or with braces of its own"
 _BRACES = frozenset('{}"')
 _ASIDE = ("_created", "_info")
-"""Endings of samples that tell no measurement: when a series began, and words."""
+"""Endings of samples that are no measurement: when a series began, and words."""
 _FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
-"""What the parsers of prometheus-client raise for text that is none."""
+"""What the parsers of prometheus-client raise for other text."""
 
 
 class ExpositionError(ValueError):
-    """What an answer has that makes it useless as a whole, in words."""
+    """Why an answer is useless as a whole, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """What of an answer is wanted. select: names, none: all. counters: names that count up, where the form does not
-    say so. first: names that are kept before others, if there are more than MOST_SERIES."""
+    """What is wanted of an answer. select: names; empty: all. counters: names that count up, if the form does not say
+    so. first: names that are kept before others, if there are more than MOST_SERIES."""
 
     select: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
@@ -55,14 +55,14 @@ class Pick:
         return not self.select or any(_means(one, name) for one in self.select)
 
     def counts(self, name: Name) -> bool:
-        """Whether the study says that it counts up."""
+        """Whether the study declares it a counter."""
         return any(_means(one, name) for one in self.counters)
 
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """values: by name. counted: those that only grow. left_out: by the reason, in words, the names without a value.
-    families: of each name its family; types: of each family what it says to be (some names are of two)."""
+    """values: by name. counted: the names of counters. left_out: reason, in words -> names without a value. families:
+    name -> family; types: family -> its declared types (some names have two)."""
 
     values: Mapping[str, float]
     counted: frozenset[str]
@@ -98,7 +98,7 @@ class _Found:
         if len(name) > LONGEST_NAME or not name.isprintable() or not base or not _BRACES.isdisjoint(base):
             self.leave_out(UNUSABLE, name)
         elif not -LARGEST < value < LARGEST:  # NaN is neither
-            if "quantile" not in labels:  # of a summary that has seen nothing, NaN is what there is to say
+            if "quantile" not in labels:  # a summary without observations is NaN
                 self.leave_out("are not finite numbers", name)
         elif name in self._values:
             self.leave_out("are exposed twice", name)
@@ -112,7 +112,7 @@ class _Found:
         self._left_out.setdefault(reason, []).append(words(name, LONGEST_NAME))
 
     def exposed(self) -> Exposed:
-        """What was found; of a name that came twice nothing, as one of the two is wrong."""
+        """What was found; nothing of a name that came twice, as one of the two is wrong."""
         twice = set(self._left_out.get("are exposed twice", ()))
         names = [name for name in self._values if name not in twice]
         if len(names) > MOST_SERIES:
@@ -143,7 +143,7 @@ def _stem(base: str) -> str:
 
 
 def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "") -> Exposed:
-    """Text for Prometheus, version 0.0.4, or OpenMetrics where the content type says so. ExpositionError."""
+    """Text for Prometheus, version 0.0.4, or OpenMetrics if the content type says so. Raises ExpositionError."""
     text = _text(data)
     if "html" in content_type or text[:64].lstrip().startswith("<"):
         raise ExpositionError("it is a page of HTML")
@@ -152,7 +152,7 @@ def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "")
     parse: Callable[[TextIO], Iterable[Metric]] = openmetrics_families if strict else prometheus_families
     lines = cast(TextIO, _lines(text, pick, found))
     try:
-        for family in parse(lines):  # it is gone through line by line, and nothing else
+        for family in parse(lines):  # the parser only iterates over the lines
             _add_family(family, found)
     except _FAULTS as error:
         if isinstance(error, ExpositionError):
@@ -178,8 +178,8 @@ TYPE, END = "# TYPE ", "# EOF"
 
 
 def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
-    """The lines that say something of what is wanted. No further than MOST_LINES and the family that is begun there,
-    and for no longer than LONGEST_READING_S."""
+    """The lines about wanted series, up to MOST_LINES and the end of the family that is begun there. Raises
+    ExpositionError after LONGEST_READING_S."""
     stems = {_stem(split(one).base) for one in pick.select}
     until_s = time.thread_time() + LONGEST_READING_S
     taken = 0
@@ -204,13 +204,13 @@ def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
 
 
 def _family(line: str) -> str:
-    """What a line is about, without the ending of a sample; "" where its name is in the braces, or it has none."""
+    """The family of a line, without the ending of a sample; "" if its name is in the braces, or it has none."""
     name = line.removeprefix(TYPE).partition("{")[0].split(maxsplit=1)
     return _stem(name[0]) if name and not name[0].startswith("#") else ""
 
 
 def _split(text: str) -> Iterator[str]:
-    """Lines, at line feeds alone; without a list of them all."""
+    """Lines, split only at line feeds; without a list of them all."""
     start = 0
     while start < len(text):
         end = text.find("\n", start)
@@ -223,8 +223,8 @@ def _split(text: str) -> Iterator[str]:
 
 
 def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """All numbers of a JSON document, each by the names on the way to it, with dots between ("pool.in_use"); places in
-    lists count from 0. ExpositionError."""
+    """All numbers of a JSON document, each named by its keys joined with dots ("pool.in_use"); places in lists count
+    from 0. Raises ExpositionError."""
     try:
         document = parse_json(data)
     except JsonError as error:
@@ -265,7 +265,7 @@ def _children(before: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Lines "name value", names with labels as Prometheus has them; empty ones and those that begin with # say nothing.
+    """Lines "name value", names with labels as in Prometheus; empty lines and comments (#) are ignored. Raises
     ExpositionError for any other line."""
     found = _Found(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
@@ -281,7 +281,7 @@ def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
         if len(parts) != 2 or (finite(parts[1]) is None and parts[1].lower().lstrip("+-") not in ("nan", "inf")):
             raise ExpositionError(f"line {number} is not a name and a number: {words(line, 80)!r}")
         name = split(parts[0])
-        whole = len(str(name)) == len(parts[0])  # else its braces have something that is no label
+        whole = len(str(name)) == len(parts[0])  # otherwise its braces hold something other than labels
         found.add(name.base if whole else parts[0], dict(name.labels) if whole else {}, float(parts[1]))
     return found.exposed()
 
@@ -297,12 +297,12 @@ FIRST = 2**40
 """In place of the values: numbers that no page has by chance. Each is exact in a float."""
 LONGEST_VALUE = 64
 LARGEST_PAGE = 1 << 20
-"""Bytes; a larger one, or one of more lines than are read, is read in full each time, and nothing of it is kept."""
+"""Bytes; a larger page, or one of more lines than are read, is read in full each time, and nothing of it is kept."""
 
 
 class Page:
-    """One for Prometheus that is read again and again: mostly its values differ alone. Lines are then taken apart once,
-    and a reading is as many conversions as there are values; what differs elsewhere is read in full."""
+    """A Prometheus page that is read repeatedly: mostly only its values differ. Its lines are then split once, and a
+    reading is one conversion per value; other changes cause a full reading."""
 
     def __init__(self, pick: Pick) -> None:
         self._pick = pick
@@ -312,7 +312,7 @@ class Page:
         self._counted = frozenset[str]()
 
     def read(self, data: bytes, *, content_type: str = "") -> Exposed:
-        """What read_prometheus finds; of what is left out only the values are. ExpositionError."""
+        """What read_prometheus finds, but of what is left out only the values. Raises ExpositionError."""
         plain = "openmetrics" not in content_type and "html" not in content_type
         heads, tails = _parted(data) if plain else ([], [])
         known = bool(heads) and heads == self._heads
@@ -329,9 +329,9 @@ class Page:
         return found
 
     def _learn(self, found: Exposed, tails: list[str]) -> None:
-        """On which line each name has its value: told by the reader itself, of the same page with line numbers for
-        values. Nothing is learned where a line is too long or has more than a name and a value (a time behind it takes
-        the number's place), or what is left out depends on values."""
+        """Find the line of each name's value, by reading the same page with line numbers for values. Nothing is learned
+        if a line is too long or has more than a name and a value (a time behind it takes the number's place), or if
+        what is left out depends on values."""
         if any(len(head) > LONGEST_LINE - LONGEST_VALUE for head in self._heads):
             return
         parts = enumerate(zip(self._heads, tails, strict=True), FIRST)
@@ -348,7 +348,7 @@ class Page:
 
 
 def _parted(data: bytes) -> tuple[list[str], list[str]]:
-    """Each line without its last word, and these words. None of what is no text, or too much."""
+    """Each line without its last word, and these words. Nothing of other than text, or of too much."""
     heads: list[str] = []
     tails: list[str] = []
     if len(data) > LARGEST_PAGE or data.count(b"\n") > MOST_LINES:

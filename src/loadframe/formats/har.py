@@ -19,7 +19,7 @@ class HarError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One request. started_s: seconds since 1970; ended_s: when its answer had come. origin: scheme, host and port.
-    path: with its query. status: of the recorded answer; 0 where there was none."""
+    path: with its query. status: of the recorded answer; 0 without one."""
 
     started_s: float
     ended_s: float
@@ -32,8 +32,8 @@ class Entry:
 
 
 def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
-    """The entries in the order in which they started, and how many others there are that have no address of HTTP or no
-    time. HarError for what is no HAR, and where it has more than MOST_ENTRIES."""
+    """The entries in the order in which they started, and the number of others, without an HTTP address or a time.
+    Raises HarError for other text, and for more than MOST_ENTRIES."""
     try:
         found = parse_json(text)
     except JsonError as error:
@@ -76,7 +76,7 @@ def _entry(given: Any) -> Entry | None:
 
 
 def _address(url: object) -> tuple[str, str] | None:
-    """Origin and path; None where it is not one of HTTP."""
+    """Origin and path; None for other than HTTP."""
     if not isinstance(url, str):
         return None
     try:
@@ -102,5 +102,5 @@ def _moment(text: object) -> float | None:
 
 
 def _number(value: object) -> float:
-    """0 for what is none."""
+    """0 for anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

@@ -1,6 +1,5 @@
-"""A compressed HdrHistogram of version 2, as the library's ports write it, in base64.
-
-Read here and not by the library, as others write it: neither its header nor zlib decides how much memory it takes.
+"""A compressed HdrHistogram of version 2, as the library's ports write it, in base64. Not read by the library, because
+others write it: neither its header nor zlib may decide how much memory it takes.
 https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram.encodeIntoCompressedByteBuffer (V2) and ZigZagEncoding.
 """
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 COMPRESSED, PLAIN, WORD_SIZES = 0x1C849304, 0x1C849303, 0xF0
-"""The cookies of version 2, and the bits of them that say something else."""
+"""The cookies of version 2, and their bits with another meaning."""
 OUTER, INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
 MOST_BYTES_OF_A_COUNT = 6
 MOST_COUNTED = 2**40
@@ -21,13 +20,12 @@ MOST_COUNTED = 2**40
 MOST_PLAIN_BYTES = 1 << 20
 MOST_DIGITS = 5
 MOST_BITS = 62
-"""Of a value: what is larger is no latency in any unit."""
+"""Of a value: a larger one is no latency in any unit."""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """What it counts. digits, lowest, highest: of its layout. bins: the indices of those that are not empty, rising;
-    counts: how many each has."""
+    """digits, lowest, highest: of its layout. bins: indices of the non-empty ones, ascending; counts: of each."""
 
     digits: int
     lowest: int
@@ -51,7 +49,7 @@ def half_bucket(digits: int) -> int:
 
 
 def decode(encoded: bytes | str, most_plain_bytes: int = MOST_PLAIN_BYTES) -> Histogram:
-    """The histogram in base64 text. ValueError, in words, for what is none."""
+    """The histogram in base64 text. Raises ValueError, in words, for other text."""
     plain = _plain(encoded, most_plain_bytes)
     cookie, _, offset, digits, lowest, highest, _ = INNER.unpack_from(plain)
     if (cookie & ~WORD_SIZES, offset) != (PLAIN, 0):
@@ -79,7 +77,7 @@ def _plain(encoded: bytes | str, most_bytes: int) -> bytes:
 
 
 def _counts(plain: bytes, most_bins: int) -> tuple[list[int], list[int]]:
-    """Each count is a zigzag number in groups of seven bits, the lowest first; -n is n empty bins."""
+    """Each count is a zigzag number in groups of seven bits, the lowest first; -n means n empty bins."""
     bins: list[int] = []
     counts: list[int] = []
     bin_, number, bits = 0, 0, 0

@@ -1,8 +1,8 @@
-"""The one reader and the one writer of JSON. What others wrote, or edited, and the rest of the program cannot
-carry is refused here, once. Records of a run folder are written by runs/formats.py, which knows their types.
+"""The one reader and the one writer of JSON. What others wrote, or edited, and the rest of the program cannot carry is
+refused here, once. Records of a run folder are written by runs/formats.py, which knows their types.
 
-The standard parser takes NaN, numbers beyond what a float holds, integers of thousands of digits (or raises), and
-nesting that only the interpreter's stack ends. All of these are JsonError here, as is what is no JSON at all.
+The standard parser accepts NaN, numbers beyond a float, integers of thousands of digits (or raises), and nesting up to
+the interpreter's stack. All of these are JsonError here, like invalid JSON.
 """
 
 import json
@@ -14,19 +14,19 @@ from typing import Any
 DEEPEST = 64
 """Levels of nesting. Our own deepest document, an investigation's, has 12."""
 MOST_DIGITS = 20
-"""Of a whole number: that of 64 bits without a sign."""
+"""Of a whole number: an unsigned 64-bit integer has 20."""
 FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
-"""An empty one takes 72 bytes of memory; beyond the first, each has so many characters."""
+"""An empty one takes 72 bytes of memory; beyond the first ones, each must come with so many characters of text."""
 MOST_NAMES = 10_000
-"""Of numbers, whose text is kept."""
+"""Of numbers, whose encoded text is cached."""
 
 
 class JsonError(ValueError):
-    """What the text has that no document of ours has, in words."""
+    """Why the text cannot be used, in words."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value in JSON text. JsonError for text that is none, and for what this program cannot carry: nesting beyond
+    """The value in JSON text. Raises JsonError for invalid text, and for what this program cannot carry: nesting beyond
     DEEPEST, numbers that are not finite or have more than MOST_DIGITS, a NUL or half a surrogate pair in a string."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
@@ -44,8 +44,8 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def write_json(value: Any, *, indent: int | None = None) -> str:
-    """The JSON text of a value, in ASCII; null in the place of every number that is not finite: JSON has no word for
-    it. Paths become text. TypeError for anything else that JSON does not have."""
+    """The JSON text of a value, in ASCII; null in place of every number that is not finite, which JSON lacks. Paths
+    become text. Raises TypeError for anything else that JSON does not have."""
     encoder = _ON_ONE_LINE if indent is None else json.JSONEncoder(allow_nan=False, indent=indent, default=_path)
     try:
         return encoder.encode(value)
@@ -54,7 +54,7 @@ def write_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def write_numbers(values: Mapping[str, float]) -> str:
-    """A JSON object of numbers, each with six digits: what is measured is not known better."""
+    """A JSON object of numbers, each with six digits: measurements are not more precise."""
     if len(_named) > MOST_NAMES:
         _named.clear()
     words = []
@@ -92,7 +92,7 @@ def _with_null(value: Any) -> Any:
 
 
 def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """JsonError where tables and lists are nested deeper than `deepest` levels. Without recursion of its own."""
+    """Raises JsonError if tables and lists are nested deeper than `deepest` levels. Not recursive."""
     layer = [value]
     for _ in range(deepest):
         layer = [item for each in layer for item in _within(each) if isinstance(item, dict | list)]
@@ -125,7 +125,7 @@ def _no_number(word: str) -> float:
 
 
 def _check_characters(value: Any) -> None:
-    """JsonError for a string that can be no file name and can be printed nowhere."""
+    """Raises JsonError for a string that can be no file name and cannot be printed."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

@@ -24,9 +24,9 @@ LARGEST_OPTION_FILE = 1 << 20
 
 
 def read_up_to(path: Path, most: int) -> bytes:
-    """The file's first bytes, one more than `most` where it has more. OSError where it cannot be read, also for a name
-    that no file can have, for a pipe into which no process writes, and, where we are root, for a link of another user:
-    that user could show us, and those who read what we print, a file that only root may read."""
+    """The file's first bytes, one more than `most` if it has more. Raises OSError if it cannot be read, also for an
+    impossible name, for a pipe into which no process writes, and, if we are root, for a link of another user: that user
+    could have us show a file that only root may read."""
     try:
         descriptor = _opened(path)
     except ValueError as error:  # a NUL in the name
@@ -41,7 +41,7 @@ def read_up_to(path: Path, most: int) -> bytes:
 
 
 def regular(path: Path) -> int:
-    """A regular file that is reached as by `read_up_to`, open for reading; the caller closes it. OSError."""
+    """A regular file that is reached as by `read_up_to`, open for reading; the caller closes it. Raises OSError."""
     descriptor = _opened(path)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -61,8 +61,8 @@ def _opened(path: Path) -> int:
 
 
 def read_text_up_to(path: Path, most: int) -> str:
-    """The whole file as text in UTF-8, where it is none with marks in its place. OSError as `read_up_to`, and where it
-    has more than `most` bytes."""
+    """The whole file as text in UTF-8, with replacement marks for invalid bytes. Raises OSError like `read_up_to`, and
+    if it has more than `most` bytes."""
     data = read_up_to(path, most)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
@@ -70,10 +70,10 @@ def read_text_up_to(path: Path, most: int) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """The file with these bytes: on the disk complete when this returns, or as it was before. A link of ours or of root
-    stays one, and what it leads to is replaced; a device or a pipe of ours or of root is written to, and so is what a
-    descriptor of this process is open for (/dev/stdout, >(command)). Others may write in its folder: no link and no
-    pipe of theirs is used. OSError where it cannot be written, also where no process reads from a pipe."""
+    """Write the file with these bytes: when this returns it is complete on the disk, or as it was before. A link of
+    ours or of root stays one, and its target is replaced; a device or a pipe of ours or of root is written to, as is
+    what a descriptor of this process is open for (/dev/stdout, >(command)). Others may write in its folder: no link and
+    no pipe of theirs is used. Raises OSError if it cannot be written, also if no process reads from a pipe."""
     place = _end_of(path)
     if (number := _own_descriptor(place)) is not None:
         _write_to(os.dup(number), data)
@@ -88,7 +88,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def append_to(path: Path, data: bytes) -> None:
-    """At the end of a regular file, which is made where there is none. Links, and errors: as `write_whole`."""
+    """At the end of a regular file, made if missing. Links, and errors: as `write_whole`."""
     place = _end_of(path)
     with _folder_of(place) as folder:
         folder.append(place.name, data)
@@ -103,8 +103,8 @@ def _folder_of(place: Path) -> Iterator[Folder]:
 
 
 def _end_of(path: Path, *, reading: bool = False) -> Path:
-    """Where a path leads by links of ours or of root, none of another user's on the way to them. OSError for one of
-    another user. reading: what a descriptor of this process is open for may have no name any more."""
+    """Where a path leads by links of ours or of root, with none of another user's on the way to them. Raises OSError
+    for one of another user. reading: what a descriptor of this process is open for may have lost its name."""
     for _ in range(MOST_LINKS):
         if (number := _own_descriptor(path)) is not None:
             if reading or not stat.S_ISREG(os.fstat(number).st_mode):
@@ -122,7 +122,7 @@ def _end_of(path: Path, *, reading: bool = False) -> Path:
 
 
 def _own_descriptor(path: Path) -> int | None:
-    """The number of one of this process: what its caller has opened for it."""
+    """The number of a descriptor of this process, which its caller has opened for it."""
     found = OWN_DESCRIPTOR.fullmatch(str(path))
     return int(found[1]) if found else None
 
@@ -150,7 +150,7 @@ def _write_to(descriptor: int, data: bytes) -> None:
 
 
 def _await_writer(descriptor: int) -> bytes:
-    """Until a process has the pipe open for writing: what finding that out has read."""
+    """Until a process has the pipe open for writing; returns what finding that out has read."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     until = time.monotonic() + PATIENCE_S

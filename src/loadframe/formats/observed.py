@@ -1,7 +1,5 @@
-"""Data of production, in the files that monitoring writes: Prometheus, sysstat, Performance Co-Pilot, CSV.
-
-`import_observed` finds out which it is. Several files become one: their series are joined by their times.
-"""
+"""Production data, in the files that monitoring writes: Prometheus, sysstat, Performance Co-Pilot, CSV.
+`import_observed` detects the format. Several files become one: their series are joined by their times."""
 
 import math
 import re
@@ -29,8 +27,8 @@ _NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 
 
 def parse_prometheus(text: str, name: str) -> Table:
-    """The series of one answer, or of a list of answers. SampleError for what is none, for an answer that is an error,
-    and for more than MOST_SERIES series or MOST_CELLS values."""
+    """The series of one answer, or of a list of answers. Raises SampleError for other text, for an answer that is an
+    error, and for more than MOST_SERIES series or MOST_CELLS values."""
     found = read_json(text, name, WHOLE_ANSWER)
     answers = found if isinstance(found, list) else [found]
     series: list[Series] = []
@@ -57,7 +55,7 @@ def parse_prometheus(text: str, name: str) -> Table:
 
 
 def _warnings(answer: Mapping[str, Any]) -> Iterator[str]:
-    """What Prometheus, or a store before it, has said against its own answer."""
+    """The warnings of Prometheus, or of a store behind it, about its own answer."""
     said = answer.get("warnings")
     for one in said[:MOST_WARNINGS] if isinstance(said, list) else ():
         yield f"Prometheus warned: {words(one, 200)}"
@@ -116,7 +114,7 @@ LABELS: Mapping[str, str] = {
     "cpu": "cpu", "dev": "dev", "disk-device": "dev", "iface": "iface", "intr": "intr", "filesystem": "filesystem",
     "mountpoint": "filesystem", "tty": "tty", "line": "tty", "bus": "bus", "number": "number",
 }  # fmt: skip
-"""Columns, or keys, that name a device and measure nothing: the label that each becomes."""
+"""Columns, or keys, that name a device and measure nothing -> the label that each becomes."""
 
 BUSY_PERCENT = 5.0
 """A disk that was never busier is no resource worth a line."""
@@ -152,7 +150,8 @@ def is_text(text: str) -> bool:
 
 
 def check_not_of_sar(text: str, name: str) -> None:
-    """SampleError for the tables that sar prints: their times have no day, and their columns depend on the locale."""
+    """Raises SampleError for the tables that sar prints: their times have no day, and their columns depend on the
+    locale."""
     if OF_SAR.match(text.removeprefix("\ufeff").lstrip().partition("\n")[0]):
         raise SampleError(
             f"{name} is what sar prints, which is for people to read",
@@ -162,7 +161,7 @@ def check_not_of_sar(text: str, name: str) -> None:
 
 
 def parse_sysstat(text: str, name: str) -> Table:
-    """The series in either form. SampleError names the line, or the place, that is none of it."""
+    """The series in either form. Raises SampleError, naming the line, or the place, that is wrong."""
     found = _Sysstat(name)
     if is_json(text):
         _json(text, found)
@@ -193,7 +192,7 @@ def _usual(series: tuple[Series, ...], busy: tuple[Series, ...]) -> ObservedMapp
 
 
 def _column(name: str) -> str:
-    """%user, rxpck/s and util-percent without what says their unit."""
+    """%user, rxpck/s and util-percent without their units."""
     return name.strip().lstrip("%").removesuffix("/s").removesuffix("-percent")
 
 
@@ -232,7 +231,7 @@ def _line(cells: Mapping[str, str], where: str, found: _Sysstat) -> None:
     for column, text in cells.items():
         if column in ("hostname", "interval", "timestamp") or column.lower() in LABELS:
             continue
-        value = finite(text.replace(",", "."))  # sysstat writes a decimal comma where the locale has one
+        value = finite(text.replace(",", "."))  # sysstat writes a decimal comma if the locale has one
         if value is not None:
             found.add(time_s, column, labels, value)
 
@@ -309,14 +308,14 @@ NOTHING_SAID = ObservedMapping()
 
 
 def import_observed(place: str, mapping: ObservedMapping = NOTHING_SAID, *, also: Sequence[str] = ()) -> Observed:
-    """The rows of a file of monitoring, "-" is standard input. mapping: which series is what, where the usual names do
-    not say it. also: more files, whose series are joined by their times. SampleError names the line, the series or the
-    value that is wrong."""
+    """The rows of a monitoring file; "-" is standard input. mapping: which series is what, if the usual names do not
+    say it. also: more files, whose series are joined by their times. Raises SampleError, naming the line, the series or
+    the value that is wrong."""
     return _observed([(read_text(file, remedy=REMEDY), name_of(file)) for file in (place, *also)], mapping)
 
 
 def named_series(option: str, terms: Sequence[str], remedy: str) -> dict[str, str]:
-    """Terms of a mapping by their names, of what an option says: `NAME=SERIES` each. UsageError."""
+    """Terms of a mapping by their names, from an option's `NAME=SERIES` values. Raises UsageError."""
     found: dict[str, str] = {}
     for one in terms:
         name, equals, term = (part.strip() for part in one.partition("="))
@@ -330,8 +329,8 @@ def read_data(
     place: str, mapping: ObservedMapping = NOTHING_SAID, *, also: Sequence[str] = ()
 ) -> Observations | Observed:
     """A curve's levels, or rows in time order, whichever the file has: it is in time order if it says so (a column of
-    times, JSON, sysstat's text), or if a mapping or further files are given. SampleError as `import_observed` and
-    `read_observations`."""
+    times, JSON, sysstat's text), or if a mapping or further files are given. Raises SampleError like `import_observed`
+    and `read_observations`."""
     files = [(read_text(file, remedy=REMEDY), name_of(file)) for file in (place, *also)]
     text, name = files[0]
     check_not_of_sar(text, name)
@@ -362,7 +361,7 @@ def _table(text: str, name: str) -> Table:
 
 
 def _joined(tables: Sequence[Table]) -> Table:
-    """One table of all; what an earlier one says of the usual names comes first."""
+    """One table of all; for the usual names, earlier tables take precedence."""
     if len(tables) == 1:
         return tables[0]
     series: list[Series] = [one for table in tables for one in table.series]

@@ -1,7 +1,5 @@
-"""CSV in time order: a column of times, a load, and what was seen at each moment; empty cells are missing.
-
-Also what `pmrep -o csv` of Performance Co-Pilot writes: its first column is Time, its others are metrics by name.
-"""
+"""CSV in time order: a column of times, a load, and what was seen at each moment; empty cells are missing. Also what
+`pmrep -o csv` of Performance Co-Pilot writes: its first column is Time, its others are metrics by name."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +18,7 @@ TIMES = ("time", "time_s", "timestamp", "timestamp_s", "ts", "date", "datetime",
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "-"})
 MILLISECONDS_FROM = 1e11
-"""Seconds since 1970 have ten digits for centuries yet: what is larger counts milliseconds."""
+"""Seconds since 1970 have ten digits for centuries to come: larger numbers count milliseconds."""
 FINER = ((MILLISECONDS_FROM, 1e3), (1e14, 1e6), (1e17, 1e9))
 """Numbers above these are times in milliseconds, microseconds or nanoseconds, with the units in a second."""
 
@@ -31,7 +29,7 @@ REMEDY = (
     "names are said with --load, --throughput, --response and --use."
 )
 RESPONSES = (("response_s", 1.0, "mean"), ("response_ms", 1000.0, "mean"), ("latency_p95_ms", 1000.0, "p95"))
-"""Columns of response times: name, parts of a second, what of the window's response times it is."""
+"""Columns of response times: name, parts of a second, which statistic of the window's response times it is."""
 
 
 def is_timed(text: str) -> bool:
@@ -42,7 +40,7 @@ def is_timed(text: str) -> bool:
 
 def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
     """The series in CSV text. untimed: rows without a column of times are one second apart, in the order of the file.
-    SampleError names the line and the value that is wrong."""
+    Raises SampleError, naming the line and the value that is wrong."""
     lines = rows(text, name)
     if not lines:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
@@ -92,7 +90,7 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
 
 
 def _plain(name: str) -> str:
-    """Our own columns in any case; the names of others as they are."""
+    """Our own columns in lower case; others as they are."""
     lower = name.lower()
     known = lower in ("load", "throughput", *(one[0] for one in RESPONSES))
     return lower if known or lower.startswith(("util.", "use.", "servers.")) else name
@@ -112,7 +110,7 @@ def _usual(lower: Sequence[str]) -> ObservedMapping:
 
 
 def _servers(series: Sequence[Series], name: str) -> dict[str, float]:
-    """Of each resource how many equal servers it has: the column's first number."""
+    """How many equal servers each resource has, constant over its column."""
     found: dict[str, float] = {}
     for one in series:
         if not one.name.startswith("servers."):
@@ -128,7 +126,7 @@ def _servers(series: Sequence[Series], name: str) -> dict[str, float]:
 
 
 def _set_back(times: list[float]) -> tuple[str, ...]:
-    """Times without a zone of which one hour, or half of one, is there twice: summer time has ended."""
+    """A note if times without a zone repeat one hour, or half of one: the end of daylight saving time."""
     back = [before for before, after in pairwise(times) if after < before]
     if len(back) != 1:
         return ()
@@ -145,7 +143,7 @@ def _set_back(times: list[float]) -> tuple[str, ...]:
 
 
 def _cell(row: Row, column: int, name: str) -> float:
-    """A column of words is none that is looked for; a word among the numbers of ours is a fault."""
+    """A word is missing data in others' columns, and an error in ours."""
     text, lower = row.cells[column], name.lower()
     value = finite(text)
     if value is not None:
@@ -175,7 +173,7 @@ def _time(row: Row, column: int, name: str) -> float:
 
 
 def moment(text: str) -> float | None:
-    """Seconds since 1970 of a date and time in ISO 8601, UTC where it names no zone; None for other text."""
+    """Seconds since 1970 of a date and time in ISO 8601, UTC unless it names a zone; None for other text."""
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -184,7 +182,7 @@ def moment(text: str) -> float | None:
 
 
 def zoneless(text: str) -> bool:
-    """Whether it is a date and time of an unknown zone; pmrep writes such."""
+    """Whether it is a date and time of an unknown zone, as pmrep writes them."""
     try:
         return finite(text) is None and datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:

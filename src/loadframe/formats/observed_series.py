@@ -5,8 +5,8 @@
     response     http_seconds_sum / http_seconds_count       the mean over each interval
     use cpu      process_cpu_seconds_total / 4               a share of four CPUs
 
-Series that match one name are added up. Times are those of the load; other series are taken at the same times, on the
-line between their neighbours, and are missing where those lie further apart than MOST_APART usual steps.
+Series that match one name are added up. Times are those of the load; other series are interpolated linearly at these
+times, and are missing if their neighbours lie further apart than MOST_APART usual steps.
 """
 
 import math
@@ -41,7 +41,7 @@ _LABEL = re.compile(r'\s*(?P<key>[A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*"(?P<value>[^"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """times_s ascending, values beside them (NaN: missing). counts: whether it counts up."""
+    """times_s: ascending; values: same length (NaN: missing). counts: whether it is a counter."""
 
     name: str
     labels: Mapping[str, str]
@@ -61,7 +61,7 @@ class Series:
 
 
 def read_json(text: str, name: str, remedy: str) -> Any:
-    """SampleError for what is none."""
+    """Raises SampleError for invalid JSON."""
     try:
         return parse_json(text.removeprefix("\ufeff"))
     except JsonError as error:
@@ -69,7 +69,7 @@ def read_json(text: str, name: str, remedy: str) -> Any:
 
 
 def check_size(name: str, series: int, cells: int, remedy: str) -> None:
-    """SampleError for more than is read."""
+    """Raises SampleError for more than is read."""
     if series > MOST_SERIES or cells > MOST_CELLS:
         raise SampleError(f"{name} has more than {MOST_SERIES:,} series or {MOST_CELLS:,} values", remedy=remedy)
 
@@ -87,7 +87,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Values by their time. counted: whether they are rates of a counter, so that each belongs to the time before."""
+    """Values by their time. counted: rates of a counter, each of the interval before its time."""
 
     times_s: Sequence[float]
     values: Sequence[float]
@@ -95,8 +95,8 @@ class _Column:
 
 
 def assemble(table: Table, mapping: ObservedMapping) -> Observed:
-    """The rows that the mapping, or without it the usual names, make of the series. SampleError names the term that
-    matches nothing, and what there is."""
+    """The rows that the mapping, or by default the usual names, make of the series. Raises SampleError, naming the term
+    that matches nothing, and what there is."""
     load_term = mapping.load or table.usual.load
     if load_term is None:
         raise SampleError(
@@ -131,7 +131,7 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
     averaged = any(one.counted for one in found.values()) and not load.counted
     at = {role: _at(times, one) for role, one in found.items()}
     loads = list(load.values)
-    if averaged:  # beside rates: the mean of both ends of the interval that a rate is of
+    if averaged:  # next to rates: the mean of both ends of a rate's interval
         loads[1:] = [(before + after) / 2 for before, after in pairwise(load.values)]
     return Observed(
         name=table.name,
@@ -148,7 +148,7 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
 
 
 def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes: list[str]) -> _Column:
-    """The series that a term means. A series' own name may have a slash in it."""
+    """The series that a term means. A series' own name may contain a slash."""
     whole = _matching(table, term)
     if whole:
         return _summed(whole, mapping, notes)
@@ -191,7 +191,7 @@ def _divided(term: str) -> tuple[str, str, str]:
 
 
 def _matching(table: Table, term: str) -> list[Series]:
-    """The series that a name with labels means; none for what is no such thing."""
+    """The series that match a name with labels; none for a malformed one."""
     plain = [one for one in table.series if one.name == term.strip() and term.strip()]
     if plain:
         return plain
@@ -220,8 +220,8 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> _Column:
-    """One column of all series that match: their sum. Before its first value and after its last one a series adds
-    nothing: instances come and go, and each has a series of its own. What one lacks in between is missing."""
+    """The sum of all series that match. Before its first value and after its last one a series adds nothing: instances
+    come and go, and each has a series of its own. What one lacks in between is missing."""
     resets: list[int] = []
     columns = [_rated(one, mapping, resets) for one in series]
     notes += _were_reset(series, [count for count in resets if count])
@@ -253,7 +253,7 @@ def _alive(one: _Column) -> _Column | None:
 
 
 def _all_times(columns: Sequence[_Column]) -> list[float]:
-    """The times of all; of those that lie closer together than half a usual step the first."""
+    """The times of all; of those closer together than half a usual step the first."""
     longest = max(columns, key=lambda one: len(one.times_s))
     least_s = median([b - a for a, b in pairwise(longest.times_s)] or [0.0]) / 2
     times: list[float] = []
@@ -264,7 +264,8 @@ def _all_times(columns: Sequence[_Column]) -> list[float]:
 
 
 def _were_reset(series: Sequence[Series], resets: Sequence[int]) -> list[str]:
-    """resets: how often, of those that were. One line for all series of a term: a release resets each instance."""
+    """resets: of each series that was reset, how often. One line for all series of a term: a release resets each
+    instance."""
     if not resets:
         return []
     most = f"{max(resets):,} time{'s' if max(resets) > 1 else ''}"
@@ -276,8 +277,8 @@ def _were_reset(series: Sequence[Series], resets: Sequence[int]) -> list[str]:
 
 
 def _rated(one: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
-    """A gauge as it is; a counter as its rate per second over the time before each value. Where it falls it was reset:
-    what it counted since then is what it shows (as Prometheus' rate() has it). resets: how often is added."""
+    """A gauge as it is; a counter as its rate per second over the interval before each value. If it falls it was reset,
+    and has counted its value since (as in Prometheus' rate()). resets: its number of resets is appended."""
     if not (one.counts or one.name.endswith(COUNTS) or one.name in mapping.counters):
         return _Column(one.times_s, one.values)
     rates, falls, last = [math.nan], 0, (math.nan, math.nan)
@@ -296,7 +297,7 @@ def _rated(one: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
 
 
 def _at(times: Sequence[float], column: _Column) -> list[float]:
-    """The column's values at these times, on the line between its neighbours; NaN beyond its ends, and in pauses."""
+    """The column interpolated linearly at these times; NaN beyond its ends, and in pauses."""
     if list(column.times_s) == list(times):
         return list(column.values)
     known = [(t, v) for t, v in zip(column.times_s, column.values, strict=True) if math.isfinite(v)]
@@ -319,7 +320,7 @@ def _at(times: Sequence[float], column: _Column) -> list[float]:
 
 
 def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[float, ...]:
-    """NaN for what is below zero, or beyond what can be measured, with a note."""
+    """NaN, with a note, for what is below zero or beyond what can be measured."""
     right = [value if value == 0 or SMALLEST <= value <= LARGEST else math.nan for value in values]
     left_out = sum(math.isnan(new) and not math.isnan(old) for new, old in zip(right, values, strict=True))
     if left_out:
@@ -328,13 +329,13 @@ def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[fl
 
 
 MOST_ABOVE = 0.02
-"""A share of rows with a use above this times 1 is noise of the windows' edges; more has another unit."""
+"""A smaller share of rows with a use above ABOVE is noise of the windows' edges; with more the unit is another."""
 
 ABOVE = 1.1
 
 
 def _shares(values: Sequence[float], resource: str, name: str) -> tuple[float, ...]:
-    """Shares from 0 to 1: a little above is cut. SampleError where many are above: it has another unit."""
+    """Shares clipped to 1. Raises SampleError if too many are above, so that the unit must be another."""
     known = [value for value in values if math.isfinite(value)]
     above = [value for value in known if value > ABOVE]
     if len(above) > MOST_ABOVE * len(known):

@@ -1,4 +1,4 @@
-"""Paths as text: records, configurations of servers and reports hold them in UTF-8, and have to find them again."""
+"""Paths as text: records, configurations of servers and reports hold them in UTF-8, and must find them again."""
 
 import os
 import sys
@@ -8,8 +8,8 @@ REMEDY = "Choose a path in plain letters, or a locale of UTF-8 (LC_ALL=C.UTF-8, 
 
 
 def why_no_text(path: Path) -> str | None:
-    """Why a path cannot be written down as text, as seen from here; None for one that can. Its bytes may be no text in
-    the locale's encoding, or its letters be beyond it."""
+    """Why a path cannot be written as text; None if it can. Its bytes may be invalid in the locale's encoding, or its
+    letters not encodable."""
     try:
         whole = str(path.absolute())
     except OSError:  # the working folder is gone

@@ -1,4 +1,4 @@
-"""Two CSV samples against each other: how they were taken, and the verdict on each quantity of theirs."""
+"""A comparison of two CSV samples: how they were taken, and the verdict on each of their quantities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ NOT_IN_TURNS = (
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """Two samples as they were taken. pairs: the values of each block on either side; None where there are no blocks.
-    notes: what a reader must know of it."""
+    """Two samples as they were taken. pairs: the values of each block on either side; None without blocks. notes: what
+    a reader must know of it."""
 
     before: Sample
     after: Sample
@@ -31,8 +31,8 @@ class Arranged:
     notes: tuple[str, ...]
 
     def judged(self, by: str) -> Verdict:
-        """The verdict by a quantity. ValueError where the samples cannot be compared, TooFewError where they say too
-        little of it."""
+        """The verdict by a quantity. Raises ValueError if the samples cannot be compared, TooFewError if they say too
+        little about it."""
         if self.pairs is None:
             return samples.unpaired(self.before.values, self.after.values, by=by, between=self._between(by))
         reduce = partial(quantity.of, quantity=by)
@@ -40,7 +40,7 @@ class Arranged:
         return samples.paired(*sides, by=by)
 
     def _between(self, by: str) -> samples.Between:
-        """What two sessions differ by: learnt from those of the sample that has more of them."""
+        """What two sessions differ by, estimated from the sample that has more of them."""
         sides = [list(side.by(side.sessions).values()) for side in (self.before, self.after)]
         return samples.learnt(max(sides, key=len), by=by, sides=(len(sides[0]), len(sides[1])))
 
@@ -58,8 +58,8 @@ class Arranged:
 
 
 def arrange(before: Sample, after: Sample) -> Arranged:
-    """By blocks where both samples have them; where both have times and were taken in turns, the n-th values of both
-    are a block; else one after the other. ValueError where they have no block in common."""
+    """By blocks if both samples have them; if both have times and were taken in turns, their n-th values are a block;
+    else one after the other. Raises ValueError if they have no block in common."""
     if before.blocks is not None and after.blocks is not None:
         return _by_blocks(before, after)
     notes = []

@@ -1,14 +1,12 @@
-"""Statistics that a pipeline prints of its stages and of a change log that it follows: lines of JSON, and the STATS
-lines in the log of RobinHood 2.4 to 3, a policy engine.
-
-docs/pipelines.md has the fields. A line that is neither is another line of a log and is passed over; one that is meant
-to be one and cannot be is counted with its reason.
+"""Statistics that a pipeline prints about its stages and about a change log that it follows: lines of JSON, and the
+STATS lines in the log of RobinHood 2.4 to 3, a policy engine. docs/pipelines.md has the fields. Other lines of a log
+are ignored; malformed lines of statistics are counted with their reason.
 
 RobinHood, from its sources (2.4, 2.5, 3.2): EntryProcessor_DumpCurrentStages (entry_proc_impl.c) has a line per stage,
-"number: name | Wait | Curr | Done | Total | ms/op |" and, where entries were batched, their share and the mean size of
-a batch; cl_reader_dump_stats (chglog_reader.c) what was read, what is pending, and log time over real time. Total and
-ms/op are of the period since the last report from 3.1 on: they are added up here. Before that they are since its start;
-this is told by totals none of which goes back. ms/op is the time of a batch over its entries, so Total x ms/op are the
+"number: name | Wait | Curr | Done | Total | ms/op |" and, if entries were batched, their share and the mean size of a
+batch; cl_reader_dump_stats (chglog_reader.c) what was read, what is pending, and log time over real time. From 3.1 on
+Total and ms/op are of the period since the last report, and are added up here; before that they are since its start,
+which shows in totals that never go back. ms/op is the time of a batch over its entries, so Total x ms/op are the
 seconds of workers. It counts entries where we count operations: they are divided by the mean batch. "Idle threads"
 (2.4: "Threads waiting") are those of the one pool that works on all stages.
 """
@@ -44,7 +42,7 @@ _RATIO = re.compile(
     re.ASCII,
 )
 ROUNDED_MS = 0.005
-"""Of ms/op, which has two digits."""
+"""Rounding of ms/op, which has two digits."""
 
 
 @dataclass
@@ -60,7 +58,7 @@ class RobinHood:
     _reader: str = ""
 
     def read(self, line: str) -> "list[StageLine]":
-        """What a line with STATS says; most say nothing that is used. StageLineError."""
+        """What follows from a line with STATS, mostly nothing. Raises StageLineError."""
         said = line.partition("STATS")[2]
         if (found := _IDLE.search(said)) is not None:
             self._idle = float(found[1])
@@ -91,7 +89,7 @@ class RobinHood:
         return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
 
     def _compare(self, name: str, total: float, ms: float) -> None:
-        """Whether a stage has done less than in the report before: then these are not since its start."""
+        """Notes whether a stage has done less than in the report before: then totals are not since its start."""
         before, before_s = self._before.get(name, (0.0, 0.0))
         self._again |= before > 0
         self._went_back |= total < before or total * (ms + ROUNDED_MS) < before_s
@@ -99,7 +97,7 @@ class RobinHood:
 
     @property
     def since_start(self) -> bool:
-        """Whether all that was told twice has only grown. Totals of periods seldom do in all stages."""
+        """Whether all totals reported twice only grew. Totals of periods seldom do in all stages."""
         return self._again and not self._went_back
 
     def _log(self, said: str) -> "list[StageLine]":
@@ -130,7 +128,7 @@ STAGE, LOG = "stage", "log"
 LONGEST_LINE = 16 << 10
 """Bytes of a line that is read; one of statistics has 300."""
 LARGEST = 2.0**53
-"""A number above this is no count: a float no longer holds each of them."""
+"""Larger numbers are no counts: a float no longer holds each of them."""
 SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied")
 """Fields that only grow, from the start of their process."""
 OF_STAGES = frozenset(
@@ -139,23 +137,23 @@ OF_STAGES = frozenset(
 )
 OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
 _OF_ANY = frozenset({STAGE, "time", "process", "ended"})
-"""Of a line of a stage, beside what it tells: other programs call something else a stage (production)."""
+"""Of a line of a stage, in addition to its numbers: other programs call something else a stage (production)."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _MEANT = (b'"stage"', b'"log"')
 MARKS = (*_MEANT, b"STATS")
-"""What a line of statistics has one of."""
+"""A line of statistics has one of these."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 
 class StageLineError(ValueError):
-    """Why a line of statistics cannot be one, in words."""
+    """Why a line of statistics is invalid, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """What one line says. kind: STAGE or LOG. process: who says it, where several print lines of the same stage.
-    at_s: CLOCK_MONOTONIC, None where the line has no time. values: by field, at or above 0. ended: it is the last line
-    of its process: what only grows stays, what is now is over."""
+    """What one line says. kind: STAGE or LOG. process: who prints it, if several print lines of the same stage. at_s:
+    CLOCK_MONOTONIC, None if the line has no time. values: by field, at or above 0. ended: it is the last line of its
+    process: cumulative values stay, gauges are dropped."""
 
     kind: str
     name: str
@@ -167,7 +165,7 @@ class StageLine:
 
 @dataclass
 class StageLines:
-    """A file of lines that grows, read piece by piece. strange: lines that were meant and cannot be read, by reason."""
+    """A growing file of lines, read piece by piece. strange: reason -> number of malformed lines of statistics."""
 
     strange: Counter[str] = field(default_factory=Counter)
     read: int = 0
@@ -177,8 +175,8 @@ class StageLines:
 
     @classmethod
     def of(cls, pieces: Iterable[bytes | None]) -> "StageLines":
-        """To read a file that has these pieces, None where it begins again. RobinHood's totals mean one thing or
-        another, which only several reports show."""
+        """A reader for a file that has these pieces, None where it begins again: only several reports show whether
+        RobinHood's totals are of periods."""
         scout = cls()
         for piece in pieces:
             if piece is None:
@@ -189,7 +187,7 @@ class StageLines:
         return cls(_robinhood=RobinHood(of_periods=not scout._robinhood.since_start))
 
     def feed(self, piece: bytes) -> Iterator[StageLine]:
-        """The lines that end in a piece. One longer than LONGEST_LINE is passed over."""
+        """The lines that end in a piece. One longer than LONGEST_LINE is ignored."""
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         if newline:
             for number, line in enumerate(whole.split(b"\n")):
@@ -207,11 +205,11 @@ class StageLines:
         self._rest = rest
 
     def restart(self) -> None:
-        """The file begins again: the half line that was there has no other half."""
+        """The file begins again: its half line has no other half."""
         self._rest, self._skips = b"", False
 
     def _too_long(self, line: bytes) -> None:
-        """It is counted where it begins as one of statistics."""
+        """Counted if it begins like one of statistics."""
         if any(word in line[:LONGEST_LINE] for word in _MEANT):
             self.strange[f"it has more than {LONGEST_LINE >> 10} KiB"] += 1
 
@@ -236,8 +234,8 @@ class StageLines:
 
 
 def parse_stage_line(line: bytes) -> StageLine | None:
-    """The statistics in one line, whatever a logger or a container puts before or behind them; None for a line of
-    something else. StageLineError for one that cannot be."""
+    """The statistics in one line, whatever a logger or a container puts around them; None for any other line. Raises
+    StageLineError for a malformed one."""
     text = line.strip()
     if b"{" not in text or not any(word in text for word in _MEANT):
         return None
@@ -264,8 +262,8 @@ def parse_stage_line(line: bytes) -> StageLine | None:
 
 
 def _object_in(text: bytes) -> Any:
-    """The object of a line: from its first brace on, or from the one before the word that marks it, where a logger has
-    braces of its own. JsonError where neither is one."""
+    """The object of a line: from its first brace on, or from the one before the word that marks it, if a logger has
+    braces of its own. Raises JsonError if neither is one."""
     end = text.rfind(b"}") + 1
     marked = min(place for word in _MEANT if (place := text.find(word)) >= 0)
     try:

@@ -1,7 +1,7 @@
 """TOML that others wrote: what the rest of the program cannot carry is refused here, once.
 
 The standard parser raises other errors than its own for integers of thousands of digits and for deep nesting, takes
-seconds for a key of thousands of parts, and takes what TOML allows and no study needs: numbers that are not finite,
+seconds for a key of thousands of parts, and accepts what TOML allows and no study needs: numbers that are not finite,
 integers of more than 64 bits, control characters.
 """
 
@@ -19,12 +19,12 @@ LONGEST_KEY = 32
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _MORE = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}{_MORE}{{{LONGEST_KEY}}}")
-"""It takes a time that grows with the text, whatever that is: nothing is tried twice."""
+"""Takes time linear in any text: it does not backtrack."""
 _ALLOWED_CONTROLS = "\t\n\r"
 
 
 class TomlError(ValueError):
-    """What the text has that no study has, in words. key: where, dotted; "" where the text cannot be read so far."""
+    """Why the text cannot be used, in words. key: where, dotted; "" if the text cannot be read so far."""
 
     def __init__(self, fact: str, key: str = "") -> None:
         super().__init__(fact)
@@ -32,7 +32,7 @@ class TomlError(ValueError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The tables in TOML text. TomlError for text that is none, and for what this program cannot carry: see above."""
+    """The tables in TOML text. Raises TomlError for invalid text, and for what this program cannot carry: see above."""
     if found := _LONG_KEY.search(text):
         raise TomlError(f"the key {found[0][:40]}... has more than {LONGEST_KEY} parts")
     try:
@@ -69,8 +69,8 @@ def _check_values(tables: dict[str, Any]) -> None:
 
 
 def check_characters(key: str, text: str) -> None:
-    """TomlError for text that can be no file name, can be printed nowhere, or would speak to a terminal: control
-    characters but tab and line ends, and halves of surrogate pairs."""
+    """Raises TomlError for text that can be no file name, cannot be printed, or would control a terminal: control
+    characters other than tab and line ends, and halves of surrogate pairs."""
     for one in text:
         code = ord(one)
         control = (code < 32 and one not in _ALLOWED_CONTROLS) or 127 <= code < 160

@@ -1,9 +1,9 @@
-"""The day files of a watch folder (docs/watching.md, loadframe.watch/1): the one reader of them, and a table of what
-was observed.
+"""The one reader of the day files of a watch folder (docs/watching.md, loadframe.watch/1), and a table of what was
+observed.
 
-A watcher that was killed leaves a last line without its end; it is left out. A folder may be a stranger's: what reading
-it may take grows with its bytes on the disk. Light: the lasting process of a watch reads its own last lines with this
-module; zstandard is imported where a compacted day is read.
+A killed watcher leaves a last line without its end, which is left out. A folder may be a stranger's: the cost of
+reading it is bounded by its bytes on the disk. Light: the lasting process of a watch reads its own last lines with this
+module; zstandard is imported only for a compacted day.
 """
 
 import io
@@ -23,12 +23,12 @@ SCHEMA = "loadframe.watch/1"
 TODAY, COMPACT = ".jsonl", ".jsonl.zst"
 DAY = re.compile(r"(\d{4}-\d{2}-\d{2})(\.jsonl|\.jsonl\.zst)")
 LONGEST_LINE = 1 << 18
-"""Bytes. The longest of ours, a sample of a service that tells 2,000 counters, has some 100 KiB."""
+"""Bytes. The longest of ours, a sample of a service with 2,000 counters, has some 100 KiB."""
 FREE, PER_BYTE = 4 << 20, 60
-"""What reading a folder may take, in units of some 20 ns of CPU time: a part that every folder has, and a part for each
-of its bytes on the disk. A day at a sample every ten seconds, compacted, takes 35 for each byte."""
+"""The cost allowed for reading a folder, in units of some 20 ns of CPU time: a constant, and a part for each of its
+bytes on the disk. A compacted day at a sample every ten seconds takes 35 for each byte."""
 PER_LINE, PER_VALUE = 300, 16
-"""What a line, and a value in it, take besides their bytes."""
+"""The cost of a line, and of a value in it, in addition to their bytes."""
 LARGEST_WINDOW = 1 << 23
 """Bytes that a decompressor keeps; a frame of ours has 4 MiB of them."""
 MOST_DAYS, MOST_LIMITS = 4000, 400
@@ -38,8 +38,8 @@ PIECE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class WatchLine:
-    """One line. n: rises by one from line to line of a folder, over restarts too. kind: what it is (docs/watching.md);
-    at_s: wall clock, seconds since 1970; up_s: CLOCK_BOOTTIME; data: the other fields."""
+    """One line. n: rises by one from line to line of a folder, over restarts too. kind: docs/watching.md; at_s: wall
+    clock, seconds since 1970; up_s: CLOCK_BOOTTIME; data: the other fields."""
 
     n: int
     kind: str
@@ -59,9 +59,8 @@ class WatchDay:
 
 @dataclass(slots=True)
 class Observed:
-    """What was observed, a row for each interval in which anything was: all columns have one entry per row, None where
-    it is missing. response_s: of units of work that did not fail. use: by the id of a limit, the share of its
-    ceiling."""
+    """What was observed, a row for each interval with data: all columns have one entry per row, None if missing.
+    response_s: of units of work that did not fail. use: id of a limit -> share of its ceiling."""
 
     time_s: list[float] = field(default_factory=list)
     load: list[float | None] = field(default_factory=list)
@@ -71,7 +70,7 @@ class Observed:
 
 
 class Budget:
-    """What reading one folder may still take; it grows with what is read from the disk."""
+    """The remaining cost allowed for reading one folder; it grows with what is read from the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._left = folder, float(FREE)
@@ -81,7 +80,7 @@ class Budget:
         self._left += PER_BYTE * size
 
     def take(self, text: bytes) -> None:
-        """This text is read. RecordingError where it is more than such a folder may have."""
+        """Charge this text. Raises RecordingError if it is more than such a folder may have."""
         self._left -= len(text) + PER_LINE + PER_VALUE * text.count(b",")
         if self._left < 0:
             raise RecordingError(
@@ -96,7 +95,7 @@ def opened(folder: Path) -> Folder:
 
 
 def days(folder: Path) -> tuple[WatchDay, ...]:
-    """The days of a watch folder in order of time. RecordingError where it cannot be read, or holds no day."""
+    """The days of a watch folder in time order. Raises RecordingError if it cannot be read, or holds no day."""
     return _days(opened(folder))
 
 
@@ -116,9 +115,9 @@ def _days(files: Folder) -> tuple[WatchDay, ...]:
 
 
 def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = None) -> Iterator[WatchLine]:
-    """The lines of all days, in the order in which they were written on each day. kinds: only these; none: all.
-    since_s: days before this moment (wall clock) are passed over, and earlier lines too. RecordingError for a folder
-    that is none, a file that cannot be read, one of another schema, and for more than a Budget has."""
+    """The lines of all days, in the order in which they were written on each day. kinds: only these; empty: all.
+    since_s: earlier days and lines (wall clock) are skipped. Raises RecordingError for any other folder, a file that
+    cannot be read, one of another schema, and for more than a Budget has."""
     files, budget = opened(folder), Budget(folder)
     for day in _days(files):
         if since_s is not None and _end_of(day.day) < since_s:
@@ -141,8 +140,8 @@ def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = 
 
 
 class DayText:
-    """The lines of one file, as they stand there with their ends; of one that is longer than LONGEST_LINE, pieces. at:
-    how many bytes of it, decompressed, were passed; those before `start` are not given. RecordingError."""
+    """The lines of one file, with their ends; of one longer than LONGEST_LINE, pieces. at: how many of its decompressed
+    bytes were passed; those before `start` are skipped. Raises RecordingError."""
 
     def __init__(self, files: Folder, name: str, budget: Budget, start: int = 0) -> None:
         self._files, self._name, self._budget, self._start = files, name, budget, start
@@ -177,8 +176,8 @@ class DayText:
 
 
 def parse_line(text: bytes) -> WatchLine | None:
-    """One line with its end; None for one that is torn, or is no line of a watch. RecordingError for one of a later
-    version."""
+    """One line with its end; None for one that is torn, or is no line of a watch. Raises RecordingError for one of a
+    later version."""
     if not text.endswith(b"\n"):
         return None
     try:
@@ -199,7 +198,7 @@ def parse_line(text: bytes) -> WatchLine | None:
 
 
 def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = None) -> Observed:
-    """Loads, throughput, response and the use of limits, averaged over intervals of every_s. RecordingError."""
+    """Loads, throughput, response and the use of limits, averaged over intervals of every_s. Raises RecordingError."""
     table, gathered, slot = Observed(), Gathered(), None
     for line in lines(folder, kinds=("sample", "unit"), since_s=since_s):
         now = line.at_s // every_s
@@ -214,7 +213,7 @@ def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = Non
 
 
 class Gathered:
-    """Samples and units of one interval: sums and counts by column, of MOST_LIMITS uses at most."""
+    """Samples and units of one interval: sums and counts by column, of at most MOST_LIMITS uses."""
 
     def __init__(self) -> None:
         self._sums: dict[str, list[float]] = {}
@@ -223,7 +222,7 @@ class Gathered:
         """The fields of a line."""
         for name in ("load", "throughput"):
             self._add(name, data.get(name))
-        if not data.get("error"):  # how long it takes to be refused is no response
+        if not data.get("error"):  # the time to a refusal is no response time
             self._add("response_s", data.get("response_s"))
         use = data.get("use")
         for name, share in use.items() if isinstance(use, dict) else ():
@@ -237,11 +236,11 @@ class Gathered:
             pair[1] += 1
 
     def means(self) -> dict[str, float]:
-        """Of load, throughput, response_s and use.LIMIT, of those that were seen."""
+        """The means of load, throughput, response_s and use.LIMIT, as far as seen."""
         return {name: total / count for name, (total, count) in self._sums.items()}
 
     def into(self, table: Observed, time_s: float) -> None:
-        """A row more, where anything was seen."""
+        """Append a row if anything was seen."""
         if not (means := self.means()):
             return
         rows = len(table.time_s)
@@ -261,7 +260,7 @@ def _number(value: object) -> bool:
 
 
 class _Damaged(io.RawIOBase):
-    """A damaged frame ends what can be read, as OSError. error: what the library raises then."""
+    """Turns a damaged frame into OSError, which ends what can be read. error: what the library raises."""
 
     def __init__(self, reader: Any, error: type[Exception]) -> None:
         self._reader, self._error = reader, error
@@ -282,7 +281,7 @@ class _Damaged(io.RawIOBase):
 
 
 def _end_of(day: str) -> float:
-    """Unix time; of a day that is in no calendar none: it is read."""
+    """Unix time; infinite for a date that does not exist, so that its file is read."""
     from datetime import date
 
     try:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 PROC = Path("/proc")
 INIT = 1
-"""It has the time of all orphans that it reaps, of however long ago."""
+"""It has the time of all orphans that it ever reaped."""
 PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """program: its name, of a kernel's thread what stands before its number. parent: its parent's pid. ticks: of CPU
-    time, its own and that of its children that have ended: a compiler runs for less than a second."""
+    """program: its name, of a kernel thread up to the slash. ticks: its own CPU time and that of its ended children: a
+    compiler runs for less than a second."""
 
     program: str
     parent: int
@@ -23,7 +23,7 @@ class Spent:
 
 
 def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
-    """Of every process that is seen, by its pid and when it began. Takes 20 us for each."""
+    """Of every visible process, by its pid and start time. Takes 20 us each."""
     found = {}
     for folder in root.iterdir():
         if folder.name.isdigit():
@@ -41,7 +41,7 @@ def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
 def between(
     first: dict[tuple[int, int], Spent], last: dict[tuple[int, int], Spent], seconds: float, but: Collection[int]
 ) -> dict[str, float]:
-    """CPUs (s/s) by program, the busiest first. but: processes that do not count, with all that come from them."""
+    """CPUs (s/s) by program, the busiest first. but: processes that do not count, with all their descendants."""
     parents = {pid: spent.parent for (pid, _), spent in last.items()}
     used: Counter[str] = Counter()
     for key, spent in last.items():

@@ -1,5 +1,5 @@
-"""What a process of ours is started with, so that it looks for nothing in the folder in which it works: others may
-write to that folder, for example to the one in which a user calls a command."""
+"""What a process of ours is started with, so that it searches nothing in its working folder: others may write to that
+folder, for example to the one in which a user calls a command."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ SYSTEM = "/usr/sbin:/usr/local/sbin"
 """Where servers are; often not in an ordinary user's PATH."""
 SAFE_PATH, SAFELY = "PYTHONSAFEPATH", "loadframe"
 """The variable that does what -P does (see `python`), also for the Python that a library starts from a process of ours.
-Any text sets it; this one says that we did, so that programs of others do not get it."""
+Any text sets it; this one marks it as ours, so that programs of others do not get it."""
 FOLDERS = ("LOADFRAME_STATE", "LOADFRAME_SCRATCH", "XDG_STATE_HOME")
 SEPARATORS = {"PATH": ":", "LD_LIBRARY_PATH": ":", "LUA_PATH": ";", "LUA_CPATH": ";"}
 """An empty entry means the working folder (execvp(3), ld.so(8)), or, in Lua, the defaults."""
@@ -40,32 +40,33 @@ PASSED = {
     ".NET": ("DOTNET_ROOT",),
     "Erlang": ("ERL_LIBS", "MIX_ENV"),
 }  # fmt: skip
-"""What a program of others gets of our environment: where it finds itself and what it needs, in which language it
-speaks. No variable here usually has a password, a token or an address of another system in it; options that name
-programs or code to load first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are left out, too."""
+"""What a program of others gets of our environment: where it is installed, what it needs, and its language. No variable
+here usually has a password, a token or an address of another system in it; options that name programs or code to load
+first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are left out, too."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of ours. -P: without it the working folder comes before the standard library
-    (https://docs.python.org/3/using/cmdline.html#cmdoption-P). Not -I: that also leaves out PYTHONPATH and the packages
-    of the user, where Loadframe itself may be installed."""
+    (https://docs.python.org/3/using/cmdline.html#cmdoption-P). Not -I: that also drops PYTHONPATH and the user's
+    packages, where Loadframe itself may be installed."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def importing(module: str) -> list[str]:
-    """The command that ends well where a module of ours can be run."""
+    """The command that succeeds if a module of ours can be run."""
     return [sys.executable, "-P", "-c", f"import {module}"]
 
 
 def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of Python of ours: the same, with the safe path. Our own folders are where they are for us: it works in `/`."""
+    """The environment of our Python processes: as `environment`, with the safe path and absolute state folders, since
+    they work in `/`."""
     found = environment(given)
     folders = {name: str(Path(found[name]).absolute()) for name in FOLDERS if found.get(name)}
     return {**found, **folders, SAFE_PATH: found.get(SAFE_PATH) or SAFELY}
 
 
 def take_own_environment() -> None:
-    """From now on ours is as that of Python that we start: libraries start programs, and Python, with it."""
+    """Give this process `own_environment`: libraries start programs, and Python, with it."""
     own = own_environment()
     for name in [name for name in os.environ if name not in own]:
         del os.environ[name]
@@ -73,14 +74,15 @@ def take_own_environment() -> None:
 
 
 def is_own(command: Sequence[str | Path]) -> bool:
-    """Whether a command runs a module of ours, as `python` writes it. A locustfile of the user's runs in locust."""
+    """Whether a command runs a module of ours, as `python` writes it. A user's locustfile runs in locust, which is not
+    ours."""
     ours = [*map(str, command[:4])]
     return ours[:3] == python("")[:3] and "".join(ours[3:]).startswith("loadframe.")
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a process, ours where none is given: search paths have absolute entries only. In PYTHONPATH a relative one is
-    the folder that it is for us, as Loadframe may have been found there."""
+    """The environment of a process, by default ours, with only absolute entries in search paths. Relative ones in
+    PYTHONPATH are made absolute, as Loadframe may have been found there."""
     found = dict(os.environ if given is None else given)
     if found.get(SAFE_PATH) == SAFELY:
         del found[SAFE_PATH]
@@ -94,15 +96,14 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
-    """The environment of a program of others: what PASSED names of ours, and these. Those that are not set are left
-    out."""
+    """The environment of a program of others: what PASSED and `more` name of ours, if set."""
     names = dict.fromkeys((*(name for row in PASSED.values() for name in row), *more))
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def located(program: str, beside: str = "") -> str | None:
-    """Where a program is; None where it is not. Relative entries of PATH are left out. beside: folders to look in after
-    those of PATH, separated by colons."""
+    """The path of a program, or None. Relative entries of PATH are ignored. beside: folders to search after PATH,
+    separated by colons."""
     path = _absolute(f"{os.environ.get('PATH', os.defpath)}:{beside}", ":")
     return shutil.which(program, path=path)
 
@@ -112,8 +113,8 @@ def _absolute(path: str, separator: str) -> str:
 
 
 def python_package(kind: str, name: str, extra: str) -> "Requirement":
-    """A Python package, and the extra of Loadframe that brings it. It is looked for, not imported."""
-    above = name.rpartition(".")[0]  # which find_spec imports, and fails where it is not there
+    """A Python package, and the extra of Loadframe that brings it. It is located, not imported."""
+    above = name.rpartition(".")[0]  # imported by find_spec, which fails if it is missing
     found = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
     where = found.origin if found else None
     from loadframe.model import Requirement

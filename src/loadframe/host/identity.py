@@ -1,5 +1,5 @@
-"""Which process is which: a pid together with its start time, because pids are used again, and the namespaces in which
-the two were read, because they mean another process, or none, in others."""
+"""Which process is which: a pid together with its start time, because pids are reused, and the namespaces in which the
+two were read, because in others they mean another process, or none."""
 
 import os
 import select
@@ -18,8 +18,8 @@ PROC = Path("/proc")
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
 MACHINE_ID = Path("/etc/machine-id")
 LONGEST_STAT = 4096
-"""Bytes of /proc/PID/stat: 52 fields of at most 20 digits, and a name. One call of read(2), and no file object: who
-looks for a family reads it of each process."""
+"""Bytes of /proc/PID/stat: 52 fields of at most 20 digits, and a name. One read(2), without a file object: a search for
+a family reads it of each process."""
 AT_ONCE = 128
 """Each takes a descriptor, and RLIMIT_NOFILE is often 1,024."""
 
@@ -35,7 +35,7 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """The process that has this pid now, None where there is none (a zombie has ended: none)."""
+    """The process that has this pid now; None if there is none, or a zombie."""
     fields = _fields(pid)
     return None if fields is None or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
 
@@ -60,7 +60,7 @@ def _pids() -> list[int]:
 
 
 def own() -> Identity:
-    """This process. CageError where /proc shows the processes of another PID namespace."""
+    """This process. Raises CageError if /proc shows the processes of another PID namespace."""
     try:
         shown = (PROC / "self").readlink().name
     except OSError as error:
@@ -76,18 +76,18 @@ def own() -> Identity:
 
 
 def here(process: Identity) -> bool:
-    """Whether its pid and its start mean this very process here, as far as was noted."""
+    """Whether its pid and its start mean this very process here, as far as was recorded."""
     return process.namespace in ("", own_namespace())
 
 
 def alive(process: Identity) -> bool:
-    """Whether this very process still runs; False where its pid means nothing `here`."""
+    """Whether this very process still runs; False if its pid means nothing `here`."""
     found = identify(process.pid)
     return found is not None and found.started_ticks == process.started_ticks and here(process)
 
 
 def own_namespace() -> str:
-    """The inodes of our namespaces of pids and of time, "4026531836.4026531834": start times are told in the latter."""
+    """The inodes of our PID and time namespaces, "4026531836.4026531834": start times are relative to the latter."""
     return f"{namespace('pid')}.{namespace('time')}"
 
 
@@ -101,7 +101,7 @@ def namespace(kind: str) -> str:
 
 
 def boot_id() -> str:
-    """Names this boot of this machine; start times of different boots cannot be compared. CageError."""
+    """The id of this boot of this machine; start times of different boots cannot be compared. Raises CageError."""
     try:
         return BOOT_ID.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
@@ -121,8 +121,7 @@ def _unreadable(error: OSError) -> CageError:
 
 
 def machine() -> str:
-    """Names this machine over its boots, also when its host name changes: machine-id(5), the host name where there is
-    none."""
+    """An id of this machine that outlives reboots and changes of its host name: machine-id(5), else the host name."""
     try:
         text = MACHINE_ID.read_text(encoding="utf-8", errors="replace").strip()
     except (OSError, UnicodeDecodeError):
@@ -136,10 +135,8 @@ def host_name() -> str:
 
 
 def end(process: Identity, grace_s: float) -> bool:
-    """End this very process: SIGTERM, `grace_s` to leave, then SIGKILL. True once it has ended or was gone before.
-
-    False where it does not go within 10 s of SIGKILL (stuck in the kernel). PermissionError where it is not ours.
-    """
+    """End this very process: SIGTERM, `grace_s` to leave, then SIGKILL. True once it has ended or was gone before;
+    False if it does not go within 10 s of SIGKILL (stuck in the kernel). Raises PermissionError if it is not ours."""
     ended = end_all([process], grace_s)[process]
     if ended is None:
         raise PermissionError(f"process {process.pid} belongs to another user")
@@ -147,7 +144,7 @@ def end(process: Identity, grace_s: float) -> bool:
 
 
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """The same for several, all at once: a server of many processes is not waited for once for each. None for one that
+    """As `end`, for several at once: the grace period of a server of many processes passes only once. None for one that
     belongs to another user."""
     chosen = list(dict.fromkeys(processes))
     found: dict[Identity, bool | None] = {}
@@ -157,8 +154,8 @@ def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, boo
 
 
 def _end_together(processes: Sequence[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """A pidfd is held of each, so that no other process can take the pid between the check and the signal. What is
-    stopped is let go on: it would neither see the signal nor what it was sent before, such as its parent's death."""
+    """A pidfd is held of each, so that no other process can take the pid between the check and the signal. Stopped
+    processes are continued: they would see neither the signal nor an earlier one, such as their parent's death."""
     found: dict[Identity, bool | None] = dict.fromkeys(processes, True)
     with ExitStack() as stack:
         left: dict[int, Identity] = {}
@@ -196,20 +193,20 @@ def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
 
 
 def naming(word: str) -> tuple[Identity, ...]:
-    """Processes whose command line contains `word`, without ourselves and our ancestors. Walks /proc once. Who names a
-    file may be any process, an editor for instance: this finds processes, and is no reason to end one."""
+    """Processes whose command line contains `word`, without ourselves and our ancestors. Walks /proc once. Any process
+    may name a file, an editor for instance: this finds processes, and is no reason to end one."""
     return _having("cmdline", lambda text: word.encode() in text)
 
 
 def marked(mark: str) -> tuple[Identity, ...]:
     """Processes that were started with this in their environment ("NAME=value"), or by such a process, without
-    ourselves and our ancestors; of other users only where we are root. Walks /proc once."""
+    ourselves and our ancestors; of other users only if we are root. Walks /proc once."""
     return _having("environ", lambda text: mark.encode() in text.split(b"\0"))
 
 
 def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
-    """Processes of the session that a process has begun, whether it still runs or not, that work in a folder or have
-    files of it open. A session keeps its leader's pid from being used again."""
+    """Processes of the session that a process began, whether it still runs or not, that work in a folder or have files
+    of it open. A session keeps its leader's pid from being reused."""
     if not here(leader):
         return ()
     now = identify(leader.pid)
@@ -222,8 +219,8 @@ def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
-    """Processes that are in a group, which it takes to pass through a folder, and work in that folder or have files of
-    it open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
+    """Processes in a group, whose members alone may pass through a folder, that work in that folder or have files of it
+    open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
     found = []
     for pid in _pids():
         try:
@@ -236,8 +233,8 @@ def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
 
 
 def runs(group: int) -> bool:
-    """Whether any process of a process group runs. One that has ended does not, also where its parent never waits
-    for it, as in a container whose first process adopts orphans and leaves them as they are."""
+    """Whether any process of a process group runs. Ended ones do not count, even if their parent never waits for them,
+    as in a container whose first process does not reap orphans."""
     found = (_fields(pid) for pid in _pids())
     return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in found if fields is not None)
 
@@ -271,13 +268,13 @@ def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]
 
 
 def parent_of(pid: int) -> int | None:
-    """The process that started this one; None where there is none."""
+    """The parent of a process; None if there is none."""
     fields = _fields(pid)
     return int(fields[1]) if fields is not None else None
 
 
 def command_of(pid: int) -> tuple[str, ...]:
-    """The words of its command line; none where it has ended, or is one of the kernel."""
+    """The words of its command line; none if it has ended, or is a kernel thread."""
     try:
         return tuple(map(os.fsdecode, (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")[:-1]))
     except OSError:
@@ -285,13 +282,13 @@ def command_of(pid: int) -> tuple[str, ...]:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but not every
-    kernel is built with that, and one that ends meanwhile may hide another (proc(5))."""
+    """The living children of a process. /proc/PID/task/TID/children would list them, but not every kernel is built with
+    it, and one that ends meanwhile may hide another (proc(5))."""
     return tuple(sorted(each for each in _pids() if parent_of(each) == pid))
 
 
 def family(pid: int) -> tuple[Identity, ...]:
-    """A process and all that come from it, as far as they are there. Walks /proc once."""
+    """A process and its living descendants. Walks /proc once."""
     parents = {each: parent_of(each) for each in _pids()}
     known = [pid]
     for one in known:  # grows meanwhile
@@ -300,7 +297,7 @@ def family(pid: int) -> tuple[Identity, ...]:
 
 
 def ancestors(pid: int) -> tuple[int, ...]:
-    """A process, its parent, and so on up to the first process that is seen."""
+    """A process, its parent, and so on up to the first visible process."""
     chain: dict[int, None] = {}
     while pid > 0 and pid not in chain:
         chain[pid] = None

@@ -6,9 +6,8 @@
 A script of its own, on the standard library alone, because `preexec_fn` is unsafe in a process with threads. The order
 matters: control groups, mounts and limits while still root, then affinity, then the user, then the death signal
 (changing the user clears it), and only then the check that the parent still lives, which closes the race between fork
-and prctl.
-What fails is written to the report descriptor as one line of kind and text; the descriptor closes by itself when the
-command takes over, so silence means success.
+and prctl. A failure is written to the report descriptor as one line of kind and text; the descriptor closes by itself
+when the command takes over, so silence means success.
 """
 
 import contextlib
@@ -33,11 +32,11 @@ KEPT_FLAGS = {
     os.ST_RELATIME: MS_RELATIME,
 }
 OWN = "mode=1777,size=512m,nr_inodes=64k"
-"""Of a folder of its own, which is in memory (tmpfs(5)): without a size it may have half of the machine's."""
+"""Of its own folder, which is in memory (tmpfs(5)): without a size it may take half of the machine's."""
 
 
 class LaunchError(Exception):
-    """kind: "cage" where the machine does not grant something, "command" where the command cannot be run."""
+    """kind: "cage" if the machine does not grant something, "command" if the command cannot be run."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -45,7 +44,7 @@ class LaunchError(Exception):
 
 
 def join(folder: str) -> None:
-    """Move into a control group; what this process starts from then on is in it too."""
+    """Move into a control group, with whatever this process starts from then on."""
     try:
         descriptor = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
         try:
@@ -57,10 +56,10 @@ def join(folder: str) -> None:
 
 
 def see(options: Sequence[tuple[str, str]]) -> None:
-    """In mounts of our own: empty folders in place of others, and in these, each at its own path, what is to be there
-    of what was. An own one is for everybody, as /tmp is, and what is kept in it is as it was; to one that is covered,
-    and to what is shown in it, nothing can be written. Mounts of the machine still come here. Where we may have no
-    mounts, there is no own folder; LaunchError where one is to be covered."""
+    """Mount empty folders over others (`--own`, `--cover`), and in these, at its own path, what should remain visible
+    (`--keep`, `--show`). An own folder is writable for all, like /tmp, and what is kept in it is as it was; a covered
+    one, and what is shown in it, is read-only. Mounts of the machine still propagate here. If we may not mount, there
+    is no own folder; LaunchError if one should be covered."""
     where = os.getcwd()
     try:
         if _libc().unshare(CLONE_NEWNS) != 0:
@@ -89,8 +88,8 @@ def see(options: Sequence[tuple[str, str]]) -> None:
 
 
 def held(path: str) -> int:
-    """A descriptor of what is at a path on which no link was: one that another user has put there since is not
-    followed (NotADirectoryError)."""
+    """An O_PATH descriptor of a path that had no links: a link that another user has put there since is not followed
+    (NotADirectoryError)."""
     at = os.open("/", os.O_PATH)
     for name in filter(None, path.split("/")):
         below = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)
@@ -100,7 +99,7 @@ def held(path: str) -> int:
 
 
 def _place(path: str, descriptor: int, *, closed: bool) -> None:
-    """What a descriptor has open, at this path, which is in a folder of ours alone: a link again as a link."""
+    """Put what a descriptor has open at this path, which is in a folder of ours alone; a link is copied as a link."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     kind = os.fstat(descriptor).st_mode
     if stat.S_ISLNK(kind):
@@ -113,7 +112,7 @@ def _place(path: str, descriptor: int, *, closed: bool) -> None:
     _mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
     if not closed:
         return
-    had = os.statvfs(path).f_flag  # a user namespace may not take these away (mount_namespaces(7))
+    had = os.statvfs(path).f_flag  # a user namespace may not clear these (mount_namespaces(7))
     kept = sum(flag for name, flag in KEPT_FLAGS.items() if had & name)
     _mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
 
@@ -135,7 +134,8 @@ def set_limit(text: str) -> None:
 
 
 def set_cpus(text: str) -> None:
-    """Bind to these CPUs; refused where the kernel gives fewer (it silently leaves out what a cpuset forbids)."""
+    """Bind to these CPUs. Raises LaunchError if the kernel gives fewer (it silently leaves out what a cpuset
+    forbids)."""
     wanted = {int(cpu) for cpu in text.split(",")}
     try:
         os.sched_setaffinity(0, wanted)
@@ -147,8 +147,8 @@ def set_cpus(text: str) -> None:
 
 
 def become(uid: int, gid: int, *shared_groups: int) -> None:
-    """Give up root for good: the groups first, the user last. No program that is run from then on gives rights back, as
-    one that is set-user-ID would."""
+    """Give up root for good: the groups first, the user last. No program run from then on regains rights, as one that
+    is set-user-ID would."""
     try:
         os.setgroups([gid, *shared_groups])
         os.setgid(gid)
@@ -159,7 +159,7 @@ def become(uid: int, gid: int, *shared_groups: int) -> None:
 
 
 def die_with(parent: int, death_signal: int) -> None:
-    """Be sent this signal when the parent ends, also when it is killed itself."""
+    """Get this signal when the parent ends, also when it is killed."""
     _prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent:
         raise LaunchError("cage", f"the parent {parent} has ended already")
@@ -202,7 +202,7 @@ def run(arguments: Sequence[str]) -> None:
     if "--parent" in options:
         die_with(int(options["--parent"]), int(options.get("--death-signal", signal.SIGKILL)))
     # What is ignored stays ignored across exec. Python ignores SIGPIPE and SIGXFSZ at its start, nohup and a shell's &
-    # have us ignore others; a server is to behave alike, and to end by SIGQUIT, whoever has started us.
+    # make us ignore others; a server should behave alike, and end by SIGQUIT, whoever started us.
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

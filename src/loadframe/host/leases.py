@@ -1,10 +1,9 @@
-"""A lease: who owns what was started, and where its data are, on the disk before anything is started.
+"""A lease: who owns what was started, and where its data are, written to the disk before anything is started.
 
 Servers started with processes.spawn die with their owner at once; what is left - data, or a process that detached
-itself - is ended and removed by the next command's sweep (leftovers.py). Ended is only what is ours for certain: the
-processes that the lease names, those in its control groups, those that carry its mark in their environment, and what
-these have started. Whether the owner lives is told by a lock (state.Life), which holds across PID namespaces; pids do
-not, and are not used there.
+itself - is ended and removed by the next command's sweep (leftovers.py). Only what is certainly ours is ended: the
+processes that the lease names, those in its control groups, those that carry its mark in their environment, and their
+descendants. Whether the owner lives is known from a lock (state.Life), which holds across PID namespaces, unlike pids.
 
 Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH, else /var/tmp, which is a disk where
 /tmp often is memory.
@@ -34,7 +33,7 @@ from loadframe.host.state import Damaged, Life, private_folder, state_directory,
 from loadframe.system.trees import remove_tree
 
 KIND, VERSION = "lease", 3
-"""Version 1 had no machine, no namespaces of its processes, and no sign of life beside it; 2 had no mounts."""
+"""Version 1 had no machine, no namespaces of its processes, and no sign of life; 2 had no mounts."""
 KEYS = {"id", "what", "host", "boot", "owner", "folder", "run", "processes"}
 GRACE_S = 2.0
 
@@ -59,7 +58,7 @@ class Record:
 
 
 def scratch_directory() -> Path:
-    """Where temporary data go. CageError where it cannot be written."""
+    """Where temporary data go. Raises CageError if it cannot be written."""
     path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp")
     return writable(path, "put temporary data", "LOADFRAME_SCRATCH")
 
@@ -87,11 +86,9 @@ class Lease:
 
     @classmethod
     def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None, told: str = "") -> "Lease":
-        """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: what its
-        processes are to do: what that names of the common temporary folders, they see (Allowance.told).
-
-        CageError where the state or the scratch directory cannot be written, or others could change what is in it.
-        """
+        """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: the words
+        of its processes' commands; they see what these name of the common temporary folders (Allowance.told). Raises
+        CageError if the state or the scratch directory cannot be written, or others could change what is in it."""
         name = secrets.token_hex(6)
         place = scratch_directory() if scratch is None else writable(scratch, "put temporary data", "LOADFRAME_SCRATCH")
         folder = place.absolute() / f"loadframe-{name}"
@@ -120,31 +117,31 @@ class Lease:
 
     @property
     def folder(self) -> Path:
-        """The temporary folder, with a name that nothing else has."""
+        """The temporary folder, with a unique name."""
         return self._record.folder
 
     @property
     def user(self) -> int | None:
-        """A user whom nothing else on the machine has, for processes of this lease that need no rights: none where we
-        are not root, or may not start any under it. Whoever is in its group may pass through the folder, and no other
-        user: servers that run under users of their own are in it too (Allowance.shared_group)."""
+        """A user that nothing else on the machine has, for processes of this lease that need no rights; None if we are
+        not root, or may not start any under it. Only members of its group may pass through the folder: servers that run
+        under users of their own are in it too (Allowance.shared_group)."""
         return self._user
 
     @property
     def runs_as(self) -> Us | LeaseUser:
-        """Who runs what of this lease needs no rights: its own user; we, where we are not root. CageError where we are
+        """Who runs what of this lease needs no rights: its own user; we, if we are not root. Raises CageError if we are
         root and may not start a process under another user."""
         return self._unprivileged(self._user)
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Who runs a service of the reader's: another such user, as a service must not reach the load driver's memory
-        and what it writes. CageError as `runs_as`."""
+        """Who runs a service of the user's: another such user, as a service must not reach the load driver's memory and
+        files. Raises CageError like `runs_as`."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """Who runs a server of a package: the first of these accounts that this machine has. Where it has none: as
-        `runs_services_as`, and not "nobody", as whom other programs run."""
+        """Who runs a server of a package: the first of these accounts that this machine has; else as
+        `runs_services_as`, and not "nobody", under which other programs run."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -162,8 +159,8 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """The same for a process that comes into the folder; of another user, with a place for temporary files: in it,
-        or in a folder of ours `within` it. CageError."""
+        """The allowance for a process that may enter the folder; for another user, with a place for temporary files: in
+        it, or in a folder of ours `within` it. Raises CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"
@@ -173,24 +170,24 @@ class Lease:
 
     @property
     def shared_name(self) -> str:
-        """What the names of a server's shared memory (shm_open(3)) must begin with, so that none of it stays."""
+        """The prefix of the names of a server's shared memory (shm_open(3)), so that none of it stays."""
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
-        """Remember a process that was started, so that a sweep can end it. Does nothing for one that has ended."""
+        """Record a started process, so that a sweep can end it. Does nothing for one that has ended."""
         if (process := identity.identify(pid)) is not None:
             living = tuple(known for known in self._record.processes if identity.alive(known))
             self._record = replace(self._record, processes=(*living, process))
             self._write()
 
     def add_groups(self, folders: Iterable[Path]) -> None:
-        """Remember control groups before they are made, so that they are removed whatever happens."""
+        """Record control groups before they are made, so that they are removed whatever happens."""
         self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
         self._write()
 
     def release(self) -> None:
-        """End what is still running, remove the control groups, the folder and the lease. Idempotent; in a forked child
-        it does nothing. Ctrl-C waits until it is done."""
+        """End what is still running, remove the control groups, the folder and the lease. Idempotent; does nothing in a
+        forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return
         with undisturbed():
@@ -201,14 +198,13 @@ class Lease:
             shared_memory.remove_left(self._record.id, self.folder)
             remove_tree(self.folder)
             if not self.folder.exists() and not kept:  # else the next sweep tries again
-                with contextlib.suppress(OSError):  # the same where the disk of the state has gone: all else is done
+                with contextlib.suppress(OSError):  # the disk of the state may be gone: all else is done
                     self._file.unlink(missing_ok=True)
                     self._life.end()
 
     def _strays(self) -> list[Identity]:
-        """What has our mark, and our own children that work in the folder: Ctrl-C may come when one is started and
-        before any record of it exists, such as a load driver, and what writes into a folder keeps it from being
-        removed."""
+        """What has our mark, and our own children that work in the folder: Ctrl-C may come when one, such as a load
+        driver, is started and not recorded yet, and what writes into a folder keeps it from being removed."""
         ours = set(identity.children(os.getpid()))
         working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
         in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
@@ -239,18 +235,19 @@ def _writing(file: Path, beside: str = "") -> Iterator[None]:
 
 
 def mark_of(lease: str) -> str:
-    """What is in the environment of every process of a lease."""
+    """In the environment of every process of a lease."""
     return f"{MARK}={lease}"
 
 
 def members(record: Record) -> list[Identity]:
-    """Who is still in the lease's control groups: no other process belongs there."""
+    """The processes in the lease's control groups: no others belong there."""
     left = {pid for folder in record.groups for pid in groups.members(folder)} - {os.getpid()}
     return [process for pid in sorted(left) if (process := identity.identify(pid)) is not None]
 
 
 def read(file: Path) -> Record:
-    """A lease on disk, of this version or one before. FileNotFoundError; Damaged for one that cannot be used."""
+    """A lease on disk, of this version or an earlier one. Raises FileNotFoundError, and Damaged for one that cannot be
+    used."""
     version, data = read_record(file, KIND, VERSION)
     data = check_keys(
         data,
@@ -268,7 +265,7 @@ def read(file: Path) -> Record:
         id=name,
         what=text_of(data, "what"),
         host=host,
-        # Version 1 knew a machine by its host name alone.
+        # Version 1 knew a machine only by its host name.
         machine=text_of(data, "machine") if version > 1 else identity.machine() if host == identity.host_name() else "",
         boot=text_of(data, "boot"),
         owner=identity_of(data["owner"]),
@@ -281,5 +278,5 @@ def read(file: Path) -> Record:
 
 
 def folder_of_leases() -> Path:
-    """Where the leases of this user are. CageError."""
+    """Where the leases of this user are. Raises CageError."""
     return private_folder(state_directory() / "leases", "keep its leases", "LOADFRAME_STATE")

@@ -1,4 +1,4 @@
-"""What dead owners left behind, by their leases (leases.py): ended, removed, and said."""
+"""Ends, removes and reports what dead owners left behind, by their leases (leases.py)."""
 
 import fcntl
 import os
@@ -31,10 +31,8 @@ class Swept:
 
 
 def sweep() -> list[Swept]:
-    """End and remove what dead owners left behind; say what was done. Leases of living owners are not touched.
-
-    Safe to run at the same time in several processes: one at a time works, the others find nothing left.
-    """
+    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. Safe
+    to run in several processes at the same time: one at a time works, the others find nothing left."""
     folder = folder_of_leases()
     remove_torn(folder)
     if not any(folder.glob("*.json")):
@@ -86,8 +84,8 @@ def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
 
 
 def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
-    """What of it is not here because it never was, None where all can be seen: another file system may have the
-    folder's path where we are, and no control groups, or a part of them, may be mounted."""
+    """What of it is invisible from here, None if all can be seen: in our mount namespace another file system may have
+    the folder's path, and control groups may be mounted partly or not at all."""
     if record.mounts in ("", identity.namespace("mnt")):
         return None
     if not os.path.lexists(record.folder):
@@ -98,8 +96,8 @@ def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
 
 
 def _left_running(record: Record) -> list[Identity]:
-    """The processes of a dead owner that are ours for certain. Who merely names the folder, or has a file of it open,
-    may be its user's editor."""
+    """The processes of a dead owner that are certainly ours. One that merely names the folder, or has a file of it
+    open, may be its user's editor."""
     named = [process for process in record.processes if identity.alive(process)]
     sessions = [each for process in record.processes for each in identity.of_session(process, record.folder)]
     groups = [each for group in _own_group(record.folder) for each in identity.of_group(group, record.folder)]
@@ -107,7 +105,7 @@ def _left_running(record: Record) -> list[Identity]:
 
 
 def _own_group(folder: Path) -> tuple[int, ...]:
-    """Lease.user of a dead owner: the group whose processes may pass through its folder; none where it had none."""
+    """Lease.user of a dead owner: the group whose processes may pass through its folder; none if it had none."""
     try:
         status = folder.lstat()
     except OSError:
@@ -117,8 +115,8 @@ def _own_group(folder: Path) -> tuple[int, ...]:
 
 
 def _in_use(folder: Path) -> str | None:
-    """Why data whose processes cannot be seen are better left, in words; None where no process of this kernel, of
-    whatever namespace, has any file of the folder open for writing: then it grants a lease on it (fcntl(2))."""
+    """Why data whose processes cannot be seen should be left, in words; None if no process of this kernel, in any
+    namespace, has a file of the folder open for writing: then the kernel grants a lease on it (fcntl(2))."""
     try:
         for place, _, names in os.walk(folder):
             for name in names:
@@ -134,7 +132,7 @@ def _in_use(folder: Path) -> str | None:
 def _written(file: Path) -> bool:
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # Whoever opens it at this moment has the kernel send us a signal: one that does nothing, not SIGIO.
+        # If another process opens it at this moment, the kernel sends us a signal: one that does nothing, not SIGIO.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -1,5 +1,5 @@
-"""Which process listens at a port of this machine, and to whom a process is connected, from /proc: proc_net_tcp.rst
-names the socket, /proc/PID/fd its holders. Readers take a root, so that they can be read from a recorded tree."""
+"""Which process listens at a port of this machine, and which peers a process has connections to, from /proc:
+proc_net_tcp.rst names the socket, /proc/PID/fd its holders. Readers take a root, for recorded trees."""
 
 import socket
 import struct
@@ -21,7 +21,7 @@ LARGEST_TABLE = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A socket that takes connections. number: its address, "0.0.0.0" or "::" for all. user: who made it."""
+    """A listening socket. number: its address, "0.0.0.0" or "::" for all. user: who made it."""
 
     number: str
     port: int
@@ -30,13 +30,13 @@ class Listening:
 
 
 def sockets(root: Path = PROC) -> tuple[Listening, ...]:
-    """All sockets of our network namespace that take connections by TCP."""
+    """All listening TCP sockets of our network namespace."""
     rows = _rows(root / "self/net")
     return tuple(one for words, family in rows if (one := parse(" ".join(words), family)) is not None)
 
 
 def parse(line: str, family: socket.AddressFamily) -> Listening | None:
-    """One line of /proc/net/tcp; None for a socket that does not listen, and for what is no line of it."""
+    """One line of /proc/net/tcp; None for a socket that does not listen, and for any other text."""
     words = line.split()
     if len(words) < 10 or words[3] != LISTEN or (place := _place(words[1], family)) is None:
         return None
@@ -56,8 +56,8 @@ def _place(text: str, family: socket.AddressFamily) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """To whom connections were made. number, port: its address. connections: how many are open. here: it is on this
-    machine, in the network namespace of who made them."""
+    """The other end of connections. number, port: its address. connections: how many are open. here: it is on this
+    machine, in the same network namespace."""
 
     number: str
     port: int
@@ -66,8 +66,8 @@ class Peer:
 
 
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
-    """To whom these processes have open TCP connections that they made themselves, most connections first: those from a
-    port at which they listen were made by others. The processes are in one network namespace."""
+    """The peers of the open TCP connections that these processes made themselves, most connections first: connections
+    from a port at which they listen were made by others. The processes are in one network namespace."""
     links = {link for pid in pids for link in links_of(root, pid)}
     found: Counter[tuple[str, int, bool]] = Counter()
     first = next(iter(pids), None)
@@ -94,7 +94,7 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
-    """Those that take connections to a port: of this address, or of all; "" for any address."""
+    """Those that listen at a port: of this address, or of all; "" for any address."""
     known = [one for one in sockets(root) if one.port == port]
     exact = [one for one in known if not number or _plain(one.number) == _plain(number)]
     return tuple(exact or [one for one in known if _plain(one.number) in ("0.0.0.0", "::")])
@@ -105,13 +105,13 @@ def _plain(number: str) -> str:
 
 
 def holders(inodes: Collection[int], root: Path = PROC) -> tuple[int, ...]:
-    """The processes that have one of these sockets open, as far as we may look."""
+    """The processes that have one of these sockets open, as far as we have permission."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
     return tuple(sorted(pid for pid in _pids(root) if wanted.intersection(links_of(root, pid))))
 
 
 def held(root: Path = PROC) -> dict[int, tuple[int, ...]]:
-    """Each listening socket's inode, and the processes that have it open, as far as we may look. Walks /proc once."""
+    """Inode of each listening socket -> processes that have it open, as far as we have permission. Walks /proc once."""
     names = {f"socket:[{one.inode}]": one.inode for one in sockets(root)}
     found: dict[int, list[int]] = {inode: [] for inode in names.values()}
     for pid in sorted(_pids(root)):
@@ -121,13 +121,13 @@ def held(root: Path = PROC) -> dict[int, tuple[int, ...]]:
 
 
 def ports_of(pids: Iterable[int], root: Path = PROC) -> tuple[int, ...]:
-    """The ports at which these processes take connections."""
+    """The ports at which these processes listen."""
     links = {link for pid in pids for link in links_of(root, pid)}
     return tuple(sorted({one.port for one in sockets(root) if f"socket:[{one.inode}]" in links}))
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one socket those that did not inherit it from another one of them, near or far."""
+    """Of processes that hold one socket those that did not inherit it from another one of them."""
     return tuple(pid for pid in pids if not set(identity.ancestors(pid)[1:]).intersection(pids))
 
 
@@ -136,7 +136,7 @@ def _pids(root: Path) -> list[int]:
 
 
 def links_of(root: Path, pid: int) -> list[str]:
-    """What a process has open, as /proc/PID/fd has it; nothing of one that may not be looked at."""
+    """What a process has open, as in /proc/PID/fd; nothing without permission."""
     found = []
     with suppress(OSError):  # it has ended, or belongs to another user
         for descriptor in list((root / str(pid) / "fd").iterdir()):

@@ -1,9 +1,9 @@
-"""What a process of another user sees in place of what is there, by mounts of its own (launch.py): a /tmp and a
-/var/tmp, so that what it puts there under names that others can guess, and what others have put there for it, do not
-meet; and Python and Loadframe, where a folder on the way to them is closed to other users, as root's home is.
+"""What a process of another user sees in place of what is there, by mounts of its own (launch.py): a private /tmp and
+/var/tmp, so that files under names that others can guess do not collide; and Python and Loadframe, if a folder on the
+way to them is closed to other users, as root's home is.
 
 In place of a closed folder it gets an empty one, and in it what Loadframe runs from, read-only, each at its own path,
-so that all that names a path stays right: first lines of scripts, RUNPATH, pyvenv.cfg.
+so that everything that names a path stays right: first lines of scripts, RUNPATH, pyvenv.cfg.
 """
 
 import os
@@ -18,9 +18,9 @@ INSTALLED = ("bin", "lib", "lib64", "pyvenv.cfg")
 
 
 def places() -> tuple[Path, ...]:
-    """What our Python and all that it imports lie in. Not the folder of the script, which `python -m` makes the working
-    folder: a child of ours does not look there, either (environment.python). Of a search path that is a whole home, or
-    has one in it, Loadframe alone; of such a prefix, what an installation or a virtual environment puts there."""
+    """Where our Python and all that it imports lie. Not the folder of the script, which `python -m` makes the working
+    folder: our children do not search there either (environment.python). Of a search path that is, or contains, a whole
+    home, only Loadframe; of such a prefix, what an installation or a virtual environment puts there."""
     imported = sys.path if sys.flags.safe_path else sys.path[1:]
     prefixes = [Path(one) for one in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
     searched = [Path(entry) for entry in (str(PACKAGE.parent), *imported) if entry]
@@ -34,8 +34,8 @@ def places() -> tuple[Path, ...]:
 
 
 def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> list[str]:
-    """The options of launch.py that show these; none where no folder on the way to one is closed. closed: those on the
-    way to a path that the user may not enter. OSError."""
+    """The options of launch.py that show these; none if no folder on the way to one is closed. closed: those on the way
+    to a path that the user may not enter. Raises OSError."""
     options: list[str] = []
     shown: list[Path] = []
     for path in sorted({step for place in places if place.exists() for step in way(place)}):
@@ -49,12 +49,12 @@ def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> li
 
 
 def user_packages() -> dict[str, str]:
-    """The variable by which a Python with another home finds the packages of our user, where we use these."""
+    """The variable by which a Python with another home finds the packages of our user, if we use these."""
     return {"PYTHONUSERBASE": site.getuserbase()} if site.getusersitepackages() in sys.path else {}
 
 
 def way(path: Path) -> list[Path]:
-    """The links on the way to a path, each where it really is, and what they lead to."""
+    """The links on the way to a path, each at its real place, and what they lead to."""
     for step in (*reversed(path.parents), path):
         if step.is_symlink():
             link = Path(os.path.realpath(step.parent)) / step.name
@@ -69,14 +69,14 @@ NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp(?![^\s/:;,'\"=()])(?:/[^\s:;,'\"=()
 def own(
     told: Sequence[str], env: Mapping[str, str], needed: Iterable[Path], closed: Callable[[Path], Iterable[Path]]
 ) -> list[str]:
-    """The options of launch.py. told: the words of its command and its working folder; with what its environment names
-    and `needed`, they are kept where its user may come to them, each with the folder in the common one that it lies in,
-    as a program finds what it needs next to it. A common folder is left as it is where what is told names it itself, or
-    something in it that is not there: the process is to make it, and others may look for it. closed: the folders on the
-    way to a path that the user may not enter. OSError."""
+    """The options of launch.py for private temporary folders. told: the words of its command and its working folder;
+    what these, its environment and `needed` name is kept where its user has access, each with the folder directly in
+    the common one, as a program finds what it needs next to it. A common folder is left as it is if `told` names it
+    itself, or something in it that does not exist: the process will make it, and others may look for it. closed: the
+    folders on the way to a path that the user may not enter. Raises OSError."""
     inherited = [value for name, value in env.items() if value == os.environ.get(name)]
     words = [*told, *(value for name, value in env.items() if value != os.environ.get(name))]
-    named = {  # the path, or the last folder on the way to it that is there
+    named = {  # the path, or the last existing folder on the way to it
         next(above for above in (Path(path), *Path(path).parents) if above.exists())
         for word in words
         for path in NAMED.findall(word)

@@ -1,8 +1,6 @@
-"""As whom a process runs: whoever starts it says so, one of three ways, and there is no default. Where it is not known,
-or a user cannot run what it should, the process is not started: no branch ends as root for want of an answer.
-
-One way is a user whom nothing else on the machine knows, for what needs no rights.
-"""
+"""As whom a process runs: the caller says so in one of three ways, without a default. If that is unknown, or a user
+cannot run the program, the process is not started: no branch falls back to root. One way is a user unknown to anything
+else on the machine, for what needs no rights."""
 
 import ctypes
 import grp
@@ -32,8 +30,7 @@ class Us:
 
 @dataclass(frozen=True, slots=True)
 class LeaseUser:
-    """The user of a lease, whom nothing else on the machine has: a number that is in no list of users, and that of a
-    group too."""
+    """The user of a lease, unique on the machine: a number that no user and no group has."""
 
     number: int
 
@@ -57,7 +54,7 @@ US = Us()
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Of a user. groups: all that it is in, without those that a lease adds."""
+    """groups: all that the user is in, without those that a lease adds."""
 
     uid: int
     gid: int
@@ -65,7 +62,7 @@ class Ids:
 
 
 def ids_of(privilege: Privilege) -> Ids:
-    """CageError where there is no such user."""
+    """Raises CageError if there is no such user."""
     match privilege:
         case Us():
             return Ids(os.geteuid(), os.getegid(), frozenset({os.getegid(), *os.getgroups()}))
@@ -84,7 +81,7 @@ def ids_of(privilege: Privilege) -> Ids:
 
 
 def of_uid(uid: int) -> Privilege:
-    """Who has this number: ourselves; an account, with its groups; else a user without an account."""
+    """The user with this number: ourselves; an account, with its groups; else a user without an account."""
     if uid == os.geteuid():
         return US
     try:
@@ -112,8 +109,8 @@ def _capabilities(which: str, proc: Path = PROC) -> int:
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
-    """Of a process of root's with one thread: give up all other capabilities for good (capabilities(7)).
-    also_in_children: no program that is run gets them back (PR_SET_NO_NEW_PRIVS). CageError."""
+    """For a process of root's with one thread: give up all other capabilities for good (capabilities(7)).
+    also_in_children: no program that it runs regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
     libc = ctypes.CDLL(None, use_errno=True)
     kept = _capabilities("CapPrm") & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
@@ -127,21 +124,21 @@ def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
 
 
 def leave_no_memory_behind() -> None:
-    """This process's memory is in no core dump, and no process of its user's reads it (PR_SET_DUMPABLE, ptrace(2))."""
+    """Keep this process's memory out of core dumps, and from other processes of its user (PR_SET_DUMPABLE,
+    ptrace(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 FREE = range(61184, 65520)
-"""From these systemd takes the users of services that have one for as long as they run (systemd.exec(5), DynamicUser=):
-no distribution gives them to other users."""
+"""From these systemd takes temporary users of services (systemd.exec(5), DynamicUser=): no distribution gives them to
+others."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
-"""linux/capability.h. Without the last one, /proc does not say what a process of another user has open."""
+"""linux/capability.h. Without the last one, /proc does not show what a process of another user has open."""
 
 
 def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
-    """A number of FREE, at random, that is no user's and no group's, not `besides`, and that no process has; None where
-    we may not start processes under it: we are not root, lack a capability of NEEDED, or are in a namespace without
-    such users."""
+    """A random number of FREE that no user, group or process has, and not `besides`; None if we may not start processes
+    under it: we are not root, lack a capability of NEEDED, or are in a namespace without such users."""
     if os.geteuid() != 0 or _lacking(proc):
         return None
     setgroups = proc / "self/setgroups"  # not there on a kernel without user namespaces
@@ -157,7 +154,7 @@ def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
 
 
 def why_no_free_user(proc: Path = PROC) -> str:
-    """Why `free_user` answers None, in words."""
+    """Why `free_user` returns None, in words."""
     if os.geteuid() != 0:
         return "only root starts processes under another user"
     if lacking := _lacking(proc):
@@ -166,8 +163,8 @@ def why_no_free_user(proc: Path = PROC) -> str:
 
 
 def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
-    """A new folder that its owner alone may read and write; a group may pass through it. FileExistsError
-    where there is something; CageError where it has become another's before it was closed; OSError."""
+    """A new folder that only its owner may read and write; a group may pass through it. Raises FileExistsError if there
+    is something, CageError if another user replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -178,7 +175,7 @@ def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> N
             os.fchown(descriptor, ids.uid, ids.gid)
         if group is not None:
             os.fchown(descriptor, -1, group)
-        for inherited in (ACCESS_LIST, DEFAULT_LIST):  # from the folder above: they would let others in
+        for inherited in (ACCESS_LIST, DEFAULT_LIST):  # from the folder above: they would admit others
             with suppress(OSError):  # there is none
                 os.removexattr(descriptor, inherited)
         os.fchmod(descriptor, 0o700 if group is None else 0o710)
@@ -191,7 +188,7 @@ def _lacking(proc: Path) -> list[str]:
 
 
 def _ranges(path: Path) -> list[range]:
-    """The numbers that a user namespace has (user_namespaces(7)); a kernel without them has no such file, and all."""
+    """The numbers of a user namespace (user_namespaces(7)); a kernel without them has no such file, and all numbers."""
     if not path.exists():
         return [range(2**32)]
     rows = [list(map(int, line.split())) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
@@ -222,14 +219,14 @@ def _known(number: int) -> bool:
 SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
 """The number of the system call (syscalls(2))."""
 _SAME = 2**32 - 1
-"""Changes nothing, and answers what is (setfsuid(2))."""
+"""Changes nothing, and returns the present value (setfsuid(2))."""
 
 
 @contextmanager
 def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
     """Within, files are opened, made and removed as this user: for libraries that work by path in a folder in which the
-    user may put links. group: of the folder on the way that the user may pass through; None: the user's own. It holds
-    for this thread and those that it starts meanwhile. CageError where the kernel refuses."""
+    user may put links. group: of the folder on the way that the user may pass through; None: the user's own. Applies to
+    this thread and those that it starts meanwhile. Raises CageError if the kernel refuses."""
     if user == US or os.geteuid() != 0:
         yield
         return
@@ -247,7 +244,7 @@ def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
 
 
 def _set_groups(numbers: Sequence[int]) -> None:
-    """Of this thread alone: the function of the C library changes all threads."""
+    """Of this thread alone: the C library's function changes all threads."""
     number = SETGROUPS.get(platform.machine())
     groups = (ctypes.c_uint32 * len(numbers))(*numbers)
     if number is None or ctypes.CDLL(None).syscall(number, len(numbers), groups) != 0:

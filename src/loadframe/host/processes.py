@@ -30,12 +30,9 @@ Stream = int | IO[bytes] | None
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a component may use.
-
-    limits: by their names in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
-    process cannot raise them itself. cpus: None for all. groups: the folders of the control groups to join
-    (cages.Cage.folders).
-    """
+    """What a component may use. limits: by their names in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}; soft and
+    hard limits are set alike, so that the process cannot raise them. cpus: None for all. groups: the folders of the
+    control groups to join (cages.Cage.folders)."""
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
@@ -48,9 +45,9 @@ class Resources:
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance(Resources):
-    """What a process starts with: as whom, and what it may use. shared_group: of a folder that the user must be able to
-    pass through, besides the user's own groups. temporary: where it puts temporary files, a folder in the lease's; /tmp
-    and /var/tmp are then its own (mounts.py), where we may have mounts, but for what `told` names of them."""
+    """What a process starts with: its user and its resources. shared_group: of a folder that the user must be able to
+    pass through, in addition to the user's own groups. temporary: its folder for temporary files, in the lease's; /tmp
+    and /var/tmp are then private (mounts.py), if we may mount, except for what `told` names of them."""
 
     user: Privilege = field(kw_only=False)
     shared_group: int | None = None
@@ -59,23 +56,23 @@ class Allowance(Resources):
 
 
 def stated(resources: Resources) -> Allowance:
-    """Of a component that the load driver's user runs: whoever made it has said who that is."""
+    """The allowance of a component that the load driver's user runs: whoever made it has set the user."""
     assert isinstance(resources, Allowance), "it is said who runs this component"
     return resources
 
 
 MARK = "LOADFRAME_LEASE"
-"""In the environment of what is started: of which lease it is. What it starts in turn inherits that."""
+"""In the environment of what is started: its lease. Descendants inherit it."""
 _leases: list[str] = []
 
 
 def mark_with(lease: str) -> None:
-    """What is started from now on is of this lease."""
+    """What is started from now on belongs to this lease."""
     _leases.append(lease)
 
 
 def no_longer_mark_with(lease: str) -> None:
-    """What is started from now on is of the lease before this one. Idempotent."""
+    """What is started from now on belongs to the lease before this one. Idempotent."""
     if lease in _leases:
         _leases.remove(lease)
 
@@ -90,7 +87,8 @@ MOST_TOLD = 200
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """CPU numbers from the kernel's list format, "0-1,3" (cpuset(7), "List format"). CageError for anything else."""
+    """CPU numbers from the kernel's list format, "0-1,3" (cpuset(7), "List format"). Raises CageError for anything
+    else."""
     cpus: set[int] = set()
     told = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
     for part in text.split(","):
@@ -117,21 +115,21 @@ def may_raise_limits() -> bool:
 
 
 def may_have_mounts() -> bool:
-    """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and where the root folder is a mount. After
-    chroot(2) it is none, and what is mounted could not be kept from the machine (mount_namespaces(7))."""
+    """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and if the root folder is a mount. After
+    chroot(2) it is not, and mounts could not be kept from the machine (mount_namespaces(7))."""
     rows = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
 
 
 def most_open_files() -> int:
-    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit where that is the end."""
+    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit if we may not raise it."""
     most = int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def runnable(program: str, user: Privilege, shared_group: int | None = None) -> str | None:
-    """Where a program is that this user may run: of those in PATH the first one, as a home that is closed to others
-    may have one before it. None where there is none."""
+    """The path of a program that this user may run: the first such one in PATH, as a home that is closed to others may
+    have one before it. None if there is none."""
     for folder in os.get_exec_path():
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
@@ -156,7 +154,7 @@ def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
 
 
 def unreachable(path: Path, user: Privilege, shared_group: int | None = None) -> Path | None:
-    """The first folder on the way to `path` that `user` may not enter, None where the way is free."""
+    """The first folder on the way to `path` that `user` may not enter, None if the way is free."""
     return None if user == US else next(_closed(path, user, shared_group), None)
 
 
@@ -182,9 +180,9 @@ def spawn(
 
     It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
     from one that lives as long as the process should. death_signal: with what, for a server whose children would
-    outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers.
-    What it looks for by a search path it finds in absolute folders alone (environment.py).
-    Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
+    outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It
+    searches only the absolute folders of search paths (environment.py). Raises CageError if the machine does not grant
+    the allowance, MissingTool if the command cannot be run.
     """
     joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
     options = [*joined, *_limit_options(allowance.limits)]
@@ -233,8 +231,8 @@ def spawn(
 
 
 def _working_folder(path: Path, allowance: Allowance) -> int:
-    """A folder to work in, open: as the process's user comes to it; where that user may not, as we do, but by no link
-    of another user: it would open a folder to the process that is closed to its user. OSError, CageError."""
+    """A working folder, open: with the rights of the process's user; if that user may not, with ours, but by no link of
+    another user, which could open a folder closed to its owner. Raises OSError, CageError."""
     try:
         with rights_of(allowance.user, allowance.shared_group):
             return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -250,11 +248,11 @@ def _links(path: Path) -> list[Path]:
 
 
 def _barred(program: str, allowance: Allowance) -> MissingTool | None:
-    """That a folder keeps the user from a program, or from what it is a link to; None where none does."""
+    """The error if a folder keeps the user from a program, or from the target of its link; None if none does."""
     for step in _links(Path(program)):
         try:
             folder = unreachable(step.parent, allowance.user, allowance.shared_group)
-        except OSError:  # it is not there, or we may not look ourselves
+        except OSError:  # it is not there, or we lack permission
             return None
         if folder is not None:
             link = "" if step == Path(program) else f", a link to {step}"
@@ -269,8 +267,8 @@ def _barred(program: str, allowance: Allowance) -> MissingTool | None:
 def _environment(
     command: Sequence[str | Path], given: Mapping[str, str] | None, allowance: Allowance
 ) -> dict[str, str]:
-    """Another user has no business in our home, and may not look there: libpq ends for that (fe-secure-openssl.c). A
-    home that is given is not ours."""
+    """Another user may not look into our home: libpq fails on that (fe-secure-openssl.c). A home that is given is not
+    ours."""
     found = own_environment(given) if is_own(command) else environment(given)
     if allowance.temporary is not None and found.get("TMPDIR") == os.environ.get("TMPDIR"):
         found["TMPDIR"] = str(allowance.temporary)
@@ -319,15 +317,15 @@ def _check_limit(name: str, value: int) -> None:
 
 
 def available_cpus(text: str) -> frozenset[int]:
-    """CPUs in the kernel's list format, all of them online. CageError for others."""
+    """CPUs in the kernel's list format, all of them online. Raises CageError for others."""
     cpus = parse_cpus(text)
     _check_cpus(cpus)
     return cpus
 
 
 def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
-    """Bind processes that run to these CPUs: all their threads, also those that are started meanwhile, and what they
-    start later. Processes that have ended are passed over. CageError where the kernel refuses."""
+    """Bind running processes to these CPUs: all their threads, also those started meanwhile, and what they start later.
+    Processes that have ended are skipped. Raises CageError if the kernel refuses."""
     for pid in pids:
         bound: set[int] = set()
         while new := threads(pid) - bound:
@@ -346,7 +344,7 @@ def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
 
 
 def bound_to(pid: int) -> str | None:
-    """The CPUs that a process may use, "0,1"; None where it has ended."""
+    """The CPUs that a process may use, "0,1"; None if it has ended."""
     try:
         return ",".join(map(str, sorted(os.sched_getaffinity(pid))))
     except ProcessLookupError:
@@ -354,8 +352,7 @@ def bound_to(pid: int) -> str | None:
 
 
 def threads(pid: int) -> set[int]:
-    """The threads of a process, without those that the kernel runs in it for io_uring, which cannot be bound; none of
-    one that has ended."""
+    """The threads of a process, without the kernel's for io_uring, which cannot be bound; none if it has ended."""
     found = set()
     with suppress(FileNotFoundError, ProcessLookupError):
         for folder in Path(f"/proc/{pid}/task").iterdir():
@@ -390,8 +387,8 @@ def _user_options(allowance: Allowance) -> list[str]:
 
 
 def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], allowance: Allowance) -> list[str]:
-    """What a process of another user sees in place of what is there: a /tmp of its own; and our Python, where it may
-    not come to that and its command names a file of Python's or of Loadframe's."""
+    """What a process of another user sees in place of what is there: a /tmp of its own; and our Python, if it lacks
+    access and its command names a file of Python's or of Loadframe's."""
     user, group = allowance.user, allowance.shared_group
     if user == US or os.geteuid() != 0 or not may_have_mounts():
         return []

@@ -1,4 +1,5 @@
-"""Files whose names another process gave: read as the user of that process, so that the kernel decides what it may."""
+"""Files whose names another process gave: read as the user of that process, so that the kernel decides on
+permission."""
 
 import errno
 import os
@@ -13,12 +14,12 @@ from loadframe.host.privilege import of_uid
 from loadframe.host.processes import Allowance, spawn
 
 PATIENCE_S = 5.0
-"""A file that is not read by then is none: reading a pipe waits for whoever writes."""
+"""A file that is not read by then counts as unreadable: reading a pipe waits for its writer."""
 
 
 def user_of(pid: int) -> int:
-    """The effective user id of a process (proc_pid_status(5), Uid). Its folder in /proc may be root's whoever it is.
-    OSError where there is none."""
+    """The effective user id of a process (proc_pid_status(5), Uid); its folder in /proc may be root's in any case.
+    Raises OSError if there is none."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("Uid:") and (found := whole(line.split()[2])) is not None:
             return found
@@ -26,8 +27,8 @@ def user_of(pid: int) -> int:
 
 
 def read_as(user: int, path: Path, most: int) -> bytes:
-    """A regular file's first bytes, one more than `most` where it has more, read with the rights of `user` where we are
-    root and that user is not. OSError where that cannot be done."""
+    """A regular file's first bytes, one more than `most` if it has more, read with the rights of `user` if we are root
+    and that user is not. Raises OSError if that fails."""
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
     if not path.is_file():

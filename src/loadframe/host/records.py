@@ -1,5 +1,5 @@
 """The records in the state directory: JSON objects with a schema, read strictly. A file that this version cannot use is
-told with the reason, and left as it is."""
+reported with the reason, and left as it is."""
 
 from collections.abc import Mapping, Set
 from pathlib import Path
@@ -15,7 +15,7 @@ MOST_TICKS = 2**63 - 1
 
 
 def read_record(file: Path, kind: str, newest: int) -> tuple[int, dict[str, Any]]:
-    """The version and the fields of a record "loadframe.KIND/VERSION". FileNotFoundError; Damaged."""
+    """The version and the fields of a record "loadframe.KIND/VERSION". Raises FileNotFoundError, Damaged."""
     try:
         data = parse_json(read_file(file))
     except JsonError as error:
@@ -30,7 +30,7 @@ def read_record(file: Path, kind: str, newest: int) -> tuple[int, dict[str, Any]
 
 
 def check_keys(data: object, needed: Set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:
-    """An object with these keys and no others. Damaged."""
+    """An object with exactly these keys. Raises Damaged."""
     if not isinstance(data, dict):
         raise Damaged(f"{str(data)[:40]!r} stands where an object belongs")
     if missing := sorted(needed - data.keys()):
@@ -41,7 +41,7 @@ def check_keys(data: object, needed: Set[str], optional: Set[str] = frozenset())
 
 
 def text_of(data: Mapping[str, Any], key: str) -> str:
-    """A string. Damaged."""
+    """A string. Raises Damaged."""
     value = data[key]
     if not isinstance(value, str):
         raise Damaged(f"{key!r} is not text")
@@ -49,7 +49,7 @@ def text_of(data: Mapping[str, Any], key: str) -> str:
 
 
 def folder_of(data: Mapping[str, Any], key: str) -> Path:
-    """An absolute path. Damaged."""
+    """An absolute path. Raises Damaged."""
     path = Path(text_of(data, key))
     if not path.is_absolute() or ".." in path.parts:
         raise Damaged(f"{key!r} is not an absolute path")
@@ -57,7 +57,7 @@ def folder_of(data: Mapping[str, Any], key: str) -> Path:
 
 
 def list_of(data: Mapping[str, Any], key: str) -> list[Any]:
-    """A list. Damaged."""
+    """A list, empty if missing. Raises Damaged."""
     value = data.get(key, [])
     if not isinstance(value, list):
         raise Damaged(f"{key!r} is not a list")
@@ -65,7 +65,7 @@ def list_of(data: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def texts_of(data: Mapping[str, Any], key: str) -> dict[str, str]:
-    """An object of strings. Damaged."""
+    """An object of strings. Raises Damaged."""
     value = data[key]
     if not isinstance(value, dict):
         raise Damaged(f"{key!r} is not an object")
@@ -73,7 +73,7 @@ def texts_of(data: Mapping[str, Any], key: str) -> dict[str, str]:
 
 
 def identity_of(data: object) -> Identity:
-    """A process. Damaged."""
+    """A process. Raises Damaged."""
     found = check_keys(data, {"pid", "started_ticks"}, {"namespace"})
     pid, ticks = found["pid"], found["started_ticks"]
     for value, most in ((pid, MOST_PID), (ticks, MOST_TICKS)):

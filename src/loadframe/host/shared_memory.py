@@ -1,8 +1,8 @@
-"""Shared memory that servers leave behind when they are killed: POSIX (shm_overview(7)), and that of a PostgreSQL. It
-stays until the machine is started again, or the same data are served again, which those of a lease never are.
+"""Shared memory that killed servers leave behind: POSIX (shm_overview(7)), and PostgreSQL's. It stays until the machine
+reboots, or the same data are served again, which those of a lease never are.
 
-The latter has a System V segment of 56 bytes that says of which data directory it is, and which piece of POSIX memory
-lists the others (PGShmemHeader, storage/pg_shmem.h; dsm_control_header, storage/ipc/dsm.c; the same in VERSIONS).
+PostgreSQL has a System V segment of 56 bytes that names its data directory, and the piece of POSIX memory that lists
+the others (PGShmemHeader, storage/pg_shmem.h; dsm_control_header, storage/ipc/dsm.c; the same in VERSIONS).
 """
 
 import ctypes
@@ -21,12 +21,12 @@ FOLDER = Path("/dev/shm")
 SEGMENTS = Path("/proc/sysvipc/shm")
 MOST_BYTES = 1 << 20
 VERSIONS = range(14, 18)
-"""Of PostgreSQL, whose memory looks like this."""
+"""Versions of PostgreSQL whose memory looks like this."""
 HEADER = struct.Struct("=iiQQI4xQQQ")
 """Magic, its creator's pid, two sizes, the number of the list, a pointer, device and inode of the data directory."""
 HEADER_MAGIC = 679834894
 LIST = struct.Struct("=III4x")
-"""Magic, how many items it has, how many it has room for."""
+"""Magic, number of items, room for items."""
 LIST_MAGIC = 0x9A503D32
 ITEM = struct.Struct("=II32x")
 """The number of a piece, and how many use it; 0 for a free place."""
@@ -44,21 +44,21 @@ class Segment:
 
 
 def name_of(lease: str) -> str:
-    """What the names of the shared memory of a lease's servers begin with."""
+    """The prefix of the names of the shared memory of a lease's servers."""
     return f"loadframe{lease}"
 
 
 def remove_left(lease: str, folder: Path) -> list[str]:
-    """Remove what a lease's servers have left; say what was done. Call it before its folder goes, which
-    tells which is theirs."""
+    """Remove what a lease's servers left; returns what was done. Call it before its folder goes, which shows what is
+    theirs."""
     pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
     of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
     return [*remove(name_of(lease), _owners(folder)), *of_postgres]
 
 
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
-    """Remove the shared memory whose names begin with Lease.shared_name; a server that was killed leaves it behind. Say
-    what was done. owners: users whose segments these may be besides our own."""
+    """Remove the shared memory whose names begin with Lease.shared_name, left by a killed server; returns what was
+    done. owners: users whose segments these may be, in addition to us."""
     allowed, removed, kept = {os.geteuid(), *owners}, 0, []
     for segment in FOLDER.glob(f"{name}-*"):
         try:
@@ -75,7 +75,8 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
 
 
 def _owners(folder: Path) -> set[int]:
-    """Who has files in a lease's folder: its servers' users. What of them others can write is known to us alone."""
+    """Who has files in a lease's folder: its servers' users. Others cannot know the names in it that they could
+    write."""
     try:
         return {entry.lstat().st_uid for entry in folder.iterdir()}
     except OSError:
@@ -83,8 +84,8 @@ def _owners(folder: Path) -> set[int]:
 
 
 def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
-    """Remove what belongs to a dead server of this data directory: how many pieces. The segment is taken for the
-    server's own only where it names these very data. within_s: how long processes of it may take to end after it."""
+    """Remove what belongs to a dead server of this data directory; returns the number of pieces. The segment counts as
+    the server's only if it names these very data. within_s: how long its processes may take to end."""
     files = Folder(data, Whose.ANOTHERS)
     try:
         place = data.lstat()
@@ -111,7 +112,7 @@ def _numbered(number: int | None) -> Segment | None:
 
 
 def named_segment(text: bytes) -> int | None:
-    """The id of the segment that a postmaster.pid names: its 7th line has key and id (utils/pidfile.h)."""
+    """The id of the segment in a postmaster.pid: its 7th line has key and id (utils/pidfile.h)."""
     words = text.split(b"\n")[6:7]
     numbers = words[0].split() if words else []
     return int(numbers[1]) if len(numbers) == 2 and numbers[1].isdigit() and len(numbers[1]) < 12 else None
@@ -129,7 +130,7 @@ def segments(listing: Path) -> list[Segment]:
 
 
 def bytes_of(segment: Segment) -> bytes:
-    """The segment's bytes; zeros where it cannot be read any more."""
+    """The segment's bytes; zeros if it can no longer be read."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
     address = libc.shmat(segment.id, None, SHM_RDONLY)
@@ -142,7 +143,7 @@ def bytes_of(segment: Segment) -> bytes:
 
 
 def forget(segment: Segment) -> bool:
-    """Have the kernel remove it. Whether it did."""
+    """Make the kernel remove it; returns whether it did."""
     return bool(ctypes.CDLL(None).shmctl(segment.id, IPC_RMID, None) == 0)
 
 
@@ -166,7 +167,7 @@ def listed(content: bytes) -> list[int]:
 
 
 def _read(path: Path, owner: int) -> bytes:
-    """The beginning of a regular file of this user. OSError for everything else."""
+    """The beginning of a regular file of this user. Raises OSError for everything else."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(file.fileno())

@@ -1,5 +1,5 @@
-"""Signals that end a command, where what is done must not be cut short; and processes that one has stopped: they are
-there, and do nothing until they are continued."""
+"""Holding back signals that end a command, where work must not be cut short; and finding processes that a signal has
+stopped: they exist, and do nothing until they are continued."""
 
 import contextlib
 import os
@@ -15,19 +15,20 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def no_core_dumps() -> None:
-    """No image of our memory, which has passwords in it, comes onto a disk by a signal that ends us, nor one of what we
-    start. Not PR_SET_DUMPABLE: it would keep a recorder that is not root from reading /proc of the driver. A server
+    """Keep our memory, which has passwords in it, and that of our children from being dumped to a disk by a fatal
+    signal. Not PR_SET_DUMPABLE: it would keep a recorder that is not root from reading /proc of the driver. A server
     that wants its dumps may raise the limit again."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 @contextmanager
 def undisturbed(words: str = "") -> Iterator[None]:
-    """Signals that end a command come after this. A mask would not keep them away: the kernel gives a signal to any
+    """Delay signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
     thread that does not block it (polars has some), and then Python's handler runs in the main thread all the same. In
-    another thread there is nothing to do: no handler ever runs there. What is ignored stays ignored.
+    another thread nothing is done: no handler ever runs there. What is ignored stays ignored.
 
-    words: for the user who sends one, at once; "" where it is over in a moment."""
+    words: shown at once to the user who sends one; "" for a short block.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -62,8 +63,8 @@ def ignore(_number: int, _frame: object) -> None:
 
 LONG_S, LOOK_EVERY_S = 1.0, 0.02
 STOPPED = "T"
-"""By a signal (proc_pid_stat(5)). Not "t": a process that is traced is stopped at each system call for a moment. A
-frozen control group is not told so."""
+"""By a signal (proc_pid_stat(5)). Not "t": a traced process is stopped for a moment at each system call. A frozen
+control group does not show."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
@@ -77,8 +78,8 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
 
 
 def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
-    """Which of these stay stopped for LONG_S, in words, to go on after a colon or semicolon; "" where none does. What
-    limits the CPU time of a process by stopping it again and again (cpulimit) only slows it."""
+    """Which of these stay stopped for LONG_S, in words to follow a colon or semicolon; "" if none does. A limiter that
+    stops a process repeatedly (cpulimit) only slows it."""
     stopped = suspended(pids)
     for _ in range(round(LONG_S / LOOK_EVERY_S)):
         if not stopped:

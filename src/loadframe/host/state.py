@@ -1,9 +1,7 @@
-"""The state directory: what Loadframe keeps must outlive a killed command, and a power failure.
-
-It is $LOADFRAME_STATE, else $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe. What stands in it is acted on:
-processes are ended, files removed, commands run. So it is ours alone (0700), on a way that no other user can change,
-and only regular files of ours are read from it.
-"""
+"""The state directory, which must outlive a killed command and a power failure: $LOADFRAME_STATE, else
+$XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe. Loadframe acts on its content: it ends processes, removes
+files, runs commands. So it is ours alone (0700), on a path that no other user can change, and only regular files of
+ours are read from it."""
 
 import fcntl
 import os
@@ -23,7 +21,7 @@ WRITING = "writing.lock"
 MOST_BYTES = 1 << 20
 """A list of changes has a few hundred bytes for each."""
 LOCKED_WITHIN_S = 600.0
-"""Longer than a server's restart is waited for while a lock is held (kinds/config_file.py)."""
+"""Longer than a server's restart takes while a lock is held (kinds/config_file.py)."""
 OURS = {"leases", "changes", "faults", "forecast-scores.jsonl"}
 
 
@@ -32,8 +30,8 @@ class Damaged(Exception):  # noqa: N818 - it is no error of the command that mee
 
 
 def state_directory() -> Path:
-    """Where Loadframe keeps what must outlive a killed command; made if need be. CageError where it cannot be written,
-    or where another user could write to it."""
+    """Where Loadframe keeps its state; made if need be. Raises CageError if it cannot be written, or another user could
+    write to it."""
     own, of_all = os.environ.get("LOADFRAME_STATE"), os.environ.get("XDG_STATE_HOME")
     try:
         path = Path(own or f"{of_all or Path.home() / '.local/state'}/loadframe").absolute()
@@ -46,8 +44,8 @@ def state_directory() -> Path:
 
 
 def writable(path: Path, purpose: str, variable: str) -> Path:
-    """The folder, made if need be, in which folders of ours cannot be replaced by another user. purpose: what it is
-    for; variable: what names another. CageError."""
+    """The folder, made if need be, in which folders of ours cannot be replaced by another user. purpose: its use;
+    variable: what names another folder. Raises CageError."""
     remedy = f"Set {variable} to a folder that can be written."
     weak, _ = _made(path, path / "ours", 0o755, purpose, remedy)
     if weak is not None:
@@ -61,9 +59,9 @@ def writable(path: Path, purpose: str, variable: str) -> Path:
 
 
 def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tuple[str | None, os.stat_result | None]:
-    """Make a folder where need be; what on the way to the place another user could change, None where nothing, and its
-    status, None where it is not there. CageError, also for a path that no record could name: what is left below it
-    would not be found again."""
+    """Make a folder if need be; returns what on the way to the place another user could change, or None, and its
+    status, None if it does not exist. Raises CageError, also for a path that no record could name: what is left below
+    it would not be found again."""
     if (why := why_no_text(path)) is not None:
         raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=REMEDY)
     try:
@@ -81,8 +79,8 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
 
 
 def private_folder(path: Path, purpose: str, variable: str) -> Path:
-    """The same, and ours alone: what we have made ourselves and others may read is closed to them. CageError where it
-    is a link, belongs to another user, or others may write to it."""
+    """As `writable`, and ours alone: a folder that we made and others may read is closed to them. Raises CageError if
+    it is a link, belongs to another user, or others may write to it."""
     remedy = f"Set {variable} to a folder of your own"
     weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
@@ -104,10 +102,10 @@ def private_folder(path: Path, purpose: str, variable: str) -> Path:
         )
     if not os.access(path, os.W_OK | os.X_OK):
         raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=f"{remedy} that can be written.")
-    # a user's home folder, or /etc, is not closed to others: only Loadframe keeps something in what is
+    # a user's home folder, or /etc, is not closed: only one in which nothing but Loadframe keeps something is
     named_so = path.name in ("leases", "changes", "loadframe")
     if status.st_mode & 0o077 and (named_so or OURS.issuperset(entry.name for entry in path.iterdir())):
-        with suppress(OSError):  # a file system without modes; that others cannot write was seen before
+        with suppress(OSError):  # a file system without modes; that others cannot write was checked before
             path.chmod(0o700)
     return path
 
@@ -116,8 +114,8 @@ def private_folder(path: Path, purpose: str, variable: str) -> Path:
 
 
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a file in a private folder. FileNotFoundError; Damaged where it is no regular file of ours, larger
-    than that, or not UTF-8."""
+    """The text of a file in a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours,
+    larger than most_bytes, or not UTF-8."""
     try:
         data = _held(file.parent).read(file.name, most_bytes)
     except FileNotFoundError:
@@ -133,14 +131,14 @@ def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
 
 
 def write_durably(file: Path, text: str) -> None:
-    """Whole or not at all, also when the power fails. What a writer that was killed has left aside is removed by
-    `remove_torn`. OSError, CageError."""
+    """Whole or not at all, also when the power fails. `remove_torn` removes the remains of killed writers. Raises
+    OSError, CageError."""
     _held(file.parent).replace(file.name, text.encode(), mode=0o600)
 
 
 def remove_torn(folder: Path) -> None:
-    """Remove what writers that were killed have left half written, and the signs of life of dead owners that had no
-    file yet; does nothing without such a file or folder."""
+    """Remove half-written files of killed writers, and the signs of life of dead owners that had no file yet. Does
+    nothing without the folder."""
     if not folder.is_dir():
         return
     held_folder = _held(folder)
@@ -165,8 +163,8 @@ def _held(folder: Path) -> Folder:
 
 @contextmanager
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
-    """One process at a time, by a file that is there for this alone. CageError where it is no file of ours, or another
-    process keeps the lock for longer than within_s."""
+    """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or another process
+    keeps the lock for longer than within_s."""
     descriptor = _open_lock(path)
     try:
         _lock(descriptor, path, within_s)
@@ -215,12 +213,12 @@ def _lock(descriptor: int, path: Path, within_s: float) -> None:
 
 
 class Life:
-    """A sign that its owner lives, which every process of this machine can read, also one of another PID namespace that
-    shares the folder: a lock that the kernel lets go of when the owner ends, however that comes. What the owner starts
-    does not have it, nor what it forks."""
+    """A sign that its owner lives, which every process of this machine can read, also in another PID namespace that
+    shares the folder: a lock that the kernel releases when the owner ends in any way. Children and forks of the owner
+    do not hold it."""
 
     def __init__(self, record: Path) -> None:
-        """record: the file to which it belongs. CageError, OSError."""
+        """record: the file to which it belongs. Raises CageError, OSError."""
         self._file = record.with_suffix(ALIVE)
         with locked(record.parent / WRITING):  # a sign without a file is removed, and this one is not locked yet
             self._descriptor = _open_lock(self._file, os.O_CREAT | os.O_EXCL)
@@ -234,7 +232,7 @@ class Life:
             self.forget()
 
     def forget(self) -> None:
-        """Let go of the lock in this process alone."""
+        """Release the lock in this process alone."""
         _lives.discard(self)
         os.close(self._descriptor)
 
@@ -251,13 +249,15 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def held(file: Path) -> bool | None:
-    """Whether the owner of a sign of life lives; None where there is no sign."""
+    """Whether the owner of a sign of life lives; None if there is no sign."""
     try:
         descriptor = _open_lock(file.with_suffix(ALIVE), 0)
     except (FileNotFoundError, CageError):
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who ask do not take each other for it
+        fcntl.flock(
+            descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB
+        )  # shared: two readers must not take each other for the owner
     except BlockingIOError:
         return True
     except OSError:  # a file system without locks

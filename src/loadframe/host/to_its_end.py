@@ -1,9 +1,6 @@
-"""A command of the reader's own, to its end. What it prints goes to a file without a name and not through a pipe: what
-it has started may go on and hold that open, so a pipe would not end, and once we close it whoever writes is broken.
-
-What a program says through a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports
-it.
-"""
+"""Run a user's command to its end. Its output goes to a file without a name and not through a pipe: what it has started
+may go on and hold that open, so a pipe would not end, and closing it would break whoever writes. Also: reading a pipe,
+bounded in bytes and in time. Light: the lasting process of a watch imports it."""
 
 import os
 import select
@@ -18,24 +15,24 @@ from loadframe.errors import TargetError
 from loadframe.host.environment import environment
 
 MOST_BYTES = 1 << 20
-"""Of what a command printed: its end is read."""
+"""Of a command's output: only its end is read."""
 MOST_PRINTED_BYTES = 64 << 20
-"""One that prints more is not waited for: it would fill the disk."""
+"""A command that prints more is ended: it would fill the disk."""
 LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """status: its exit status. said: the end of what it printed, also as errors."""
+    """said: the end of what it printed, including standard error."""
 
     status: int
     said: str
 
 
 def run(command: Sequence[str], within_s: float) -> Ended:
-    """Run one that may start what goes on, such as a restart, as we are, in a session of its own: Ctrl-C is for us.
-    OSError; subprocess.TimeoutExpired where it does not end in time or prints without an end: it is killed then, what
-    it has started is not."""
+    """Run a command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is
+    for us. Raises OSError, and subprocess.TimeoutExpired if it does not end in time or prints without end: it is killed
+    then, its descendants are not."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
@@ -52,8 +49,8 @@ def run(command: Sequence[str], within_s: float) -> Ended:
 
 
 def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | None], words: str, remedy: str) -> None:
-    """Run a command that restarts a server, and return once `silent`, which says why the server does not answer, says
-    nothing any more. words: what the server is called. TargetError."""
+    """Run a command that restarts a server, and return once `silent`, which says why the server does not answer,
+    returns None. words: the server's name in messages. Raises TargetError."""
     shown = " ".join(command)
     try:
         done = run(command, within_s)
@@ -69,7 +66,7 @@ def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | 
 
 
 def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) -> bool:
-    """Wait for it; False where it has not ended by then, or has printed too much. It is not ended here."""
+    """Wait for it; False if it has not ended by then, or has printed too much. It is not killed here."""
     until = time.monotonic() + within_s
     while True:
         left_s = until - time.monotonic()
@@ -83,7 +80,7 @@ def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) 
 
 
 def told(output: IO[bytes]) -> str:
-    """The end of what was printed. The place at which the file is written stays: whoever goes on shares it."""
+    """The end of what was printed. The offset of the file stays: processes that go on share it."""
     size = os.fstat(output.fileno()).st_size
     return os.pread(output.fileno(), MOST_BYTES, max(0, size - MOST_BYTES)).decode("utf-8", "replace")
 
@@ -92,8 +89,8 @@ PIECE = 1 << 16
 
 
 def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
-    """What comes from a pipe until its end, or until it is more than most_bytes. until_s: a moment of CLOCK_MONOTONIC;
-    then subprocess.TimeoutExpired."""
+    """What comes from a pipe until its end, or until it is more than most_bytes. Raises subprocess.TimeoutExpired at
+    until_s (CLOCK_MONOTONIC)."""
     said = bytearray()
     while len(said) <= most_bytes:
         if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:

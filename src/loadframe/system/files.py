@@ -1,10 +1,9 @@
-"""The door to the file system: a folder that is held by its descriptor. Whoever opens one says whose it is.
+"""The door to the file system: a folder held by its descriptor. Whoever opens one says whose it is.
 
 Everything in it is read, written and removed by names below it, following no link: a name is checked, each part of it
-is opened below the part before (openat(2)) and none may be a link; only regular files are read, and no more of them
-than was asked for; a whole file is written under a random name that did not exist, and then renamed; modes and owners
-are set on descriptors. Whoever swaps the folder's path for another meanwhile changes nothing: the descriptor stays with
-the folder that was opened.
+is opened below the part before (openat(2)) and none may be a link; only regular files are read, up to the given size; a
+whole file is written under a new random name, and then renamed; modes and owners are set on descriptors. Swapping the
+folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened.
 """
 
 import errno
@@ -29,7 +28,7 @@ _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 PIECE_BYTES, MOST_NAMES = 1 << 20, 100_000
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
-"""What a file is called while it is written."""
+"""The name of a file while it is written."""
 NO_LINKS = "Loadframe follows no links inside a folder. Put the file itself there, or omit it."
 KINDS = {
     stat.S_ISLNK: "a link",
@@ -45,19 +44,19 @@ class Whose(Enum):
     """Who may change a folder, and what is on the way to it."""
 
     OURS = auto()
-    """Only we and root, on the whole way to it, else it is refused. What is acted on is kept in such a one."""
+    """Only we and root, on the whole way to it, else it is refused. For what is acted on."""
     NAMED = auto()
-    """The user named it. Links on the way to it are followed, as the user meant them; by root, none of another
-    user's. In it a stranger may write."""
+    """The user named it. Links on the way to it are followed, as the user meant them; by root, none of another user's.
+    Strangers may write in it."""
     ANOTHERS = auto()
     """Another user may write there, or on the way to it: no link of that user's is followed."""
 
 
 class Folder:
-    """One folder. Methods raise OSError where the system refuses, `refusal` for what Loadframe refuses."""
+    """One folder. Methods raise OSError if the system refuses, `refusal` for what Loadframe refuses."""
 
     def __init__(self, path: Path, whose: Whose, refusal: type[UserError] = RunError, *, what: str = "folder") -> None:
-        """refusal: the error of what Loadframe refuses. what: the folder, in messages."""
+        """refusal: the error for what Loadframe refuses. what: the folder, in messages."""
         self.path = path
         self.whose = whose
         self._refusal = refusal
@@ -65,7 +64,7 @@ class Folder:
         self._descriptor = -1
 
     def open(self) -> None:
-        """Hold the folder from now on; other methods do it on first use. Refused where there is none."""
+        """Hold the folder from now on; other methods do it on first use. Refused if there is none."""
         if self._descriptor < 0:
             self._check_text()
             try:
@@ -97,7 +96,7 @@ class Folder:
         )
 
     def make(self, mode: int = FOLDER_MODE) -> None:
-        """Make the folder, which must not exist yet, and hold it: FileExistsError where it does."""
+        """Make the folder and hold it. Raises FileExistsError if it exists."""
         self._check_text()
         parent = self._made_above()
         try:
@@ -114,7 +113,7 @@ class Folder:
             )
 
     def _made_above(self) -> int:
-        """The folder that it is in, reached in the same way, and made where there is none, with those above it."""
+        """The folder that it is in, reached in the same way, and made if missing, with those above it."""
         path, missing = self.path.absolute().parent, deque[str]()
         while not os.path.lexists(path):
             missing.appendleft(path.name)
@@ -131,8 +130,8 @@ class Folder:
         return at
 
     def make_private(self, ours: Callable[[str], bool]) -> None:
-        """Hold a folder of OURS that is closed to all others, made where there is none, with those above it. One that
-        is open to others is closed if all names in it are ours, and refused otherwise."""
+        """Hold a folder of OURS that is closed to all others, made if missing, with those above it. One that is open to
+        others is closed if all names in it are ours, and refused otherwise."""
         self._check_text()
         if weak_point(self.path) is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +148,7 @@ class Folder:
             os.fchmod(self._descriptor, 0o700)
 
     def _check_text(self) -> None:
-        """Refused where no record could hold the path."""
+        """Refused if no record could hold the path."""
         if (why := why_no_text(self.path)) is not None:
             raise self._refusal(f"a {self._what} cannot be there: {why}", remedy=REMEDY)
 
@@ -160,7 +159,7 @@ class Folder:
     # --- reading
 
     def exists(self, name: str) -> bool:
-        """Whether there is anything of this name, also what cannot be read."""
+        """Whether there is anything of this name, even if it cannot be read."""
         try:
             with self._place(name) as (folder, leaf):
                 os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -169,7 +168,7 @@ class Folder:
         return True
 
     def read(self, name: str, most: int) -> bytes:
-        """A whole file of no more than `most` bytes."""
+        """A whole file of at most `most` bytes."""
         descriptor = self.descriptor(name)
         try:
             pieces, left = [], most + 1
@@ -187,8 +186,8 @@ class Folder:
         return b"".join(pieces)
 
     def read_own(self, name: str, most: int) -> tuple[bytes, os.stat_result]:
-        """A whole file that is to be written again (`replace` like the status that is answered). It must be what stands
-        there and no other name of something else: regular, with one name, of the folder's owner, root or us."""
+        """A whole file that will be rewritten (`replace` like the returned status). It must be a regular file with one
+        name, of the folder's owner, root or us, so that it cannot be another name of something else."""
         with self._place(name) as (folder, leaf):
             descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
             with os.fdopen(descriptor, "rb") as file:
@@ -209,7 +208,7 @@ class Folder:
         return data, found
 
     def read_from(self, name: str, start: int, most: int) -> bytes:
-        """What a file has from a byte on, no more than `most` bytes of it."""
+        """At most `most` bytes of a file from the byte `start` on."""
         descriptor = self.descriptor(name)
         try:
             return os.pread(descriptor, most, start)
@@ -217,7 +216,7 @@ class Folder:
             os.close(descriptor)
 
     def state_of(self, name: str) -> tuple[int, int]:
-        """The size and the time of the last change (ns) of what has this name; zeros where nothing has."""
+        """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
         try:
             with self._place(name) as (folder, leaf):
                 found = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -226,13 +225,13 @@ class Folder:
         return found.st_size, found.st_mtime_ns
 
     def status(self, name: str) -> os.stat_result | None:
-        """Of what has this name, a link's own; None where nothing has."""
+        """Of what has this name, a link's own; None if nothing has."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
             return os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         return None
 
     def link(self, name: str) -> Link | None:
-        """The link that has this name; None where something else has, or nothing."""
+        """The link of this name; None for anything else, or nothing."""
         self.open()
         with suppress(FileNotFoundError):
             descriptor = os.open(name, ANY, dir_fd=self._descriptor)
@@ -243,31 +242,30 @@ class Folder:
         return None
 
     def any_kind(self, name: str) -> int:
-        """What has this name in it, a pipe or a device too, but no link: open for reading without waiting. The caller
+        """Open what has this name in it, also a pipe or a device, but no link, for reading without waiting. The caller
         closes it."""
         self.open()
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
     def folders(self, most: int) -> list[str]:
-        """The names of the folders in it, no links among them; the last in the order of the alphabet where there are
-        more than `most`."""
+        """The names of the folders in it, without links; the alphabetically last ones if there are more than `most`."""
         self.open()
         with os.scandir(self._descriptor) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         return sorted(names)[-most:]
 
     def names(self, most: int) -> list[str]:
-        """The names of all that is in it; the last in the order of the alphabet where there are more than `most`."""
+        """The names of all that is in it; the alphabetically last ones if there are more than `most`."""
         self.open()
         return sorted(os.listdir(self._descriptor))[-most:]  # noqa: PTH208 - by its descriptor
 
     def changed_ns(self) -> int:
-        """When a name was last made, renamed or removed in it."""
+        """When a name was last made, renamed or removed in it (ns)."""
         self.open()
         return os.fstat(self._descriptor).st_mtime_ns
 
     def below(self, name: str) -> "Folder":
-        """A folder in it, held from now on. Refused where it is a link or no folder, or there is none."""
+        """A folder in it, held from now on. Refused if it is a link, no folder, or missing."""
         found = Folder(self.path / name, self.whose, self._refusal, what=self._what)
         try:
             with self._place(name) as (folder, leaf):
@@ -289,9 +287,8 @@ class Folder:
         return descriptor
 
     def _check_regular(self, found: os.stat_result, name: str) -> None:
-        """Of another owner than the folder's it must not be, unless all may read it: a stranger's folder could hold
-        another name of a file that only we may read, and only now, so that names counted a moment later tell nothing.
-        """
+        """It must belong to the folder's owner, unless all may read it: a stranger's folder could hold another name of
+        a file that only we may read, and only for now, so that a link count taken a moment later proves nothing."""
         if not stat.S_ISREG(found.st_mode):
             kind = next((word for is_kind, word in KINDS.items() if is_kind(found.st_mode)), "no file")
             raise self._refusal(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
@@ -314,8 +311,8 @@ class Folder:
     def replace(
         self, name: str, data: bytes | memoryview, *, mode: int | None = None, like: os.stat_result | None = None
     ) -> None:
-        """A whole file at once: on the disk complete when this returns, or as it was before. mode: None for FILE_MODE
-        less our umask. like: with the owner, group and mode of this status."""
+        """Write a whole file at once: when this returns it is complete on the disk, or as it was before. mode: None for
+        FILE_MODE less our umask. like: copy the owner, group and mode of this status."""
         with self._place(name) as (folder, leaf):
             part, descriptor = _new_part(folder, leaf)
             try:
@@ -326,7 +323,9 @@ class Folder:
                         os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
                     elif mode is not None:
                         os.fchmod(descriptor, mode)
-                    elif os.fstat(folder).st_uid != os.geteuid():  # its owner is to read it whatever our umask
+                    elif (
+                        os.fstat(folder).st_uid != os.geteuid()
+                    ):  # its owner should be able to read it whatever our umask
                         os.fchmod(descriptor, FILE_MODE)
                     else:
                         os.fchmod(descriptor, FILE_MODE & ~_umask())
@@ -342,8 +341,8 @@ class Folder:
             os.fsync(folder)
 
     def remove_torn(self, *names: str) -> None:
-        """Remove what writers that were killed have left of whole files, in these folders and in the folder itself:
-        regular files of ours, named as `replace` names them, that no writer holds. Nothing where that cannot be."""
+        """Remove the remains of killed writers in these folders and in the folder itself: regular files of ours, named
+        as `replace` names them, that no writer holds. Ignores failures."""
         self.open()
         for name in names:
             with suppress(OSError, UserError), self._place(f"{name}/x") as (folder, _):
@@ -352,7 +351,7 @@ class Folder:
             _remove_parts(self._descriptor)
 
     def append(self, name: str, data: bytes) -> None:
-        """At the end of a file, which is made where there is none; on the disk when this returns."""
+        """At the end of a file, made if missing; on the disk when this returns."""
         with self._place(name) as (folder, leaf):
             descriptor = self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
@@ -365,12 +364,12 @@ class Folder:
                 os.fsync(folder)
 
     def appending(self, name: str, mode: int = FILE_MODE) -> int:
-        """A file, made where there is none, open for reading and for writing at its end; the caller closes it."""
+        """A file, made if missing, open for reading and for writing at its end; the caller closes it."""
         with self._place(name) as (folder, leaf):
             return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
 
     def cut(self, name: str, length: int) -> None:
-        """Keep the first bytes of a file."""
+        """Keep the first `length` bytes of a file."""
         with self._place(name) as (folder, leaf):
             descriptor = self._to_write(folder, leaf, name, os.O_WRONLY)
             try:
@@ -388,8 +387,8 @@ class Folder:
         return descriptor
 
     def pipe_or_device(self, name: str) -> int | None:
-        """One of ours or of root's, open for writing without waiting; the caller closes it. None for a pipe that no
-        process reads."""
+        """One of ours or of root's, open for writing without waiting; the caller closes it. None for a pipe without a
+        reader."""
         with self._place(name) as (folder, leaf):
             self._check_pipe(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
             try:
@@ -425,7 +424,7 @@ class Folder:
         return descriptor
 
     def make_folder(self, name: str, mode: int = FOLDER_MODE) -> None:
-        """A folder below, where there is none yet."""
+        """A folder below, if it does not exist yet."""
         with self._place(name) as (folder, leaf):
             try:
                 os.mkdir(leaf, mode, dir_fd=folder)
@@ -434,12 +433,12 @@ class Folder:
             os.fsync(folder)
 
     def rename(self, name: str, to: str) -> None:
-        """Give what has a name another one in the same place; what had that is gone."""
+        """Rename within the same folder, replacing what has the new name."""
         with self._place(name) as (folder, leaf):
             os.rename(leaf, parts(to)[-1], src_dir_fd=folder, dst_dir_fd=folder)
 
     def remove(self, name: str) -> None:
-        """A file, a link or whatever has this name but a folder; nothing where there is none."""
+        """A file, a link or anything of this name but a folder; nothing if there is none."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
             os.unlink(leaf, dir_fd=folder)
 
@@ -450,7 +449,7 @@ class Folder:
 
     @contextmanager
     def changing(self, name: str) -> Iterator[int]:
-        """A descriptor of a regular file or a folder, by which its mode and its owner are changed (fchmod, fchown)."""
+        """A descriptor of a regular file or a folder, for changing its mode and its owner (fchmod, fchown)."""
         with self._place(name) as (folder, leaf):
             descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
             try:
@@ -461,7 +460,7 @@ class Folder:
                 os.close(descriptor)
 
     def _to_write(self, folder: int, leaf: str, name: str, flags: int, mode: int = FILE_MODE) -> int:
-        """What is written in place must be a file, and have no other name somewhere."""
+        """What is written in place must be a regular file without another name."""
         with suppress(FileNotFoundError):
             self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
         descriptor = os.open(leaf, flags | _FILE, mode, dir_fd=folder)
@@ -502,13 +501,13 @@ class Folder:
 
 
 def hold(descriptor: int) -> None:
-    """Lock a file that is open for writing until all have closed this descriptor. BlockingIOError where another holds
-    it. Whoever may only read the file cannot (fcntl(2), open file description locks; with flock(2) all could)."""
+    """Lock a file that is open for writing until all have closed this descriptor. Raises BlockingIOError if another
+    holds it. Readers of the file cannot lock it (fcntl(2), open file description locks; with flock(2) they could)."""
     fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
 
 
 def is_held(descriptor: int) -> bool:
-    """Whether another holds an open file, or this process by another descriptor."""
+    """Whether another process, or this one by another descriptor, holds an open file."""
     try:
         found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
     except OSError:  # a file system without locks
@@ -522,8 +521,8 @@ def _whole_file(kind: int) -> bytes:
 
 
 def regular_file(path: Path, *, links: bool = False) -> int:
-    """A regular file, open for reading; the caller closes it. A pipe in its place keeps nobody waiting. OSError, also
-    for what is no regular file and, where links are not followed, for one."""
+    """A regular file, open for reading; the caller closes it. A pipe in its place does not block. Raises OSError, also
+    for other than regular files and, unless links are followed, for links."""
     descriptor = os.open(path, os.O_RDONLY | (_FILE & ~os.O_NOFOLLOW if links else _FILE))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -543,14 +542,14 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
 
 
 def _umask() -> int:
-    """Read and not set, which would change it for other threads."""
+    """Read without setting it, which would change it for other threads."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
     return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
 
 
 def _new_part(folder: int, leaf: str) -> tuple[str, int]:
-    """A new file and its descriptor, locked as long as that is open: so whoever removes what was left knows it. Only
-    its owner may open it, and so lock it, until its mode is set; one that is locked already is not waited for."""
+    """A new file and its descriptor, locked as long as that is open, so that whoever removes remains knows it. Only its
+    owner may open it, and so lock it, until its mode is set; one that is already locked is not waited for."""
     while True:
         part = f".{leaf}.{os.urandom(8).hex()}.part"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=folder)
@@ -561,7 +560,7 @@ def _new_part(folder: int, leaf: str) -> tuple[str, int]:
                 os.unlink(part, dir_fd=folder)
         if os.fstat(descriptor).st_nlink > 0:
             return part, descriptor
-        os.close(descriptor)  # another process had locked it, or took it for one that was left
+        os.close(descriptor)  # another process locked it, or took it for a remain
 
 
 def _remove_parts(folder: int) -> None:

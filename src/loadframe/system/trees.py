@@ -1,4 +1,4 @@
-"""Below the door to the file system: a folder reached one name after the other, and a tree removed."""
+"""Below the door to the file system: a folder reached name by name, and a tree removed."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 DEEPEST = 64
-"""Folders in one another that are held at once."""
+"""Depth of nested folders that are held at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Link:
 
 
 def link_of(descriptor: int) -> Link | None:
-    """What is open as a link: its owner and where it leads are of one link, whatever has its name by now."""
+    """The link that is open: owner and target are of one link, whatever has its name by now."""
     found = os.fstat(descriptor)
     return Link(found.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(found.st_mode) else None
 
 
 def walked(path: Path, what: str, refusal: type[UserError]) -> int:
-    """The folder, reached one name after the other; of links only those are followed that we or root have made."""
+    """The folder, reached name by name; only links that we or root made are followed."""
     at, left, links = os.open("/", WAY), deque(path.absolute().parts[1:]), 0
     try:
         while left:
@@ -57,8 +57,8 @@ def walked(path: Path, what: str, refusal: type[UserError]) -> int:
 
 
 def remove_tree(path: Path) -> None:
-    """A folder in one of ours, with all that is in it, whoever made that; what cannot be removed is left. shutil.rmtree
-    would follow what another user puts in the place of a folder meanwhile, and wait at a FIFO."""
+    """Remove a folder in one of ours, with all that is in it, whoever made that; what cannot be removed is left.
+    shutil.rmtree would follow what another user puts in the place of a folder meanwhile, and wait at a FIFO."""
     with suppress(OSError):
         above = os.open(path.parent, FOLDER)
         try:
@@ -68,7 +68,7 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_below(above: int, name: str) -> None:
-    """What is too deep is first brought up, in the folder itself: also after a kill all that is left is in it."""
+    """What is too deep is first moved up into the folder itself: also after a kill everything left is in it."""
     left: list[str] = []
 
     def remove(parent: int, folder: str, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""Whether another user could put something of theirs in the place of a folder of ours."""
+"""Whether another user could replace a folder of ours by theirs."""
 
 import grp
 import os
@@ -12,15 +12,16 @@ MOST_LINKS = 40
 """As the kernel follows (path_resolution(7))."""
 EVERY_USER = 2**32 - 1
 ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
-"""Extended attributes (acl(5)): who may besides owner and group; and, of a folder, who may in what is made in it."""
+"""Extended attributes (acl(5)): who has access in addition to owner and group; and, of a folder, the default for what
+is made in it."""
 
 
 def weak_point(path: Path) -> str | None:
-    """Why another user could put something of theirs in the place of what is, or will be, at this path; None where no
-    other user can.
+    """Why another user could replace what is, or will be, at this path; None if no other user can.
 
-    Every folder and every link on the way belongs to us or to root. What others may write to is passed only where it
-    is sticky, so that they cannot rename what is not theirs (rename(2)). What is not there yet will be ours. OSError.
+    Every folder and every link on the way must belong to us or to root. What others may write to is passed only if it
+    is sticky, so that they cannot rename what is not theirs (rename(2)). What does not exist yet will be ours. Raises
+    OSError.
     """
     at, left, links = Path("/"), deque(path.absolute().parts[1:]), 0
     status = os.lstat(at)
@@ -47,8 +48,8 @@ def weak_point(path: Path) -> str | None:
 
 
 def changeable(path: Path) -> str | None:
-    """Why another user could change, or replace, the file at this path, or why that cannot be seen; None where no other
-    user can."""
+    """Why another user could change, or replace, the file at this path, or why that cannot be seen; None if none
+    can."""
     try:
         if (weak := weak_point(path)) is not None or not path.is_file():
             return weak
@@ -60,8 +61,8 @@ def changeable(path: Path) -> str | None:
 
 
 def others_write(status: os.stat_result, path: Path) -> bool:
-    """Whether another user may write to it. A group without other members is its owner's own (umask 002); with a list
-    of who may (acl(5)) the group's bits are those of everybody on it."""
+    """Whether another user may write to it. A group without other members is its owner's own (umask 002); with an
+    access list (acl(5)) the group's bits are those of everyone on it."""
     if status.st_mode & stat.S_IWOTH:
         return True
     return bool(status.st_mode & stat.S_IWGRP) and (not own_group(status.st_gid) or _has_list(path))
@@ -75,7 +76,7 @@ def _has_list(path: Path) -> bool:
 
 
 def user(uid: int) -> str:
-    """A user in words, by name where there is one."""
+    """A user in words, by name if there is one."""
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
@@ -88,8 +89,8 @@ def _trusted(uid: int) -> bool:
 
 @cache
 def _unmapped(uid: int) -> bool:
-    """Whether it stands for all users that a user namespace has no number for, as of the machine's own root
-    (user_namespaces(7)). Who that is cannot be seen from within."""
+    """Whether it stands for all users without a number in the user namespace, among them perhaps the machine's root
+    (user_namespaces(7)). From within they cannot be distinguished."""
     overflow = int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="utf-8", errors="replace"))
     mapped = sum(
         int(line.split()[2])
@@ -100,8 +101,8 @@ def _unmapped(uid: int) -> bool:
 
 @cache
 def own_group(gid: int) -> bool:
-    """Whether only we and root are in a group, as far as this machine's list of groups tells: root's, or the one
-    that has our name."""
+    """Whether a group has only us and root as members, by this machine's list of groups: root's, or the one with our
+    name."""
     try:
         group, us = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
