@@ -41,26 +41,22 @@ IO_FILES_V1 = {
     "io.wiops": "blkio.throttle.write_iops_device",
 }
 SWAP_BYTES = 1 << 20
-"""In version 1 the limit on memory and swap lies this much above the one on memory: hits of the former are not counted
-(Linux 6.18: memory.memsw.failcnt stays 0)."""
+"""In version 1 the limit on memory and swap lies this much above the one on memory, as hits of the former are not
+counted (Linux 6.18: memory.memsw.failcnt stays 0)."""
 NO_LIMIT_V1 = 1 << 62
 """memory.limit_in_bytes shows "none" as the largest multiple of the page size that fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One folder of a cage."""
-
     version: int
     controllers: frozenset[str]
     folder: Path
 
 
 class Cage:
-    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease.
-
-    Where nothing is limited and the machine grants no control groups, it has no groups.
-    """
+    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease. It
+    has no groups where nothing is limited and the machine grants no control groups."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
         """device: the disk of the I/O limits, as major:minor."""
@@ -82,11 +78,9 @@ class Cage:
         root: Path = Path("/"),
         make_folder: Callable[[Path], None] = Path.mkdir,
     ) -> "Cage":
-        """Make the groups and set the limits. CageError where the machine does not grant them, with what is needed.
-
-        cpus: also bound by a cpuset where there is one; affinity is the launcher's business. of: tells apart two that
-        are called alike. root and make_folder: for recorded trees.
-        """
+        """Make the groups and set the limits. CageError, with what is needed, where the machine does not grant them.
+        cpus: also bound by a cpuset where there is one; affinity is set by the launcher. of: tells apart two of the
+        same name. root and make_folder: for recorded trees."""
         wanted = {LIMITS[name] for name in limits}
         io = any(LIMITS[name] == "io" for name in limits)
         device = block_device(lease.folder, root) if io else None
@@ -118,13 +112,13 @@ class Cage:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where a process has to be written to, to be in the cage."""
+        """The folders that a process has to join."""
         return tuple(group.folder for group in self._groups)
 
     # --- limits -------------------------------------------------------------------------------------------------------
 
     def set(self, limits: Mapping[str, int]) -> None:
-        """Exactly these limits from now on, also for what runs. CageError where the kernel refuses one."""
+        """Exactly these limits from now on, also for running processes. CageError where the kernel refuses one."""
         for name in (*limits, *(name for name in self._limits if name not in limits)):
             group = self._group(LIMITS[name])
             if group is None:
@@ -150,13 +144,13 @@ class Cage:
         return {name: value for name, value in found.items() if value is not None}
 
     def forget(self) -> None:
-        """Have the kernel take back what can be read again, page cache above all. Does nothing where no group counts
-        memory, and before Linux 5.19 with version 2."""
+        """Have the kernel reclaim memory, page cache above all. No effect without a memory group, nor in version 2
+        before Linux 5.19."""
         group = self._group("memory")
         if group is None:
             return
         v1 = group.version == 1
-        with contextlib.suppress(OSError):  # what is in use stays, and the kernel says so
+        with contextlib.suppress(OSError):  # what is in use stays, and the kernel reports that
             if v1:
                 put(group.folder / "memory.force_empty", 0)
             else:
@@ -200,7 +194,7 @@ class Cage:
         return None if value is not None and value >= NO_LIMIT_V1 else value
 
     def _bind(self, cpus: frozenset[int]) -> None:
-        """Bind the group to CPUs where there is a cpuset; version 1 needs memory nodes too before any process joins."""
+        """Bind the group to CPUs where there is a cpuset; version 1 also needs memory nodes before a process joins."""
         group = self._group("cpuset")
         if group is None:
             return
@@ -221,12 +215,12 @@ class Cage:
     # --- what has happened --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """What has ended until now was before the start that follows."""
+        """Start counting processes ended for lack of memory; call it before each start."""
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
         """How many processes the kernel has ended since `begin` because memory was full, its own or the machine's; of
-        any program where it has no group that counts them."""
+        any program where no group counts them."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:
@@ -241,22 +235,22 @@ class Cage:
 
 
 def _counting_places(root: Path) -> list[Place]:
-    """Where use can be counted without limiting anything; none where that is not permitted."""
+    """Where use can be counted without limiting anything; empty where that is not permitted."""
     with contextlib.suppress(CageError):
         return groups.find((), root)
     return []
 
 
 def _cpu_set_places(root: Path) -> list[Place]:
-    """A cpuset besides the affinity, where there is one."""
+    """A cpuset in addition to the affinity, where there is one."""
     with contextlib.suppress(CageError):
         return [place for place in groups.find(("cpuset",), root) if "cpuset" in place.controllers]
     return []
 
 
 def block_device(path: Path, root: Path = Path("/")) -> str:
-    """The disk under a path as major:minor; a partition's whole disk, which is what the kernel limits. CageError where
-    it is on none (memory, network, layers)."""
+    """The disk under a path as major:minor; for a partition its whole disk, which is what the kernel limits. CageError
+    where it is on none (memory, network, layers)."""
     number = path.stat().st_dev
     name = f"{os.major(number)}:{os.minor(number)}"
     entry = root / "sys/dev/block" / name
@@ -276,15 +270,13 @@ def _of_device(lines: str, device: str | None, key: str) -> int | None:
 
 RULES, COUNTS = "blkio.throttle.read_bps_device", "blkio.throttle.io_service_bytes"
 NO_RULE = 0
-"""Written as a rate it takes a rule away; where there was none it leaves none, and the kernel counts from then on."""
+"""Written as a rate, it removes a rule; without one it creates none, and the kernel counts from then on."""
 
 
 def start_counting(group: Path, root: Path = Path("/")) -> None:
-    """Write "no rule" for every disk that is not counted yet, to a group of ours of version 1. No rule is ever in
-    force, so that there is nothing to put back, also after a kill; the kernel counts until the disk goes.
-
-    Where that is not permitted, or the kernel has no such disk, nothing happens: a counter that stays 0 is found out by
-    what contradicts it (metrics.agreements)."""
+    """Write "no rule" for every disk that is not counted yet, to our group of version 1. No rule is ever in force, so
+    that there is nothing to put back, also after a kill; the kernel counts until the disk goes. Without the permission
+    or the disk nothing happens: metrics.agreements detects a counter that stays 0."""
     if not (group / RULES).exists():
         return
     counted = {line.split(" ")[0] for line in text(_top(group) / COUNTS).splitlines()}
@@ -295,7 +287,7 @@ def start_counting(group: Path, root: Path = Path("/")) -> None:
 
 
 def _top(group: Path) -> Path:
-    """The group highest up that is shown: the hierarchy's own lists every disk that is counted."""
+    """The topmost visible group: that of the hierarchy lists every disk that is counted."""
     above = [folder for folder in group.parents if (folder / COUNTS).exists()]
     return above[-1] if above else group
 

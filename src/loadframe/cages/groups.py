@@ -1,8 +1,8 @@
 """Control groups, version 1 and 2: where they are mounted, what they can limit here, and where ours may be made.
 
-Controllers are called by their names in version 2 (cgroups(7)): cpu, cpuset, memory, io, pids. A machine may have some
-of them in version 1 and others in version 2; each is used where it is. New groups are made below our own, so that
-whatever limits us still holds; see `parent_of` for the exception that version 2 demands.
+Controllers have their names of version 2 (cgroups(7)): cpu, cpuset, memory, io, pids. A machine may have some of them
+in version 1 and others in version 2; each is used where it is. New groups are made below our own, so that whatever
+limits us still holds; `parent_of` has the exception that version 2 demands.
 """
 
 import os
@@ -19,9 +19,9 @@ ACCOUNTING = "cpuacct"
 """Version 1 counts CPU time with a controller of its own; version 2 counts it in every group."""
 NAMES_IN_V1 = {"blkio": "io"}
 DELEGATE = "systemd-run --scope -p Delegate=yes -p TasksMax=infinity loadframe ..."
-"""Without TasksMax systemd limits the scope to its default, and nothing is made outside of a group that limits us."""
+"""Without TasksMax systemd limits the scope to its default, and no group is made outside of one that limits us."""
 LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids.max")
-"""The files with which a group of version 2 holds what is below it (cgroup-v2.rst)."""
+"""The files with which a group of version 2 limits its children (cgroup-v2.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a group can be made: below `parent`, with these of the hierarchy's controllers at hand."""
+    """Where a group can be made: below `parent`, with these of the hierarchy's controllers."""
 
     hierarchy: Hierarchy
     parent: Path
@@ -44,7 +44,7 @@ class Place:
 
 
 def hierarchies(root: Path = Path("/")) -> tuple[Hierarchy, ...]:
-    """Every hierarchy that is mounted, each once. root: for recorded trees; folders are given below it."""
+    """Every mounted hierarchy, each once. root: for recorded trees; folders are given below it."""
     own = _own_groups(text(root / "proc/self/cgroup"))
     found: dict[tuple[int, frozenset[str]], Hierarchy] = {}
     for line in text(root / "proc/self/mountinfo").splitlines():
@@ -66,7 +66,7 @@ def hierarchies(root: Path = Path("/")) -> tuple[Hierarchy, ...]:
 
 
 def _own_groups(lines: str) -> dict[str, str]:
-    """Controller (in version 1) or "" (version 2) -> the path of our group, from /proc/self/cgroup."""
+    """Controller (version 1) or "" (version 2) -> the path of our group, from /proc/self/cgroup."""
     groups: dict[str, str] = {}
     for line in lines.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -89,12 +89,9 @@ def _unescaped(word: str) -> str:
 
 
 def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
-    """Where a group with these controllers can be made, or the words that say why it cannot.
-
-    Version 1: below our own group. Version 2 lets a group with processes in it have no children with controllers
-    (cgroups(7), "no internal processes"): there it is the nearest group above ours that can, but never above one that
-    limits us.
-    """
+    """Where a group with these controllers can be made, or the reason why not. Version 1: below our own group. Version
+    2 lets a group with processes in it have no children with controllers (cgroups(7), "no internal processes"): there
+    it is the nearest group above ours that can, but never above one that limits us."""
     if hierarchy.version == 1:
         if os.access(hierarchy.own, os.W_OK):
             return Place(hierarchy, hierarchy.own, hierarchy.controllers)
@@ -117,7 +114,7 @@ def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
 
 
 def _enable(folder: Path, controller: str, top: Path) -> bool:
-    """Hand a controller down to the children of a group of version 2, from the top on where need be."""
+    """Hand a controller down to the children of a group of version 2, from the top on where necessary."""
     if controller in text(folder / "cgroup.subtree_control").split():
         return True
     if controller not in text(folder / "cgroup.controllers").split() and (
@@ -138,7 +135,7 @@ def _limit_of(folder: Path) -> str | None:
 
 
 def _limiting(name: str, content: str) -> str:
-    """What a file of LIMITS says, empty where it allows everything: "max", "max 100000", a device without a number."""
+    """The content of a file of LIMITS, "" where it limits nothing: "max", "max 100000", a device without a number."""
     lines = [line.split() for line in content.splitlines()]
     if name == "io.max":
         lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
@@ -146,10 +143,8 @@ def _limiting(name: str, content: str) -> str:
 
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
-    """Where groups with these controllers, and with what else only counts, can be made: one place per hierarchy.
-
-    CageError where a wanted controller is missing or may not be used, with what would be needed.
-    """
+    """Where groups with these controllers, and with those that only count, can be made: one place per hierarchy.
+    CageError, with what is needed, where a wanted controller is missing or may not be used."""
     places = []
     reasons = []
     mounted = hierarchies(root)
@@ -170,13 +165,13 @@ def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
 
 
 def _only_counts(hierarchy: Hierarchy) -> bool:
-    """Whether being in a group of this hierarchy changes nothing but what is counted. A group in `cpu` has its own
-    share of the CPUs against other groups, one in `cpuset` needs CPUs to be named first."""
+    """Whether a group in this hierarchy changes nothing but what is counted. A group in `cpu` has its own share of the
+    CPUs against other groups, one in `cpuset` needs CPUs first."""
     return hierarchy.version == 2 or (bool(hierarchy.controllers) and not hierarchy.controllers & {"cpu", "cpuset"})
 
 
 def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:
-    """What a machine that cannot cage would need."""
+    """The error for missing controllers, with what is needed."""
     because = "; ".join(dict.fromkeys(reasons)) or "no hierarchy that is mounted has it"
     return CageError(
         f"This machine does not provide control groups with {', '.join(missing)}: {because}",
@@ -199,8 +194,7 @@ def available(root: Path = Path("/")) -> dict[str, str | None]:
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:
-    """Remove an empty group; True once it is gone. A process that has just ended may still be
-    counted for a moment."""
+    """Remove an empty group; True once it is gone. A process that has just ended may count for a moment longer."""
     until = time.monotonic() + patience_s
     while folder.exists():
         try:
@@ -215,7 +209,6 @@ def remove(folder: Path, patience_s: float = 2.0) -> bool:
 
 
 def members(folder: Path) -> tuple[int, ...]:
-    """The processes in a group."""
     return tuple(int(word) for word in text(folder / "cgroup.procs").split())
 
 
@@ -225,7 +218,7 @@ def put(path: Path, value: int | str) -> None:
 
 
 def text(path: Path) -> str:
-    """A whole file, empty where it cannot be read."""
+    """A whole file, "" where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,9 +1,9 @@
-"""Where a server is, decided once: a name becomes numbers here and nowhere else, and the number that was checked is the
-one that every connection and every load driver is given.
+"""Where a server is, resolved once: only here does a name become numeric addresses, and the address that was checked is
+the one that every connection and every load driver uses.
 
-A name is looked up once in the life of a command. Who checks it for consent looks it up afresh; whoever connects takes
-what was found then, so that a name server that answers with something else a moment later changes nothing. HOST:PORT
-as it is written is taken apart here, too, also where the host is an address with colons of its own.
+A name is looked up once in the life of a command. The check for consent looks it up again; connections use its result,
+so that a name server that changes its answer a moment later changes nothing. HOST:PORT is split here, too, also where
+the host is an address with colons of its own.
 """
 
 import ipaddress
@@ -24,7 +24,7 @@ TRIED_FOR_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What this command has decided. numbers: of a name; chosen: of a name and port, the one to connect to."""
+    """What this command has resolved. numbers: by name; chosen: by name and port, the one to connect to."""
 
     numbers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     chosen: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -35,8 +35,8 @@ known = Known()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server listens. host: as it was named, for certificates and the header Host. number: the address that it
-    is reached by. here: whether that is one of this machine."""
+    """Where a server listens. host: as it was named, for certificates and the header Host. number: its numeric address.
+    here: whether that is one of this machine."""
 
     host: str
     number: str
@@ -59,8 +59,8 @@ def is_here(host: str, *, afresh: bool = False) -> bool:
 
 
 def decide(host: str, port: int, number: str = "") -> Place:
-    """Where to connect to from now on: of several addresses the first one that accepts a connection, or the first one.
-    number: the address that was decided before, in another command. StudyError as `look_up`."""
+    """Where to connect from now on: of several addresses the first that accepts a connection, else the first. number:
+    the address that an earlier command resolved. StudyError as `look_up`."""
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
@@ -87,8 +87,7 @@ def _asked(host: str) -> tuple[str, ...]:
 
 
 def _number(found: tuple[Any, ...]) -> str:
-    """An address as it is written: with the interface that it belongs to, and an IPv4 address that comes as one of IPv6
-    (::ffff:192.0.2.1) as what it is."""
+    """With its interface where it needs one; an IPv4 address mapped to IPv6 (::ffff:192.0.2.1) as IPv4."""
     number, _, scope = str(found[0]).partition("%")
     address = ipaddress.ip_address(number)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -102,7 +101,7 @@ def _accepting(numbers: tuple[str, ...], port: int) -> str:
     for number in numbers:
         try:
             socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
-        except OSError:  # whoever connects says so, if no other one does
+        except OSError:  # reported by whoever connects, if no other one accepts
             continue
         return number
     return numbers[0]
@@ -122,7 +121,7 @@ def _is_own(number: str) -> bool:
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: where it names none. StudyError for others."""
+    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)
@@ -138,5 +137,5 @@ def parted(address: str, port: str) -> tuple[str, str]:
 
 
 def joined(host: str, port: str | int) -> str:
-    """So that `parted` gives both again."""
+    """The inverse of `parted`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

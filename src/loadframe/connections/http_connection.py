@@ -1,5 +1,5 @@
-"""HTTP/1.1 as everybody here speaks it: to the address that was decided, by no proxy, following nothing, unpacking
-nothing, and no longer than bounded (bounds.py) whatever the server says."""
+"""HTTP/1.1 for all of Loadframe: to the resolved address, without proxies, redirects or decompression, and bounded
+(bounds.py) whatever the server sends."""
 
 import http.client
 import io
@@ -13,10 +13,10 @@ from loadframe.connections.bounds import MIB, Bound
 from loadframe.connections.unix_socket import open_socket
 
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 10.0
-"""Of what a server says of itself: the longest page of any of them has some KiB."""
+"""For a server's status pages: the longest has some KiB."""
 PART = 1 << 18
 ERRORS = (OSError, http.client.HTTPException, ValueError)
-"""What asking raises. ValueError: what int() makes of a length or a chunk that is none."""
+"""What a request raises. ValueError: from int() for an invalid length or chunk."""
 
 
 class Connection(http.client.HTTPConnection):
@@ -52,13 +52,13 @@ class Connection(http.client.HTTPConnection):
         return _Response(sock, self.bound, self._silent_s, *args, **options)
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """Ask with no more headers than wrk sends, as answers may depend on them. ERRORS."""
+        """A GET without more headers than wrk sends, as answers may depend on them. ERRORS."""
         return self.send_as("GET", path)
 
     def send_as(
         self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), content: bytes = b""
     ) -> http.client.HTTPResponse:
-        """The same with another method, these headers and a body. ERRORS."""
+        """A request of any method, with these headers and a body. ERRORS."""
         self.bound.begin()
         self.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         self.putheader("Host", self._header)
@@ -74,13 +74,13 @@ def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
     """An answer's body as it comes. IncompleteRead where it is cut off, others of ERRORS."""
     while part := answer.read1(PART):
         yield part
-    if answer.length:  # read1 does not say so
+    if answer.length:  # read1 does not report that
         raise http.client.IncompleteRead(b"", answer.length)
-    answer.close()  # nor does it see the end of a length that it was told; the connection may stay
+    answer.close()  # nor does it see the end of an announced length; the connection may stay
 
 
 def body(answer: http.client.HTTPResponse) -> bytes:
-    """The same in one piece."""
+    """An answer's body in one piece. Raises as `parts`."""
     return b"".join(parts(answer))
 
 

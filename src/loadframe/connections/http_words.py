@@ -1,4 +1,4 @@
-"""What may stand in a request that a study, a log or a recorded session names: one request, and no second one in it."""
+"""What may be in a request that a study, a log or a recorded session names: one request, and no second one in it."""
 
 import re
 
@@ -11,9 +11,9 @@ PATH = re.compile(r"/[!-~]*")
 LONGEST_PATH, LONGEST_VALUE = 8 << 10, 16 << 10
 METHODS = ("DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-"""What they ask for changes no data (RFC 9110, 9.2.1)."""
+"""Requests that change no data (RFC 9110, 9.2.1)."""
 REPEATABLE = SAFE | {"DELETE", "PUT"}
-"""To send them twice does what sending them once does (RFC 9110, 9.2.2)."""
+"""Requests that may be sent twice (idempotent: RFC 9110, 9.2.2)."""
 NOT_SENT = {
     "HEAD": "wrk, which sends the load, waits for the body that the answer to HEAD announces",
     "CONNECT": "it asks for a tunnel",
@@ -35,11 +35,11 @@ REFUSED = {
 }
 """Headers that a request may not name, in lower case, and why."""
 SECRET = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token"})
-"""Headers whose value lets others in, in lower case."""
+"""Headers whose value gives access to others, in lower case."""
 
 
 def wrong_header(name: str, value: str) -> str | None:
-    """Why a header cannot be sent as it stands; None where it can."""
+    """Why a header cannot be sent as it is; None where it can."""
     if not TOKEN.fullmatch(name):
         return "its name is no word that HTTP allows (RFC 9110, 5.6.2)"
     if name.lower() in REFUSED:
@@ -52,7 +52,7 @@ def wrong_header(name: str, value: str) -> str | None:
 
 
 def wrong_path(path: str) -> str | None:
-    """Why a path cannot be asked for as it stands; None where it can."""
+    """Why a path cannot be requested as it is; None where it can."""
     if not PATH.fullmatch(path):
         return "it must begin with / and have printable ASCII without blanks (others as %20)"
     if "#" in path:

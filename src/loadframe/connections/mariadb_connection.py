@@ -1,5 +1,5 @@
-"""How everybody here reaches a MariaDB: at the address that was decided, with no option file that is not read here, no
-file sent to whoever asks for one, and answers that are read to a bound (bounds.py)."""
+"""Connections to MariaDB and MySQL for all of Loadframe: to the resolved address, without option files of the driver's,
+without files sent to the server, and with bounded answers (bounds.py)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 CONNECT_S, CONNECT_BYTES = 30.0, MIB
-"""Of a connection's first words; a server under load may take its time."""
+"""Of a connection's handshake; a server under load may take its time."""
 ANSWER_BYTES = 64 * MIB
 LONGEST_S = 3600.0
-"""Of a statement that fills tables. What only reads has its own bound."""
+"""Of a statement that fills tables. Reading statements have bounds of their own."""
 CANNOT_CONNECT, NO_TLS, NO_PLUGIN = 2003, 2026, 2059
 GARBLED = (
     ValueError,
@@ -37,15 +37,15 @@ GARBLED = (
     MemoryError,
     struct.error,
 )
-"""What pymysql makes of an answer that is none; RuntimeError where it is to send a file."""
+"""What pymysql raises for an answer outside of the protocol; RuntimeError where the server asks for a file."""
 TELLING = ("mysql_clear_password", "dialog", "sha256_password")
-"""Ways in by which a password can be read by whoever listens at the other end, or on the way."""
+"""Authentication methods by which the server, or anyone on the way, can read the password."""
 CARRIED = ("ca", "capath", "cert", "key", "cipher")
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where and as whom. socket: of this machine, or place. tls: pymysql's words for it; empty for none."""
+    """Where to connect, and as whom. socket: of this machine, or place. tls: pymysql's options; empty for none."""
 
     socket: str = ""
     place: Place | None = None
@@ -66,8 +66,8 @@ def driver() -> Any:
 
 
 def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """What an option file says of TLS, in pymysql's words; empty where it says nothing. TargetError for what we cannot
-    carry: a connection that is less secure than asked for is none."""
+    """The TLS options of an option file, in pymysql's words; empty where it has none. TargetError for options that we
+    cannot carry over: no connection may be less secure than asked for."""
     given = {
         name: value for name, value in options.items() if name.startswith(("ssl", "tls")) and value not in ("0", "OFF")
     }
@@ -96,15 +96,15 @@ def connect(
     most_bytes: int = ANSWER_BYTES,
     within_s: float = LONGEST_S,
 ) -> Connection[Any]:
-    """A connection in which each statement is a transaction of its own. over: a socket that is connected there already.
-    several: statements at once. most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server
-    refuses, says too much or nothing; one of GARBLED where it speaks another language."""
+    """A connection in autocommit mode. over: a socket that is connected there already. several: allow several
+    statements at once. most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server refuses,
+    or says too much or nothing; one of GARBLED for another protocol."""
     pymysql = driver()
     from pymysql.constants import CLIENT
 
     connection: Any = _bounded()(
         defer_connect=True,
-        host=reach.place.host if reach.place else "localhost",  # for certificates alone
+        host=reach.place.host if reach.place else "localhost",  # only for certificates
         user=reach.user,
         password=reach.password,
         database=database or None,
@@ -115,7 +115,7 @@ def connect(
         auth_plugin_map={} if reach.tls else dict.fromkeys(TELLING, _Refusing),
         **({"ssl": dict(reach.tls)} if reach.tls else {"ssl_disabled": True}),  # making a TLS context takes 60 ms
     )
-    connection._secure = reach.place is None  # nothing but the server reads what goes through a socket of this machine
+    connection._secure = reach.place is None  # only the server reads what goes through a Unix socket
     try:
         if over is None and reach.place is None:
             over = open_socket(reach.socket, timeout_s=CONNECT_S)
@@ -134,15 +134,15 @@ def connect(
 
 
 def server_version(connection: Any) -> str:
-    """What the server said of itself when it was connected to, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
+    """As the server reported it at the handshake, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
     return str(connection.get_server_info())
 
 
 class _Refusing:
-    """Tells no password to whoever asks for it in a form that can be read."""
+    """An authentication that sends no readable password."""
 
     def __init__(self, connection: object) -> None:
-        """As pymysql wants it."""
+        """Its signature is pymysql's."""
 
     def authenticate(self, packet: object) -> None:
         raise driver().err.OperationalError(
@@ -155,8 +155,6 @@ def _bounded() -> Any:
     pymysql = driver()
 
     class Bounded(pymysql.connections.Connection):  # type: ignore[misc,name-defined]
-        """Reads each answer piece by piece, as long as the bound allows."""
-
         def __init__(self, *arguments: Any, **options: Any) -> None:
             self.bound = Bound(CONNECT_BYTES, CONNECT_S)
             self._patience_s = math.inf
@@ -185,7 +183,7 @@ def _bounded() -> Any:
             return bytes(found)
 
         def _be_patient(self) -> None:
-            """No longer than is left, to the second: each time it is set is a call of the kernel's."""
+            """At most the remaining time, to the second: setting it takes a system call."""
             left_s = self.bound.left_s()
             if not left_s <= self._patience_s <= left_s + 1.0:
                 self._sock.settimeout(left_s)

@@ -1,5 +1,5 @@
-"""How everybody here reaches a PostgreSQL: by parameters of libpq that say all, so that nothing of the environment and
-no driver's own default leads elsewhere, and with answers that are read to a bound (bounds.py).
+"""Connections to PostgreSQL for all of Loadframe: with complete parameters of libpq, so that neither the environment
+nor a driver's default leads elsewhere, and with bounded answers (bounds.py).
 
 Parameters: PostgreSQL documentation, libpq, "Parameter Key Words" and "Environment Variables".
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
-"""The parameter, and the option of an Endpoint, with the address that was decided; `host` is for certificates."""
+"""The parameter, and the option of an Endpoint, with the numeric address; `host` is for certificates."""
 LOCATING = (
     "PGHOST",
     "PGHOSTADDR",
@@ -41,9 +41,9 @@ LOCATING = (
     "PGSERVICEFILE",
     "PGLOADBALANCEHOSTS",
 )
-"""Variables that say which server: a load driver gets none of them but ours."""
+"""Variables that name the server: a load driver gets none of them but ours."""
 ELSEWHERE = ("PGHOSTADDR", "PGSERVICE")
-"""Of these what overrides a socket's path, or fills in what we do not say."""
+"""Those of them that override a socket's path, or fill in what we leave open."""
 CARRIED: Mapping[str, str] = {
     "sslmode": "PGSSLMODE",
     "sslnegotiation": "PGSSLNEGOTIATION",
@@ -67,19 +67,19 @@ CARRIED: Mapping[str, str] = {
     "connect_timeout": "PGCONNECT_TIMEOUT",
     "client_encoding": "PGCLIENTENCODING",
 }
-"""Parameters of an option file that every connection and every load driver is given, the latter by these variables."""
+"""Parameters of an option file for every connection and every load driver, the latter by these variables."""
 FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "passfile")
 SAID = ("host", NUMBER, "port", "dbname", "user", "password")
 KNOWS_REQUIRE_AUTH = 160000
 CONNECT_S = 10
 LOGIN_BYTES = MIB
-"""Of all that a server says until it accepts a client: parameters, notices, words of refusal."""
+"""Of all that a server sends until it accepts a client: parameters, notices, errors."""
 ANSWER_BYTES = 64 * MIB
 WATCHED_EVERY_S = 0.005
 RECEIVED_AT = 128
-"""Where struct tcp_info has the bytes received."""
+"""The offset of the bytes received in struct tcp_info."""
 LONGEST_S = SILENT_S = 3600.0
-"""Of a statement that fills tables, and of its silence. What only reads has its own bounds."""
+"""Of a statement that fills tables, and of its silence. Reading statements have bounds of their own."""
 
 
 def driver() -> Any:
@@ -94,8 +94,8 @@ def driver() -> Any:
 
 
 def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
-    """The parameters of an option file with absolute paths, as drivers work in a folder of their own. TargetError for
-    one that no load driver could be given, or that leads elsewhere."""
+    """The parameters of an option file, with absolute paths, as drivers work in a folder of their own. TargetError for
+    one that load drivers cannot be given, or that leads elsewhere."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
             f"{whose}: {unable[0]} cannot be given to load drivers",
@@ -121,8 +121,8 @@ def check_environment() -> None:
 
 
 def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
-    """With the condition that a server elsewhere is not told the password in a form that can be read, unless TLS is
-    asked for, or the option file or PGREQUIREAUTH says which ways in are right (libpq 16 and later)."""
+    """Forbids readable passwords to a server elsewhere, unless TLS is asked for, or the option file or PGREQUIREAUTH
+    chooses the authentication (libpq 16 and later)."""
     secure = (parameters.get("sslmode") or os.environ.get("PGSSLMODE", "")) in ("require", "verify-ca", "verify-full")
     said = parameters.get("require_auth") or os.environ.get("PGREQUIREAUTH")
     if secure or said or not parameters.get(NUMBER) or driver().pq.version() < KNOWS_REQUIRE_AUTH:
@@ -131,7 +131,7 @@ def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(parameters: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """For a load driver's process: ours without what says which server, what the parameters carry, and `others`."""
+    """For a load driver's process: ours without LOCATING, with the variables of the parameters, and `others`."""
     own = {name: value for name, value in os.environ.items() if name not in LOCATING}
     carried = {variable: parameters[name] for name, variable in CARRIED.items() if parameters.get(name)}
     number = {"PGHOSTADDR": parameters[NUMBER]} if parameters.get(NUMBER) else {}
@@ -145,9 +145,8 @@ def connect(
     within_s: float = LONGEST_S,
     silence_s: float = SILENT_S,
 ) -> Connection[Any]:
-    """A connection in which each statement is a transaction of its own. most_bytes, within_s: of each statement's
-    answer. silence_s: how long the server may say nothing of it. psycopg.Error where it refuses, or says too much or
-    nothing; TargetError as `check_environment`."""
+    """A connection in autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause
+    in it. psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
     check_environment()
     known = {"connect_timeout": CONNECT_S, **parameters}
     connection: Connection[Any] = patient(silence_s).connect(**known, autocommit=True)
@@ -158,9 +157,9 @@ def connect(
 @functools.cache
 def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> Any:
     """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
-    silence_s seconds, or more than the connection's `bound`. No statement_timeout is set for that: it would be a
-    setting of ours in what we read, and a server that is stopped does not keep it. What waits at the socket is counted
-    before libpq, which keeps an answer in memory as a whole, reads it. clock: seconds."""
+    silence_s, or more than the connection's `bound`. A statement_timeout would not do: it would be a setting of ours in
+    what we read, and a stopped server does not keep it. Bytes at the socket are counted before libpq, which keeps a
+    whole answer in memory, reads them. clock: seconds."""
     psycopg = driver()
 
     class Patient(psycopg.Connection[Any]):  # type: ignore[misc,name-defined]
@@ -168,7 +167,7 @@ def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> An
 
         @classmethod
         def _connect_gen(cls, *given: Any, **named: Any) -> Waiting:
-            """psycopg's, until libpq is let in; it limits the seconds of that alone."""
+            """psycopg's, bounded until libpq is let in; libpq itself only limits the seconds."""
             waiting, bound, ready = super()._connect_gen(*given, **named), Bound(LOGIN_BYTES, LONGEST_S), None
             try:
                 while True:
@@ -182,7 +181,7 @@ def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> An
                 raise psycopg.OperationalError(str(error)) from error
 
         def wait(self, gen: Any, *more: Any, **named: Any) -> Any:
-            """psycopg resumes what it waits for at every interval, with 0 where nothing has come."""
+            """psycopg resumes the generator at every interval, with 0 where nothing has come."""
             return super().wait(self._limited(gen), *more, **named)
 
         def _limited(self, waiting: Waiting) -> Waiting:
@@ -219,9 +218,8 @@ def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> An
 
 @contextmanager
 def _cut_off(file: int, most: int) -> Iterator[list[int]]:
-    """Whoever sends more than `most` bytes meanwhile is cut off, and what came is in the list. libpq reads a value that
-    is announced as a long one until nothing more has come, which from a fast sender is never. By TCP: a Unix socket
-    does not count."""
+    """Cut off a sender of more than `most` bytes meanwhile; their number is then in the list. libpq reads an announced
+    long value until nothing more comes, which from a fast sender is never. Only TCP: a Unix socket does not count."""
     over: list[int] = []
     before = _received(file)
     if before is None:
@@ -248,7 +246,7 @@ def _cut_off(file: int, most: int) -> Iterator[list[int]]:
 
 
 def _received(file: int) -> int | None:
-    """Bytes that have come by a TCP connection (tcpi_bytes_received, linux/tcp.h); None for another socket."""
+    """Bytes received by a TCP connection (tcpi_bytes_received, linux/tcp.h); None for another socket."""
     with sockets.socket(fileno=os.dup(file)) as ours:
         if ours.family not in (sockets.AF_INET, sockets.AF_INET6):
             return None
@@ -279,7 +277,7 @@ PACKAGED = Path("/usr/lib/postgresql")
 
 
 def program(name: str) -> str | None:
-    """Where a program of the newest version here is."""
+    """The path of a program, of the newest installed version."""
     versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
         if (found := shutil.which(name, path=str(folder))) is not None:

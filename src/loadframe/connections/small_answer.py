@@ -1,7 +1,6 @@
-"""A small thing asked by HTTP/1.1, again and again, by a process that has to stay light: one request of one connection,
-its answer in one piece, and none of what http.client imports and makes of it. The same limits hold (bounds.py): to the
-address that was decided, by no proxy, following nothing, unpacking nothing.
-"""
+"""A small HTTP/1.1 client for a process that has to stay light: one request per connection, its answer in one piece,
+without the imports and objects of http.client. The same limits hold (bounds.py): to the resolved address, without
+proxies, redirects or decompression."""
 
 import socket
 import struct
@@ -22,7 +21,7 @@ _TIMEVAL = struct.Struct("@ll")
 
 
 class BrokenAnswerError(OSError):
-    """What came is no answer in HTTP/1.1, or a part of one."""
+    """The answer is not HTTP/1.1, or incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +34,13 @@ class Answer:
 
 
 class _Coming:
-    """What comes of an answer. receive: the next bytes; none: the connection has ended."""
+    """receive: the next bytes; none: the connection has ended."""
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
         self._receive, self._came, self._any = receive, bytearray(), False
 
     def line(self, most: int, what: str) -> bytes:
-        """The next one, without its end. BrokenAnswerError where it has more bytes."""
+        """The next one, without its end. BrokenAnswerError where it is longer than `most` bytes."""
         while (end := self._came.find(b"\n")) < 0 and len(self._came) <= most:
             self._more()
         if end < 0 or end > most:
@@ -102,7 +101,7 @@ def _head(coming: _Coming) -> Answer:
 
 
 def _chunks(coming: _Coming) -> Iterator[bytes]:
-    """What follows the last one is left out."""
+    """The trailer after the last one is not read."""
     while True:
         line = coming.line(LONGEST_LINE, "the line before a chunk is")
         digits = line.partition(b";")[0].strip()
@@ -125,9 +124,8 @@ def ask(
     most_bytes: int,
     within_s: float,
 ) -> Answer:
-    """The whole answer to a GET. number: an address as digits; host: of the header Host, no others are sent but
-    `headers`. OSError: BrokenAnswerError, TooMuchError, TimeoutError and what connecting raises. ValueError for what no
-    request may have."""
+    """The whole answer to a GET. number: a numeric address; host: of the header Host, sent with `headers` alone.
+    OSError: BrokenAnswerError, TooMuchError, TimeoutError and errors of connecting. ValueError: an invalid request."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
     if any(ord(character) < 32 or ord(character) == 127 for character in "".join(lines)) or len(lines[0].split()) != 3:
         raise ValueError("a request of several lines, or with a blank in its path")
@@ -150,7 +148,7 @@ def ask(
 
 
 def _wait_no_longer(asking: socket.socket, seconds: float) -> None:
-    """The kernel ends a call that takes longer: no poll(2) before each, as there would be for a timeout of Python's."""
+    """The kernel ends a longer call: this saves the poll(2) before each call that Python's timeout costs."""
     whole = int(seconds)
     time = _TIMEVAL.pack(whole, max(1, int((seconds - whole) * 1e6)))
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time)

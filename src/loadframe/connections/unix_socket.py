@@ -1,5 +1,4 @@
-"""Connected Unix sockets: opened for clients that would leave one of their own open where no server answers; and who is
-at the other end."""
+"""Connected Unix sockets, for clients that would leave one open where no server answers; and who is at their end."""
 
 import errno
 import os
@@ -18,11 +17,8 @@ LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run i
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
     """Connect to the socket at this path; OSError where no server answers, with nothing left open. A link is followed
-    only if we or root have made it: the folder may be another user's.
-
-    pymysql keeps a reference cycle around the socket of a refused connection, so that it stays open until the next
-    garbage collection; it takes one that is connected already.
-    """
+    only if we or root have made it: the folder may be another user's. pymysql keeps a reference cycle around the socket
+    of a refused connection, so that it stays open until the next garbage collection; it accepts a connected one."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout_s)
@@ -36,7 +32,7 @@ def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
 
 @contextmanager
 def _held(path: Path) -> Iterator[str]:
-    """What stands at a path now, by a name that leads to nothing else."""
+    """A name for what is at this path now, which cannot be replaced meanwhile."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         held = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -55,14 +51,14 @@ def _held(path: Path) -> Iterator[str]:
 
 
 def stopped(path: str) -> str:
-    """In words, that the process which listens at this path was stopped; "" where it was not, or where none answers.
-    A kernel lets clients connect to it all the same, and they wait for ever."""
+    """A sentence that the process listening at this path was stopped; "" where it was not, or none answers. The kernel
+    lets clients connect to it all the same, and they wait for ever."""
     listener = listening(path)
     return "" if listener is None else told([listener])
 
 
 def listening(path: str) -> int | None:
-    """The process that listens at this path; None where there is none in our sight, or no path ("")."""
+    """The process that listens at this path; None where none is visible, or the path is ""."""
     if not path:
         return None
     try:
@@ -73,7 +69,7 @@ def listening(path: str) -> int | None:
 
 
 def peer(connection: socket.socket) -> int | None:
-    """The process that listens at the other end; None where it is out of our sight. It may have ended since."""
+    """The process that listens at the other end; None where it is not visible. It may have ended since."""
     return _credentials(connection)[0] or None
 
 
@@ -83,7 +79,7 @@ def peer_user(connection: socket.socket) -> int:
 
 
 def _credentials(connection: socket.socket) -> tuple[int, int]:
-    """unix(7), SO_PEERCRED."""
+    """pid and uid of SO_PEERCRED (unix(7))."""
     size = struct.calcsize("=iII")
     pid, uid, _ = struct.unpack("=iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return pid, uid

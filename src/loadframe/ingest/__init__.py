@@ -1,1 +1,1 @@
-"""What the bulk loader (a target) and its clients (a workload) share: the frames between them, the tables they fill."""
+"""What the bulk loader (a target) and its clients (a workload) share: frames, tables, statistics."""

@@ -1,9 +1,9 @@
-"""What a client of the bulk loader and the loader say to each other over a stream socket.
+"""The protocol between a client of the bulk loader and the loader, over a stream socket.
 
 A frame is its kind (one byte), the length of its body (uint32, little-endian) and the body. A connection carries one
 file: FILE, any number of BLOCK, END from the client; the loader answers each BLOCK with TAKEN and END with LOADED, once
 every row is committed. REFUSED (a sentence) ends it at any time. A client that hangs up before END takes its file back.
-Only the standard library: a loader process is started for each file.
+Only the standard library is used: a loader process is started for each file.
 """
 
 import socket
@@ -12,18 +12,18 @@ import struct
 HEAD = struct.Struct("<cI")
 FILE, BLOCK, END, TAKEN, LOADED, REFUSED = b"F", b"B", b"E", b"T", b"L", b"R"
 FILE_BODY = struct.Struct("<Q")
-"""The number of the file: no two that are loaded have the same."""
+"""The number of the file, unique among all that are loaded."""
 END_BODY = struct.Struct("<QQ")
-"""How many rows the client sent, and the sum of their amounts: what the loader has must be the same."""
+"""How many rows the client sent, and the sum of their amounts, which must be those that the loader has."""
 LONGEST = 1 << 24
 
 
 class HungUpError(Exception):
-    """The other side closed the connection between two frames or inside of one."""
+    """The other side closed the connection between two frames or inside one."""
 
 
 class OutOfStepError(Exception):
-    """What was received is no frame, or not the one that should come now."""
+    """What was received is no frame, or not the one expected now."""
 
 
 class Stream:
@@ -66,7 +66,7 @@ class Stream:
         return data
 
     def hung_up(self) -> bool:
-        """Whether the other side has closed the connection; what it sent before is left to be received."""
+        """Whether the other side has closed the connection; what it sent before can still be received."""
         try:
             return self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         except BlockingIOError:

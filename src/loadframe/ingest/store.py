@@ -1,8 +1,8 @@
-"""The shards' tables, and what must hold of them: a file is there whole or not at all, nothing lost, nothing twice.
+"""The shards' tables and their invariants: a file is there whole or not at all, nothing lost, nothing twice.
 
 Files are loaded by two-phase commit: every shard prepares its part, then the first one commits, which decides, then the
-others (Gray and Lamport, Consensus on Transaction Commit, 2006). What a killed process left is finished. A shard
-is told by its connection string (PostgreSQL documentation, libpq, Connection Strings).
+others (Gray and Lamport, Consensus on Transaction Commit, 2006). What a killed process left is finished. A shard is
+given by its connection string (PostgreSQL documentation, libpq, Connection Strings).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ NOTE_FILE = "INSERT INTO loaded_file (file, rows, amount) VALUES (%s, %s, %s)"
 NOTED = "SELECT file, rows, amount FROM loaded_file"
 COUNTED = "SELECT file, count(*), sum(amount) FROM ingested GROUP BY file"
 LOADING = 0x4C4F4144
-"""The advisory lock of each shard that everybody who loads a file shares; whoever settles has it alone."""
+"""The advisory lock of each shard that all loaders of files share; settling takes it exclusively."""
 PATIENCE = "60s"
 
 
@@ -48,7 +48,7 @@ def transaction_of(file: int) -> str:
 
 
 def create(shards: Sequence[str]) -> None:
-    """Make the tables; those that were there are dropped. psycopg.Error where a shard refuses."""
+    """Make the tables; existing ones are dropped. psycopg.Error where a shard refuses."""
     for shard in shards:
         with psycopg.connect(shard) as connection:
             for statement in SCHEMA:
@@ -56,7 +56,7 @@ def create(shards: Sequence[str]) -> None:
 
 
 def drop(shards: Sequence[str]) -> None:
-    """Drop the tables, once whoever still loads has ended. psycopg.Error where a shard refuses."""
+    """Drop the tables, once all loaders have ended. psycopg.Error where a shard refuses."""
     empty(shards)
     for shard in shards:
         with psycopg.connect(shard) as connection:
@@ -64,7 +64,7 @@ def drop(shards: Sequence[str]) -> None:
 
 
 def empty(shards: Sequence[str]) -> None:
-    """Remove every row, once whoever still loads has ended. psycopg.Error where a shard refuses."""
+    """Remove every row, once all loaders have ended. psycopg.Error where a shard refuses."""
     with _alone(shards) as connections:
         _settle(connections)
         for connection in connections:
@@ -72,11 +72,9 @@ def empty(shards: Sequence[str]) -> None:
 
 
 def wrong(shards: Sequence[str], sent: Callable[[int], Content | None], committed: Sequence[int]) -> list[str]:
-    """Settle the shards, count their rows, and tell what does not hold, in sentences; none where all is well.
-
-    sent: what the file of a number holds, None for one that was not sent. committed: the files whose clients were told
-    that they are. psycopg.Error where a shard refuses, or a loader still loads after PATIENCE.
-    """
+    """Settle the shards, count their rows, and report violations, in sentences. sent: the content of the file of a
+    number, None for one that was not sent. committed: the files whose clients were told so. psycopg.Error where a shard
+    refuses, or a loader still works after PATIENCE."""
     said: list[str] = []
     loaded: dict[int, list[Content]] = {}
     with _alone(shards) as connections:
@@ -105,8 +103,8 @@ def _contents(connection: psycopg.Connection, query: LiteralString) -> dict[int,
 
 @contextmanager
 def _alone(shards: Sequence[str]) -> Iterator[list[psycopg.Connection]]:
-    """Connections to the shards while no loader uses any of them. A loader has the lock of each shard in the session
-    in which it works there: a killed one keeps it until what it had begun there has ended."""
+    """Connections to the shards while no loader uses any of them. A loader has the lock of each shard in the session in
+    which it works there: a killed one keeps it until its work there has ended."""
     with ExitStack() as stack:
         connections = [stack.enter_context(psycopg.connect(shard, autocommit=True)) for shard in shards]
         for connection in connections:
@@ -116,7 +114,7 @@ def _alone(shards: Sequence[str]) -> Iterator[list[psycopg.Connection]]:
 
 
 def _settle(connections: Sequence[psycopg.Connection]) -> None:
-    """What killed loaders left prepared is committed where the first shard has committed it, else rolled back."""
+    """Commit what killed loaders left prepared where the first shard has committed it; else roll it back."""
     first = connections[0]
     held = [{xid.gtrid for xid in each.tpc_recover()} for each in connections]
     for name in set().union(*held):

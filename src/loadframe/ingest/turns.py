@@ -1,9 +1,9 @@
-"""What the stages of one thread do, told in lines of statistics (docs/pipelines.md).
+"""The activity of the stages of one thread, reported in lines of statistics (docs/pipelines.md).
 
 A thread that passes an entry through several stages works in one of them at a time: those before it are blocked
-meanwhile, those behind it have nothing to do. So the time at each place says all. Numbers are words of a buffer, which
-processes may share; each turn is written by one of them. Only the standard library: a loader process is started for
-each file.
+meanwhile, those behind it idle. So the time at each place is enough. Numbers are words of a buffer, which processes may
+share; each turn is written by one of them. Only the standard library is used: a loader process is started for each
+file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_FILE = 4 << 20
 """Bytes after which a file of lines begins again."""
 WORD = 8
 AT, SINCE_S, SECONDS = range(3)
-"""Of a turn: its place now, since when, and the seconds at each place; behind these operations and entries by stage."""
+"""Of a turn: its place now, since when, and the seconds at each place; then operations and entries by stage."""
 EXTRA_PLACES = 3
 
 
@@ -45,7 +45,7 @@ class Chain:
 
     @property
     def away(self) -> int:
-        """The place of a thread that is not there: of no stage."""
+        """The place of a thread that does not exist: of no stage."""
         return len(self.stages) + 2
 
     @property
@@ -54,7 +54,7 @@ class Chain:
 
 
 class Turn:
-    """What one thread does."""
+    """The activity of one thread."""
 
     def __init__(self, chain: Chain, words: memoryview[float]) -> None:
         """words: as many as the chain says; zeros, or those of the thread before it."""
@@ -62,7 +62,7 @@ class Turn:
         self._done = SECONDS + len(chain.stages) + EXTRA_PLACES
 
     def to(self, place: int, since_s: float | None = None) -> None:
-        """From now on, or since then (CLOCK_MONOTONIC), it is there: a number of a stage, or a place of the chain."""
+        """Since then (CLOCK_MONOTONIC; None: now) it is at this place: a stage's number, or a place of the chain."""
         words, now_s = self._words, time.monotonic() if since_s is None else since_s
         spent_s = max(0.0, now_s - words[SINCE_S])
         words[SINCE_S] = now_s
@@ -70,7 +70,7 @@ class Turn:
         words[AT] = place
 
     def begin(self, place: int, since_s: float | None = None) -> None:
-        """A thread takes this turn; what was before is of no stage."""
+        """A thread takes this turn; the time before counts for no stage."""
         self._words[AT] = self.chain.away
         self.to(place, since_s)
 
@@ -80,7 +80,7 @@ class Turn:
         self._words[self._done + 2 * stage + 1] += entries
 
     def seconds(self, now_s: float) -> list[float]:
-        """At each place, with what is in progress."""
+        """At each place, up to now_s."""
         words = self._words
         spent = list(words[SECONDS : self._done])
         spent[int(words[AT])] += max(0.0, now_s - words[SINCE_S])
@@ -94,19 +94,19 @@ class Turn:
 
 CLIENT = Chain(("READ", "PARSE"))
 LOADER = Chain(("OPEN", "SPLIT", "WRITE", "COMMIT"), first=2)
-"""Of a client of the bulk loader: a block from the source and the disk, its rows. Of a process that loads: connections
-and a transaction on each shard, the shard of each row, rows to the shards, and what is there is committed on all."""
+"""Of a client of the bulk loader: a block from the source and the disk, its rows. Of a loading process: connections and
+a transaction on each shard, the shard of each row, rows to the shards, the commit on all."""
 READ, PARSE = range(2)
 OPEN, SPLIT, WRITE, COMMIT = range(4)
 
 
 def own_turn(chain: Chain) -> Turn:
-    """One that this process alone writes and reads."""
+    """A turn that this process alone writes and reads."""
     return Turn(chain, memoryview(bytearray(WORD * chain.words)).cast("d"))
 
 
 def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
-    """One for each stage, of all turns together."""
+    """One for each stage, summed over all turns."""
     now_s = time.monotonic()
     spent = [sum(each) for each in zip(*(turn.seconds(now_s) for turn in turns), strict=True)]
     spent = spent or [0.0] * (len(chain.stages) + EXTRA_PLACES)
@@ -130,9 +130,9 @@ def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
 
 
 def tell_regularly(path: str, told: Callable[[], Iterator[str]], every_s: float = EVERY_S) -> Callable[[], None]:
-    """Append lines to a file, by an alarm of this process: that takes no thread, which a process that forks must not
-    have. What is returned ends that, with lines a last time: no alarm may come when an interpreter ends. A disk that
-    is full costs lines, not the work. OSError where there is no such file and it cannot be made."""
+    """Append lines to a file, by an alarm of this process, as a process that forks must not have threads. Call the
+    returned function to stop, with lines a last time: no alarm may come when an interpreter ends. A full disk costs
+    lines, not the work. OSError where the file cannot be opened."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def tell() -> None:

@@ -1,4 +1,4 @@
-"""The form of what is known of a program's functions: which class of work they do; and how rows are read."""
+"""What is known of a program's functions: the class of their work; and how rows are read."""
 
 import re
 import tomllib
@@ -28,7 +28,7 @@ CLASSES: Mapping[str, str] = {
     "user": "the program's own code",
     "waiting": "waiting for something else",
 }
-"""Every class and what it is called. The last three are for stacks that no row matches."""
+"""Every class and its words. The last three are for stacks that match no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class FrameRow:
 
 
 def frame_rows(file: Path) -> tuple[FrameRow, ...]:
-    """The [[frame]] tables of a TOML file of ours."""
+    """The [[frame]] tables of our TOML file."""
     tables = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["frame"]
     return tuple(
         FrameRow(row["class"], row["scope"], re.sub(r"\n *", "", "|".join(row["functions"])), row["source"])

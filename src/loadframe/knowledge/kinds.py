@@ -1,10 +1,8 @@
-"""What the kinds of server bring: each has its rows in its own folder, and the central tables are put together from
-these.
+"""The rows of all kinds of server: each kind has its own in its folder, and the central tables are made of them.
 
-A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml` (of metrics: `metrics.txt`). A module only
-knows and touches nothing: it imports the forms beside this file, and what is as pure. It is found by its name: a table
-at the bottom cannot import the kinds that it is made of. Pages of kinds that other distributions register come after
-ours (outside.py).
+A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml` (of metrics: `metrics.txt`). A module is
+pure: it imports the forms in this folder, and other pure modules. It is found by its name, as a central table cannot
+import the kinds that it is made of. Pages of kinds of other distributions come after ours (outside.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +32,7 @@ IN_FILES: Mapping[tuple[Page, str], tuple[str, Callable[[Path], object]]] = {
     ("signatures", "RULED_OUT_BY"): ("signatures.toml", ruled_out_rows),
     ("frames", "FRAMES"): ("frames.toml", frame_rows),
 }
-"""Tables that our own kinds have as rows of a file in their folders, and what reads it."""
+"""Tables that our own kinds have as rows of a file in their folders, and its reader."""
 
 
 @cache
@@ -52,8 +50,8 @@ _outside = cache(outside.homes)
 
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
-    """What each page has under this name; those without it are left out. First by the kind's folder, in alphabetical
-    order, then of other distributions, by the first kind of each. TypeError for what has not this form."""
+    """What each page has under this name, if any: by the kind's folder, in alphabetical order, then of other
+    distributions, by the first kind of each. TypeError for another form."""
     found: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):
@@ -75,12 +73,11 @@ def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
 
 
 def rows_of(kind: str) -> str:
-    """The name under which `tables` has what a kind's pages have, where another distribution registers several; else
-    the kind itself."""
+    """The key in `tables` of a kind's pages: the first of the kinds that one distribution registers; else the kind
+    itself."""
     return next((home.kinds[0] for home in _outside() if kind in home.kinds), kind)
 
 
 def flaw(kind: str) -> Flaw | None:
-    """Why the pages of a kind that another distribution registers are not used; None where they are, or where it has
-    none."""
+    """Why the pages of another distribution's kind are not used; None where they are, or where it has none."""
     return next((home.flaw for home in _outside() if kind in home.kinds), None)

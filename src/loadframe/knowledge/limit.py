@@ -1,4 +1,4 @@
-"""The form of a rule of the ledger, and how its rows are read."""
+"""The form of a rule for a limit, and how its rows are read."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,24 +7,22 @@ from typing import Literal
 from loadframe.knowledge.rows import documents
 
 LAYERS = ("server", "application")
-"""Of what the kinds bring, from the uppermost down."""
+"""Layers of the kinds' rules, from the uppermost down."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """One finite thing. unit as in units.py. chain: the ids of the limits below it that cap it.
+    """One finite thing. unit: as in units.py. chain: the ids of the limits below it that cap it.
 
-    use_now: the use at this moment, where steps of a study are judged by another one: the most at once in a server's
-    life is what a step reached, but not what is in use now. ceiling: a metric, or "one" for a share.
-    near: the share of the ceiling from which on the use is worth a word, and near_use the use itself where the source
-    says it so; the source says where they come from. pressure: the use is a share of time or work that tells of a
-    shortage, or a demand that settings make, not something that fills up: there is no load or time at which it runs
-    out, and steps of a study judge it by signatures. on_harm: the status once thrash or errors are counted, whatever
-    the use is at this moment, for what fills and empties between two readings: "reached" where that counter is its own,
-    "near" where it counts others too. now_only: why only the ledger at a moment reads it, for what the steps of a study
-    do not measure; "" for a rule that both read. most: the ceiling itself, where a study states a number (`ceiling` is
-    "" then). waits: whoever needs more of it waits, and nothing counts that: where it is full past a bend and not below
-    it, it is suspected.
+    use_now: the use at this moment, where `use` is not: the most at once in a server's life is what a step reached, but
+    not what is in use now. ceiling: a metric, or "one" for a share. near: the share of the ceiling from which on a use
+    is reported, and near_use the use itself, both by the source. pressure: the use is a share of time or work that
+    indicates a shortage, or a demand by settings, and does not fill up: no load exhausts it, and steps of a study judge
+    it by signatures. on_harm: the status once thrash or errors are counted, whatever the use is now, for what fills and
+    empties between two readings: "reached" where that counter is its own, "near" where it counts others too. now_only:
+    why steps of a study do not measure it; "" where they do. most: the ceiling itself, where a study gives a number
+    (`ceiling` is "" then). waits: requests that need more of it wait, which nothing counts: where it is full past a
+    knee and not below it, it is suspected.
     """
 
     id: str
@@ -50,13 +48,13 @@ class LimitRule:
 
     @property
     def use_at_this_moment(self) -> str:
-        """The metric that the ledger now reads."""
+        """The metric of the use at a moment."""
         return self.use_now or self.use
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of a TOML file of ours: a table for each, named by its id. words: filled in for `{word}`. TypeError for
-    a column that a rule does not have."""
+    """The rows of our TOML file: a table for each, named by its id. words: replacements for `{word}`. TypeError for a
+    column that a rule does not have."""
     found = []
     for kind, tables in documents(file, **words):
         rules = (

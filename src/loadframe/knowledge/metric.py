@@ -1,13 +1,13 @@
-"""The forms of what is said of a metric: what it follows from, and what must agree with it."""
+"""The forms of what is known of a metric: what it follows from, and what must agree with it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 SILENT = 0.1
-"""A counter of the same events that says less than a tenth does not count them. Others differ for good reasons: what is
-written towards disks may be dropped before it reaches one, a server counts a client's statements its own way."""
+"""A counter of the same events that counts less than a tenth is blind. Less can be right: data written may be dropped
+before it reaches a disk, a server counts statements in its own way."""
 PARTIAL = 0.5
-"""CPU time is counted by the same clock for a thread, its process and its group: less than half of it is not all."""
+"""CPU time of a thread, its process and its group comes from one clock: less than half of it is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +21,17 @@ class Derived:
 
 
 def derived(metric: str, needs: str, compute: Callable[..., float]) -> Derived:
-    """A metric KIND.NAME that follows from others of its kind, which are named without it and with blanks between."""
+    """A metric KIND.NAME that follows from others of its kind; needs: their names without it, separated by blanks."""
     kind = metric.partition(".")[0]
     return Derived(metric, tuple(f"{kind}.{name}" for name in needs.split()), compute)
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """counter: metrics that together must be at least `share` of the smallest of `witnesses`, each of which is metrics
-    added up; it is looked at where that is `floor` or more and all of them were measured.
-
-    also: what is blind with it, besides itself; a name that ends with a dot stands for all rates that begin so. why:
-    how it comes that such a counter does not count. whole: nothing contradicts it where the target is in pieces."""
+    """counter: metrics whose sum must be at least `share` of the smallest of `witnesses`, each of which is a sum of
+    metrics; checked where that is `floor` or more and all of them were measured. also: what is blind with it; a name
+    that ends with a dot stands for all rates that begin so. why: the usual cause. whole: nothing contradicts it where
+    the target is in pieces."""
 
     counter: tuple[str, ...]
     witnesses: tuple[tuple[str, ...], ...]
@@ -50,8 +49,8 @@ def requests(*counter: str, also: tuple[str, ...]) -> Agreement:
 
 
 def connections(gauge: str) -> Agreement:
-    """Each request in progress in a closed loop has a connection. Of shards the fullest one's connections are told. Web
-    servers and caches count whom they have accepted, and may keep nearly all waiting: of them no number contradicts."""
+    """Each request in progress in a closed loop has a connection. Of shards only the fullest one's are counted. Web
+    servers and caches count accepted connections, and may keep nearly all waiting: these are not checked."""
     why = "the server asked is not the one that is loaded"
     return Agreement((gauge,), (("workload.concurrency",),), PARTIAL, 4.0, why, whole=True)
 

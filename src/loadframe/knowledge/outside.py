@@ -1,10 +1,10 @@
-"""What is known of kinds of server that other distributions register: their pages, held to the forms and to names of
-their own.
+"""What is known of the kinds of server that other distributions register: their pages, checked for form and for names
+of their own.
 
-The pages of a kind stand beside the module that its entry point names, in the same package, and are called as those of
-a kind of ours: of `loadframe_toy.kind:KIND` they are `loadframe_toy.limits` and so on. These alone are imported here,
-never the module of the entry point itself, which touches the server. Of a package in which a row cannot be used no row
-is: half of what is known of a server would be another diagnosis.
+The pages of a kind are in the package of the module that its entry point names, and are named as those of our kinds: of
+`loadframe_toy.kind:KIND` they are `loadframe_toy.limits` and so on. These alone are imported here, never the module of
+the entry point itself, which touches the server. One unusable row makes the whole package unused: with half of the
+knowledge of a server a diagnosis would be another one.
 """
 
 import re
@@ -35,7 +35,7 @@ OURS = frozenset({
     "process", "recorder", "runtime", "service", "spawn", "sql1", "sql2", "sql3", "sql4", "sqlite", "squid", "system",
     "target", "throughput", "url", "user", "varnish", "workload",
 })  # fmt: skip
-"""What names of Loadframe's own begin with, and its kinds; besides these `shard1`, `shard2`, ..."""
+"""How our own names begin, and our kinds; in addition to `shard1`, `shard2`, ..."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 TABLES: Mapping[tuple[Page, str], Any] = {
     ("metrics", "ROWS"): str,
@@ -55,8 +55,8 @@ BUILDERS: tuple[Page, str] = ("remedies", "BUILDERS")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The pages of one package of a distribution. kinds: the words that studies have for what it registers, by name.
-    tables: what its pages have; none where there is a flaw."""
+    """The pages of one package of a distribution. kinds: the words for it in studies, by name. tables: none with a
+    flaw."""
 
     package: str
     distribution: str
@@ -66,12 +66,11 @@ class Home:
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """What its names begin with: its kinds, and its components in front of shards."""
+        """How its names begin: its kinds, and its components in front of shards."""
         spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
         return tuple(dict.fromkeys((*spelt, *self.tables.get(("metrics", "IN_FRONT"), ()))))
 
     def owns(self, name: str) -> bool:
-        """Whether a name is one of its own."""
         return "." in name and name.partition(".")[0] in self.beginnings
 
 
@@ -90,8 +89,8 @@ def homes() -> tuple[Home, ...]:
 
 
 def _packages() -> dict[tuple[str, str], list[str]]:
-    """By distribution and package, the kinds. A kind that two distributions offer is neither's, and a name of ours is
-    ours; a module in no package has nothing beside it."""
+    """By distribution and package, the kinds. A kind that two distributions offer, or that has our name, is left out;
+    so is a module outside of a package, which has no pages."""
     found: dict[tuple[str, str], list[str]] = {}
     by_name: dict[str, list[Offer]] = {}
     for offer in offers(KINDS_GROUP):
@@ -112,11 +111,10 @@ class _Unusable(Exception):  # noqa: N818 - a row is
 
 
 def _read(home: Home) -> Home:
-    """With its tables, or with what is wrong with one of them. Where the package itself does not load, what the loading
-    of its entry point tells is enough."""
+    """With its tables, or with a flaw. Where the package does not load, the error of its entry point is enough."""
     try:
         import_module(home.package)
-    except (Exception, SystemExit):  # noqa: BLE001 - a stranger's, which must end no command of ours
+    except (Exception, SystemExit):  # noqa: BLE001 - a stranger's code, which must end no command of ours
         return home
     try:
         tables = {key: table for key in TABLES if (table := _table(home.package, *key)) is not None}
@@ -131,7 +129,7 @@ def _read(home: Home) -> Home:
 
 
 def _table(package: str, page: Page, name: str) -> Any:
-    """What the page has under this name, in its form; None where there is none."""
+    """The page's table of this name, in its form; None where there is none."""
     module = _page(package, page)
     table = getattr(module, name, None)
     if table is not None and (why := _misfit(table, TABLES[page, name])):
@@ -148,7 +146,7 @@ def _page(package: str, page: Page) -> ModuleType | None:
 
 
 def _misfit(value: Any, form: Any) -> str:
-    """Where a value has not this form and what it is, to be put behind its name; "" where it has."""
+    """Where a value differs from this form and what it is, to follow its name; "" for none."""
     origin, inside = get_origin(form), get_args(form)
     if origin in (Union, UnionType):
         misfits = [_misfit(value, one) for one in inside]
@@ -184,7 +182,7 @@ def _misfit_of_each(value: Any, whole: type, items: Iterable[tuple[Any, Any]], f
 
 
 def _called(row: Any) -> str:
-    """The name of a row, by what it has of one."""
+    """The name of a row, by whichever field names it."""
     name = getattr(row, "id", "") or getattr(row, "metric", "") or getattr(row, "pattern", "")
     return words(name) if isinstance(name, str) else ""
 
@@ -277,19 +275,19 @@ def _check_frames(home: Home) -> None:
 
 
 def _check_owned(home: Home, name: str, where: str) -> None:
-    """Names are its own, so that no two distributions, and none of them and we, mean two things by one."""
+    """No two distributions, and none of them and we, may use one name for two things."""
     if not home.owns(name):
         raise _Unusable(f"{where}: {words(name)!r} must begin with {_beginnings(home)}, the kind's own name")
 
 
 def _check_any_owned(home: Home, names: Sequence[str], where: str) -> None:
-    """A row that says something of every server would be one of ours."""
+    """A row that holds for every server would have to be one of ours."""
     if not any(home.owns(name) for name in names):
         raise _Unusable(f"{where} must begin with {_beginnings(home)}: otherwise the row holds for every server")
 
 
 def _check_measured(home: Home, names: Sequence[str], where: str) -> None:
-    """A metric of its own stands in its ROWS. Those of its components in front are the recorder's."""
+    """A metric of its own must be in its ROWS. Those of its components in front are the recorder's."""
     rows = home.tables.get(("metrics", "ROWS"), "").strip().splitlines()
     known = {row.partition("|")[0].strip() for row in rows}
     front = home.tables.get(("metrics", "IN_FRONT"), ())
@@ -306,7 +304,7 @@ def _beginnings(home: Home) -> str:
 
 
 def _of_its_kinds(home: Home) -> dict[str, tuple[Builder, ...]]:
-    """Its builders of remedies, which are asked only for targets of its kinds."""
+    """Its builders of remedies, which are only asked for targets of its kinds."""
     table: Mapping[str, tuple[Builder, ...]] = home.tables[BUILDERS]
     return {cause: tuple(_held(build, home) for build in builders) for cause, builders in table.items()}
 

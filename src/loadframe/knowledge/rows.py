@@ -7,9 +7,8 @@ from typing import Any
 
 
 def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
-    """What a TOML file of ours says. words: filled in for `{word}`. Of several kinds of server that share it, once for
-    each, with its [words.KIND] and `{kind}` filled in; with what the names of its rows begin with, "" for those of all.
-    """
+    """The content of our TOML file, with `{word}` replaced by `words`. A file that several kinds of server share: once
+    for each, with its [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin, "" for all."""
     text = file.read_text(encoding="utf-8", errors="strict")
     kinds: dict[str, dict[str, str]] = tomllib.loads(text).get("words", {})
     if not kinds:
@@ -18,12 +17,12 @@ def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
-"""Kinds whose rows are in the folder of another one: those of MariaDB stand beside MySQL's."""
+"""Kinds whose rows are in the folder of another one."""
 
 
 def metric_rows(file: Path) -> str:
-    """The table in a file of metrics of ours: name | unit | what | source. Of several kinds of server that share it,
-    the rows of each, with `{kind}` filled in."""
+    """The rows of our file of metrics: name | unit | what | source. Of a file that several kinds of server share, the
+    rows of each, with `{kind}` replaced."""
     rows, home = file.read_text(encoding="utf-8", errors="strict").splitlines(), file.parent.name
     kinds = (*(kind for kind, other in AT_HOME_ELSEWHERE.items() if other == home), home)
     return "\n".join(row.format(kind=kind) for kind in kinds for row in rows if row.startswith(("{kind}.", f"{kind}.")))

@@ -15,9 +15,9 @@ OPPOSITE: Mapping[Comparison, Comparison] = {">=": "<", ">": "<=", "<=": ">", "<
 
 
 class Rank(IntEnum):
-    """From what is outside of the target and the hardware upwards. Of two signatures that hold alike the one with the
-    lower rank is the deeper cause and comes first: a lock held while the disk is waited for is a disk that is waited
-    for. The CPUs come last: they are busy with whatever else holds."""
+    """From outside of the target and the hardware upwards. Of two signatures that hold alike the one with the lower
+    rank is the deeper cause and comes first: a lock that is held during a wait for the disk is a wait for the disk. The
+    CPUs come last: they are busy with whatever else holds."""
 
     DRIVER = 0
     OTHERS = 1
@@ -37,10 +37,8 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """metric comparison threshold, at the place where the cause acts. source: where the threshold comes from.
-
-    per_request: the metric is a rate and is divided by the throughput of the same window first.
-    """
+    """metric comparison threshold, at the place where the cause acts. source: of the threshold. per_request: the metric
+    is a rate, and is first divided by the throughput of its window."""
 
     metric: str
     comparison: Comparison
@@ -61,7 +59,7 @@ class Condition:
                 return value < self.threshold
 
     def of(self, metrics: Mapping[str, float]) -> float | None:
-        """What the condition is on, of metrics of one time and its "throughput"; None where that was not measured."""
+        """The value to judge, of metrics of one time and its "throughput"; None where it was not measured."""
         value = metrics.get(self.metric)
         return value / max(metrics["throughput"], 1e-9) if value is not None and self.per_request else value
 
@@ -71,7 +69,7 @@ class Condition:
         return value is not None and self.holds(value)
 
     def evidence(self, value: float, window: str, *, absent: bool = False) -> Evidence:
-        """A value that was seen at this place. absent: that it does not hold is what the value tells."""
+        """A value that was seen at this place. absent: it shows that the condition does not hold."""
         comparison = OPPOSITE[self.comparison] if absent else self.comparison
         return Evidence(self.metric, value, comparison, self.threshold, window, self.source)
 
@@ -80,14 +78,13 @@ class Condition:
 class Signature:
     """present: all that the machine can measure must hold; the first one must be measured and carries the finding.
     absent: none may hold (it would be another cause).
-
     rank: of two that hold alike the one with the lower comes first.
     explains_falling: whether it can make throughput fall with load where it is there at every level alike.
     explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
     explanation: one or two sentences for the report.
     whole: every condition of `present` must have been measured.
-    failing_others: it is looked for only where the curve bends and nothing else was found.
-    rises: where the curve bends, the first condition must not hold below the bend.
+    failing_others: only checked where throughput levels off and nothing else was found.
+    rises: where throughput levels off, the first condition must not hold below the knee.
     unloaded: it must hold at the lowest level, where no request waits for another: what all have to wait for there.
     """
 
@@ -128,14 +125,14 @@ SHARED: Mapping[str, Condition] = {
 _CONDITION = re.compile(r"(\S+) (>=|<=|>|<) (\S+)( per request)? \| (.+)")
 
 Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
-"""What must become of a trace where its cause was what held the throughput back: diagnosis/mechanism.py."""
+"""What must become of a trace if its cause limited the throughput: diagnosis/mechanism.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where the working of a cause shows, and in which form. price: whether an event costs the same before and after,
-    so that the gain bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes"), most:
-    that number itself."""
+    """Where a cause shows, and in which form. price: whether an event costs the same before and after, so that the gain
+    bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes"), most: that number
+    itself."""
 
     metric: str
     form: Form = "events"
@@ -145,8 +142,8 @@ class Trace:
 
 
 def signature_rows(file: Path) -> tuple[Signature, ...]:
-    """The [[signature]] tables of a TOML file of ours, each with its [[signature.again]]. TypeError for a column that a
-    signature does not have, ValueError for a condition that is none."""
+    """The [[signature]] tables of our TOML file, each with its [[signature.again]]. TypeError for a column that a
+    signature does not have, ValueError for an invalid condition."""
     return tuple(
         row
         for kind, document in documents(file)

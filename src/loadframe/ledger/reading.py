@@ -1,7 +1,6 @@
-"""From measured steps to limits: ceiling, use, headroom, configured and effective. Arithmetic only, no regression:
-the load at which a limit is used up is added from `analysis.saturation`. And the ledger at this moment: every rule that
-has a meaning here, read - or the reason why it was not. Metrics that follow from others: two counters make a share,
-settings make a demand."""
+"""Limits from measured steps: ceiling, use, headroom, configured and effective, by arithmetic; the load at which one is
+saturated is added by `analysis.saturation`. Also the limits at this moment: every rule that applies here, read, or why
+not. And metrics that follow from others: two counters make a share, settings a demand."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -28,8 +27,8 @@ class Series:
 def read_limits(
     steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """Every limit whose ceiling and use were measured in these steps of one treatment; use is the largest seen.
-    Pressures are no limits of a load: the diagnosis judges them by signatures."""
+    """Every limit whose ceiling and use were measured in these steps of one state; use is the largest seen. Pressures
+    are left out: the diagnosis judges them by signatures."""
     found = []
     for rule in rules:
         if rule.pressure or rule.now_only:
@@ -58,7 +57,7 @@ def limit_of(
     configured: SettingValue | None,
     effective: Mapping[str, SettingValue],
 ) -> Limit:
-    """The limit of a rule, as it was read. metric: what its use is; effective: settings as in use."""
+    """The limit of a rule. metric: of its use; effective: settings as in use."""
     in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
     return Limit(
         id=rule.id,
@@ -102,7 +101,7 @@ def _configured(rule: LimitRule, state: TargetState) -> SettingValue | None:
 
 
 def as_number(value: SettingValue | None) -> float | None:
-    """A setting as a number; None for words and for what is not there."""
+    """A setting as a number; None for words and missing values."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -112,7 +111,7 @@ def as_number(value: SettingValue | None) -> float | None:
 
 
 def clamped(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """The settings that the target clamped below what was asked for, in words. A higher value is not clamped, nor is
+    """The settings that the target clamped below what was configured, in words. A higher value is not clamped, nor is
     another spelling of the same value (case, ON for 1)."""
     found = []
     for name, asked in configured.items():
@@ -133,7 +132,7 @@ def _plain(value: SettingValue) -> str:
 
 ONLY_IN_STEPS = "measurable only under load (loadframe measure STUDY)"
 OF_A_CAGE = "cage."
-"""Outside a study's steps the groups of a cage are groups like others: the rules of `cgroup.*` read them."""
+"""Outside of a study's steps a cage is a group like others: the rules of `cgroup.*` read it."""
 NOT_TOLD = "it was not told"
 
 
@@ -146,12 +145,9 @@ def read_now(
     effective: Mapping[str, SettingValue] | None = None,
     rules: Sequence[LimitRule] = RULES,
 ) -> tuple[tuple[Limit, ...], tuple[UnreadLimit, ...]]:
-    """The limits and those that could not be read.
-
-    values, missing: metrics by name, and why others are not there. kinds: what there is besides the machine: "process",
-    and the kind of the server; rules of anything else mean nothing here and are not listed. configured, effective:
-    settings as asked for and as in use, rlimits by their names in setrlimit(2) among them.
-    """
+    """The limits, and those that could not be read. values, missing: metrics by name, and why others are missing.
+    kinds: what there is besides the machine: "process", and the kind of the server; rules of anything else are not
+    listed. configured, effective: settings as asked for and as in use, with rlimits by their names in setrlimit(2)."""
     limits, unread = [], []
     for rule in rules:
         if not _applies(rule, kinds):
@@ -165,7 +161,7 @@ def read_now(
 
 
 def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, harmed: LimitStatus = "") -> LimitStatus:
-    """Where a use stands; near as a share of the ceiling. harmed: what harm that was counted says, empty for none."""
+    """The status of a use; near: as a share of the ceiling. harmed: the status by counted harm, "" for none."""
     if math.isinf(ceiling):
         return "unlimited"
     share = use / ceiling
@@ -281,8 +277,7 @@ DERIVED = (*OF_THE_MACHINE, *chain.from_iterable(rows("metrics", "DERIVED", Deri
 
 
 def derive(values: Mapping[str, float], missing: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
-    """The same values and reasons, with what follows from them; what does not follow has the reason of the first
-    thing that it lacks."""
+    """With derived metrics; one that cannot be derived has the reason of the first metric that it lacks."""
     found, reasons = dict(values), dict(missing)
     for one in DERIVED:
         there = [values[name] for name in one.needs if name in values]

@@ -1,7 +1,7 @@
-"""The rules of the ledger: for every limit where its ceiling and its use are read, and what happens there.
+"""The rules for limits: where the ceiling and the use of each are read, and what happens there.
 
-To add a limit of a server, add a row to its `kinds/NAME/limits.toml`; of what is below it, to limits.toml beside this
-file; of what a study's cage sets, to cage_limits.toml. docs/ledger.md explains the columns.
+To add a limit of a server, add a row to its `kinds/NAME/limits.toml`; of the layers below, to limits.toml in this
+folder; of a study's cage, to cage_limits.toml. docs/ledger.md explains the columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KIND_OF = {
     for kind, limits in _OF_KINDS.items()
     for rule in limits
 }
-"""By a rule's id, the kind that brought it, as `knowledge.kinds.rows_of` calls it."""
+"""By a rule's id, the kind that brought it, as `knowledge.kinds.rows_of` names it."""
 
 
 def _cage_rules(component: str, cage: str, whose: str, setting: str) -> tuple[LimitRule, ...]:
@@ -59,9 +59,9 @@ ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_st
 
 
 def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
-    """Of each stage of which these metrics tell its workers and the queue before it, of each change log the speed at
-    which it is followed: as shares, as more workers and more room may come with the load. A pipeline waits; it refuses
-    nothing, and that a queue is full costs nothing by itself: which stage limits is the diagnosis' to say."""
+    """Of each stage whose metrics include its workers and its queue, and of each change log the speed of following it:
+    as shares, as more workers and more room may come with the load. A pipeline waits and refuses nothing, and a full
+    queue costs nothing by itself: the diagnosis decides which stage limits."""
     share = partial(LimitRule, ceiling="one", layer="application", unit="share")
     stages = (
         (
@@ -82,7 +82,7 @@ def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
         for name in names(there)
     )
     logs = (
-        share(  # 1 less log time over real time: 0 where it is followed, 1 where nothing of it is applied
+        share(  # 1 minus log time over real time: 0 where it is followed, 1 where nothing of it is applied
             id=f"{LOGS}{log}",
             title=f"how far the change log {log} is not followed",
             use=f"{LOGS}{log}.behind",
@@ -101,13 +101,13 @@ def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[Limi
 
 
 def rules_among(limits: Sequence[LimitTable], there: Collection[str]) -> tuple[LimitRule, ...]:
-    """The same, where these metrics were read."""
+    """As `rules_for`, where these metrics were read."""
     return (*(declared_rule(limit, there) for limit in limits), *pipeline_rules(there), *RULES)
 
 
 def declared_rule(limit: LimitTable | SimpleNamespace, there: Collection[str]) -> LimitRule:
     """A limit that a study declares, where these metrics were read. A metric that is not exposed keeps its name, which
-    nothing has. Light: the lasting process of a watch has its limits as plain records."""
+    matches nothing. Also takes plain records: the light process of a watch has no others."""
     use = resolve(limit.use, there) or f"{OF}{limit.use}"
     ceiling, most = "", None
     if isinstance(limit.ceiling, str):

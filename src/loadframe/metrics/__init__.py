@@ -1,9 +1,9 @@
 """Every metric by its name: what it is and its unit.
 
-Names follow OpenTelemetry's semantic conventions where they exist (CONVENTIONS tells which is which); what belongs to
-one component of the study begins with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ...
-of a target in several pieces); server counters begin with the kind of the server and stand in its folder
-(`kinds/NAME/metrics.py`). Shares are 0..1, rates are per second, `cores` are CPU-seconds per second.
+Names follow OpenTelemetry's semantic conventions where they exist (see CONVENTIONS); those of one component of the
+study begin with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ... of a target in several
+pieces); server counters begin with the kind of the server and are in its folder (`kinds/NAME/metrics.py`). Shares are
+0..1, rates are per second, `cores` are CPU-seconds per second.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Metric:
 
     @property
     def alone(self) -> str:
-        """What it is, where no column says that it is a share."""
+        """What it is, for places without a column that marks it as a share."""
         return f"share {self.what}" if self.what.startswith("of the ") else self.what
 
 
@@ -50,8 +50,8 @@ CONVENTIONS = dict(_cells(_table("conventions.txt")))
 
 
 def register(rows: str, component: str = "", words: str = "") -> None:
-    """Rows of name | unit | what, of a server's with a counter's source; of one component, what people call it stands
-    for {}. ValueError for a name that is there already."""
+    """Rows of name | unit | what, with a source for a server's counters. component: the prefix of the names; words:
+    replace {} in `what`. ValueError for a name that is registered already."""
     for end, unit, what, *_ in _cells(rows):
         name, what = f"{component}{end}", what.replace("{}", words) if component else what
         if name in METRICS:
@@ -60,7 +60,7 @@ def register(rows: str, component: str = "", words: str = "") -> None:
 
 
 def _register_pieces() -> None:
-    """What the recorder sees of the target, of each of its pieces."""
+    """Metrics of the target as the recorder reads them, for each of its pieces."""
     whole = [metric for metric in METRICS.values() if metric.name.startswith(families.OF_EACH_COMPONENT)]
     pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
     pieces |= {name: f"the {name}" for name in IN_FRONT}
@@ -78,8 +78,8 @@ _register_pieces()
 
 
 def metric(name: str) -> Metric:
-    """What a metric is; one of a family (families.py), or that a service exposes (exposed.py), says so by its name, and
-    any other one that is not registered (a record may come from anywhere) is called by its name."""
+    """What a metric is. One of a family (families.py), or that a service exposes (exposed.py), is described by its
+    name; any other unregistered one (a record may come from anywhere) has its name as its description."""
     if name not in METRICS and (told := _told(name)) is not None:
         return Metric(name, *told)
     return METRICS.get(name) or Metric(name, "", name)

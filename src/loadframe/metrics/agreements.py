@@ -1,12 +1,12 @@
-"""What must agree: counters of the same thing, counted in different places, held against one another.
+"""What must agree: counters of the same thing, counted in different places, compared with one another.
 
-A counter that does not count says 0, and a cause would be ruled out by it. So what is counted twice has a row here: it
-must not say less than a share of what all of its witnesses say. Where it does it is blind: it is left out of the step,
-with all that comes from it, and named. Unknown is not 0.
+A counter that does not count reads 0, and would rule out a cause. So what is counted twice has a row here: it must not
+be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
+that follows from it, and named. Unknown is not 0.
 
-To add one, add a row; of a single server, in its `kinds/NAME/metrics.py`. Rows are gone through in their order, and
-what is blind is no witness for those that follow: what is closest to the work (a process's own numbers) comes before
-what only stands for it.
+To add one, add a row; of a single server, in its `kinds/NAME/metrics.py`. Rows are checked in their order, and what is
+blind is no witness for later ones: what is closest to the work (a process's own numbers) comes before what only stands
+for it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from loadframe.model import Blind
 from loadframe.units import show_metric
 
 RATES = ("1/s", "bytes/s", "s/s", "share")
-"""Units of what is counted up, and of what follows from it; levels and settings need no counting."""
+"""Units of cumulative counters, and of what follows from them; levels and settings need no counting."""
 
 
 DISKSTATS = tuple(
@@ -31,8 +31,7 @@ DISKSTATS = tuple(
 
 
 def _disk(name: str, words: str) -> tuple[Agreement, ...]:
-    """Of one direction. Process, group and disk count the same bytes; reads and writes, from the files beside them, are
-    as good as the bytes."""
+    """Of one direction. Process, group and disk count the same bytes; reads and writes are as good as the bytes."""
     group, process, machine = f"C.cage.{name}_bytes", f"C.io.{name}_bytes", f"system.disk.{name}_bytes"
     return (
         Agreement(
@@ -127,13 +126,12 @@ OF_EXPOSED = (requests(REQUESTS, also=(OF,)),)
 
 _OF_SERVERS = tuple(chain.from_iterable(rows("metrics", "AGREEMENTS", Agreement).values()))
 OF_SERVERS = tuple(row for row in _OF_SERVERS if not row.whole)
-"""What a server counts and its driver counts too."""
+"""What both a server and its driver count."""
 OF_CONNECTIONS = tuple(row for row in _OF_SERVERS if row.whole)
 
 
 def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
-    """The counters of one step that contradict what must agree with them. metrics: its own, with its throughput, and in
-    a closed loop its concurrency."""
+    """The counters of one step that contradict others. metrics: with throughput, and in a closed loop concurrency."""
     found: list[Blind] = []
     seen = dict(metrics)
     for row in _rows(seen):
@@ -145,13 +143,12 @@ def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
 
 
 def without(metrics: Mapping[str, float], blind: Sequence[Blind]) -> dict[str, float]:
-    """The same metrics without those that are blind."""
     gone = names_of(blind)
     return {name: value for name, value in metrics.items() if name not in gone}
 
 
 def names_of(blind: Sequence[Blind]) -> frozenset[str]:
-    """All metrics that are not known for it."""
+    """All metrics that are unknown because of these."""
     return frozenset(name for one in blind for name in one.metrics)
 
 
@@ -170,7 +167,7 @@ _PIECES = (*IN_FRONT, *(f"shard{number}" for number in range(1, MOST_SHARDS + 1)
 
 
 def _of(component: str, row: Agreement) -> Agreement:
-    """A row of a component. What is told of a target in pieces is put together from what they tell."""
+    """A row of a component. A target in pieces is the sum of them, so its metrics are blind with theirs."""
     whole = component in _PIECES
 
     def named(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -202,7 +199,7 @@ def _blind(row: Agreement, metrics: Mapping[str, float]) -> Blind | None:
 
 
 def _together(names: Sequence[str], metrics: Mapping[str, float]) -> float | None:
-    """Of those that were measured; None where none was."""
+    """The sum of those that were measured; None where none was."""
     values = [metrics[name] for name in names if name in metrics]
     return sum(values) if values else None
 

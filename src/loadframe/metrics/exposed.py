@@ -1,9 +1,9 @@
 """Metrics that a service exposes itself: their names, units and what follows from them.
 
 No table lists them, so all that is known of one is in its name, and a run folder can be read without its service:
-`service.` and the name as exposed, with its labels in one order (`service.pool_in_use{pool="a"}`). What is counted up
-ends as OpenMetrics has it (`_total`, `_count`, `_sum`, `_bucket`) and is a rate in steps; a level whose own name ends
-so gets `_level` behind it.
+`service.` and the name as exposed, with its labels in one order (`service.pool_in_use{pool="a"}`). Cumulative ones end
+as in OpenMetrics (`_total`, `_count`, `_sum`, `_bucket`) and are rates in steps; a level whose own name ends so gets
+the suffix `_level`.
 """
 
 import math
@@ -16,14 +16,14 @@ OF = "service."
 RESERVED = ("parallelism", "serial")
 """Findings of a service are called `service.NAME`, too: no limit can have these names."""
 COUNTED = ("_total", "_count", "_sum", "_bucket")
-"""How the names of counters end, and of no other metric (OpenMetrics 1.0, "Suffixes")."""
+"""Endings of the names of counters, and of no other metric (OpenMetrics 1.0, "Suffixes")."""
 LEVEL, TOTAL, BUCKET, BOUND = "_level", "_total", "_bucket", "le"
 QUANTILES = {"_p50": 0.50, "_p95": 0.95, "_p99": 0.99}
 LONGEST_NAME = 300
 """Characters with labels; what is longer is left out."""
 _UNITS = {"seconds": "s", "milliseconds": "ms", "bytes": "bytes", "ratio": "share"}
 _ASIDE = ("max", "min", "mean", "avg", "current", "used", "limit", "committed", "free")
-"""Words that stand behind the unit: `jvm_memory_bytes_used`."""
+"""Words behind the unit: `jvm_memory_bytes_used`."""
 _LABEL = re.compile(r'(?<![^{=,"])([^{=,"]++)="((?:[^"\\]|\\.)*+)"')
 """A name begins only where one can, and nothing is tried twice: the time is linear in the text, whatever it is."""
 
@@ -36,7 +36,7 @@ class Name:
     labels: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """In the one form in which it is compared: as Prometheus writes it."""
+        """In the one form for comparison, which is that of Prometheus."""
         words = ",".join(f'{name}="{_escaped(value)}"' for name, value in self.labels)
         return f"{self.base}{{{words}}}" if words else self.base
 
@@ -49,7 +49,7 @@ def named(base: str, labels: Mapping[str, str], *, counted: bool) -> Name:
 
 
 def split(name: str) -> Name:
-    """A name in its parts, whatever order its labels have; one that is no such name has no labels."""
+    """A name in its parts, whatever order its labels have; any other text has no labels."""
     base, brace, rest = name.partition("{")
     if not brace:
         return Name(name)
@@ -58,9 +58,8 @@ def split(name: str) -> Name:
 
 
 def resolve(name: str, there: Collection[str]) -> str | None:
-    """The metric that a study means by a name, of those that are there (`service.` before each): itself, under the
-    ending of its form, or the only one with these labels, if more are exposed than named. None where there is none,
-    or where there are several."""
+    """The metric that a study means by a name, of those in `there` (each with `service.`): itself, with the ending of
+    its form, or the only one that has these labels among others. None for none, or several."""
     asked = split(name)
     names = [str(Name(f"{asked.base}{ending}", asked.labels)) for ending in ("", LEVEL, TOTAL)]
     exact = next((f"{OF}{one}" for one in names if f"{OF}{one}" in there), None)
@@ -78,8 +77,8 @@ def all_of(name: str, there: Iterable[str]) -> list[str]:
 
 
 def unit_of(name: str) -> str:
-    """As units.show takes it, from the name alone, as Prometheus and OpenMetrics advise to name metrics: base units
-    behind the name ("Metric and label naming"). "count" where it names none."""
+    """As units.show takes it, from the name alone, as Prometheus and OpenMetrics advise to name metrics: base units at
+    the end ("Metric and label naming"). "count" where it has none."""
     base = name.removeprefix(OF).partition("{")[0]
     if base.endswith("_count"):
         return "1/s"
@@ -97,7 +96,6 @@ def unit_of(name: str) -> str:
 
 
 def what_of(name: str) -> str:
-    """One line for people."""
     base, brace, labels = name.removeprefix(OF).partition("{")
     for ending, share in QUANTILES.items():
         if base.endswith(ending):
@@ -114,11 +112,9 @@ ROUNDING = 1e-9
 
 
 def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The same metrics with the quantiles of a window in the place of the rates of buckets.
-
-    A histogram's buckets count up, each with all below it (`le`). Of their growth in the window the quantile is the
-    upper bound of the bucket that holds it: the value is no larger. Where that bucket has no bound, or the growths
-    contradict one another, it is not known, and absent."""
+    """Metrics with the quantiles of a window in place of the rates of buckets. A histogram's buckets are cumulative
+    (`le`): the quantile is the upper bound of the bucket that holds it, so the value is at most that. It is absent
+    where that bucket has no bound, or the rates contradict one another."""
     rest, histograms = dict(metrics), _histograms(metrics)
     for histogram, buckets in histograms.items():
         for name in buckets.values():
@@ -130,7 +126,7 @@ def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
-    """By the name without its bound the bounds, each with the metric of its bucket."""
+    """By the name without its bound: the bounds, each with the metric of its bucket."""
     found: dict[Name, dict[float, str]] = {}
     for name in metrics:
         if not name.startswith(OF) or f"{BUCKET}{{" not in name:
@@ -176,9 +172,8 @@ def _unescaped(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WellKnown:
-    """`metric` is what all exposed metrics of this base have together, those alone with this label, where one is named.
-    Of several rows of one metric the first that is exposed counts. per: divided by the exposed metric of this base.
-    also: with those of this base, where there are any."""
+    """`metric` is the sum of all exposed metrics of this base, or of those with this label. Of several rows of one
+    metric the first that is exposed counts. per: divided by that of this base. also: added, where exposed."""
 
     metric: str
     base: str
@@ -228,7 +223,7 @@ _HEAPS: tuple[tuple[WellKnown, WellKnown | None], ...] = (
 )
 """Use and ceiling of one heap: of the first row whose use is exposed."""
 NO_CEILING = 2.0**62
-"""Bytes. Go says math.MaxInt64 where GOMEMLIMIT is not set."""
+"""Bytes. Go reports math.MaxInt64 where GOMEMLIMIT is not set."""
 
 _SERVED = tuple(
     WellKnown(REQUESTS, base, source)
@@ -242,8 +237,8 @@ _SERVED = tuple(
 
 
 def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
-    """What follows from the metrics of a window that the service exposed: what its runtime's collector takes, its heap,
-    and how many requests it says that it served. requests: the names that a study gives for the latter."""
+    """Metrics that follow from those of a window that the service exposed: its garbage collector's share, its heap, and
+    the requests that it served. requests: the names that a study gives for the latter."""
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}
@@ -268,7 +263,7 @@ def _heap(own: Mapping[str, float]) -> dict[str, float]:
 
 
 def _value(row: WellKnown, own: Mapping[str, float]) -> float | None:
-    """Of levels only those above nothing count: -1 stands for "no bound"."""
+    """Of levels only positive ones count: -1 stands for "no bound"."""
     matching = [name for name in own if name.removeprefix(OF).partition("{")[0] == row.base]
     if row.label is not None:
         matching = [name for name in matching if row.label in split(name).labels]

@@ -1,5 +1,5 @@
-"""Metrics whose names hold a name that no table lists: of a peer of a component, of a component that a study names or
-that its target connects to, of a program outside the study."""
+"""Metrics whose names contain a name that no table lists: of a peer of a component, of a component that a study names
+or that its target connects to, of a program outside the study."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ OF_EACH_COMPONENT = tuple(
         *("waits.", "peers.", "served.", "accept_queue", "runtime."),
     )
 )
-"""How the names of what the recorder sees of any component begin, written for the target."""
+"""Beginnings of the names that the recorder has for every component, written for the target."""
 
 
 def peer_of(name: str) -> str | None:
@@ -42,8 +42,7 @@ def stranger_of(name: str) -> str | None:
 
 
 def told(name: str, registered: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
-    """Unit and one line for people of a metric that is in no table; None where it is of no family. registered: unit and
-    line of those that are in one."""
+    """Unit and one line for people of a metric of a family; None for any other. registered: of those in tables."""
     if (found := _PEER.fullmatch(name)) is not None:
         component, peer, end = found.groups()
         if end not in _PEERS:

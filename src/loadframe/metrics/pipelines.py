@@ -1,9 +1,7 @@
-"""Metrics of pipelines: of each stage, and of each change log that is followed. Their names hold the name of the stage
-or of the log, which no table lists: `pipeline.STAGE.END` and `changelog.LOG.END`.
-
-What a stage prints (formats/stage_lines.py) is recorded as it is; what follows from it is derived here, of a window and
-of a row of a series alike.
-"""
+"""Metrics of pipelines: of each stage, and of each change log that is followed. Their names contain the name of the
+stage or log, which no table lists: `pipeline.STAGE.END` and `changelog.LOG.END`. What a stage prints
+(formats/stage_lines.py) is recorded as it is; what follows from it is derived here, of a window and of a row of a
+series alike."""
 
 import math
 import re
@@ -57,14 +55,14 @@ CUMULATIVE = frozenset(
     | {"busy_weighted", "idle_weighted", "blocked_weighted"}
 )
 GROWING = {"waiting": "waiting_growth", "lag_s": "lag_growth"}
-"""Levels of which the growth in a window is told, too."""
+"""Levels whose growth in a window is reported, too."""
 SEEN_OFTEN = 5
-"""Readings of a window, from which on the most operations in work that were seen say how many there are at once."""
+"""Readings of a window from which on the largest number of operations in work counts as the most at once."""
 _NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_]+)", re.ASCII)
 
 
 def rows(table: str) -> dict[str, tuple[str, str]]:
-    """Of a table of end of the name | unit | what."""
+    """From a table of end of the name | unit | what."""
     cells = ([cell.strip() for cell in row.split("|")] for row in table.strip().splitlines())
     return {end: (unit, what) for end, unit, what in cells}
 
@@ -100,8 +98,7 @@ def in_order(metrics: Mapping[str, float]) -> list[str]:
 
 
 def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Of a level that fills up: by how much a second it grew from the first reading (time, value) of a window to the
-    last."""
+    """Of a level that fills up: its growth per second from the first reading (time, value) of a window to the last."""
     prefix, _, end = metric.rpartition(".")
     if end not in GROWING or not is_level(metric) or len(readings) < 2 or readings[-1][0] <= readings[0][0]:
         return {}
@@ -110,7 +107,7 @@ def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, fl
 
 
 def most(metric: str, values: Sequence[float]) -> dict[str, float]:
-    """Of the operations in work the most of what was seen in a window, where that was often."""
+    """The most operations in work that were seen in a window with SEEN_OFTEN readings."""
     prefix, _, end = metric.rpartition(".")
     if end != "current" or not is_level(metric) or len(values) < SEEN_OFTEN:
         return {}
@@ -118,7 +115,7 @@ def most(metric: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def derived(metrics: Mapping[str, float]) -> dict[str, float]:
-    """What follows from what the stages and logs of a window, or of a moment, have told."""
+    """Metrics that follow from those of the stages and logs of a window, or of a moment."""
     found: dict[str, float] = {}
     for stage in names(metrics):
         prefix = f"{STAGES}{stage}."
@@ -165,8 +162,8 @@ def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
 
 
 def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
-    """Of the workers of a stage: those at work, those with nothing to do, those that are blocked. Where several
-    processes work on it, as its entries find them (recording/stage_tail.py)."""
+    """Of the workers of a stage: those at work, idle, and blocked. Where several processes work on it, weighted by its
+    entries (recording/stage_tail.py)."""
     workers = own.get("workers")
     idle = own["idle_s"] if "idle_s" in own else own.get("idle")
     blocked = own.get("blocked_s")
@@ -184,8 +181,8 @@ def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
 
 
 def _follow(lag_growth: float | None, read: float | None, applied: float | None) -> float | None:
-    """Log time over real time: in dt the record that is applied moves on by dt less what the lag has grown. Without the
-    lag what is applied of what is read."""
+    """Log time over real time: in dt the record that is applied moves on by dt minus the growth of the lag. Without the
+    lag, records applied of those read."""
     if lag_growth is not None:
         return max(0.0, 1.0 - lag_growth)
     return applied / read if read and applied is not None else None
