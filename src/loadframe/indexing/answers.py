@@ -1,10 +1,9 @@
-"""What the database answers in place of du and find: the use of a tree or of a part of it, entries by size, age, owner
-and name, and the largest of each sort.
+"""Answers of the database in place of du and find: the use of a tree or a part of it, entries by size, age, owner and
+name, and the largest of each sort.
 
 A file with several names is counted once by `usage` and by the owners, as du does, and at each name by `find`. Where
-the database keeps totals of each directory (totals.py), `usage` reads these, and the files with several names, alone.
-The questions are SQL that SQLite, MariaDB and PostgreSQL all understand; their values are numbers and hexadecimal
-literals.
+the database keeps totals of each directory (totals.py), `usage` reads only these and the files with several names. The
+questions are SQL that SQLite, MariaDB and PostgreSQL all understand; their values are numbers and hexadecimal literals.
 """
 
 import re
@@ -23,8 +22,8 @@ _EACH = ", ".join(f"{value} AS {name}" for name, value in zip(SUMS, ENTRY, stric
 @dataclass(frozen=True, slots=True)
 class Usage:
     """entries: names. files: each of them once, however many names it has. bytes_on_disk: blocks of 512 bytes, as du
-    counts. apparent_bytes: of all sizes; of which those of files and symbolic links are file_bytes (POSIX leaves the
-    size of others open: du -b of coreutils 9.2 and later counts these alone)."""
+    counts. apparent_bytes: of all sizes; file_bytes: of those of files and symbolic links (POSIX leaves the size of
+    others open: du -b of coreutils 9.2 and later counts these alone)."""
 
     entries: int
     files: int
@@ -35,10 +34,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries are looked for; what is None does not matter. under: the path of a directory, which is looked at,
-    too. type: as find -type has it. name: a pattern, as find -name has it. larger_than, smaller_than: bytes, exclusive.
-    modified_after_s, modified_before_s: seconds since the epoch, exclusive and inclusive, as find -newermt and its
-    opposite."""
+    """Which entries to find; None for any. under: the path of a directory, itself included. type, name: as find -type
+    and -name. larger_than, smaller_than: bytes, exclusive. modified_after_s, modified_before_s: seconds since the
+    epoch, exclusive and inclusive, as find -newermt and its opposite."""
 
     under: bytes = b""
     type: str | None = None
@@ -58,8 +56,6 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An entry that was looked for."""
-
     id: bytes
     path: bytes
     size: int
@@ -68,7 +64,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of an owner or of a directory. of: a number of a user, or a path."""
+    """Of an owner or of a directory. of: a user's number, or a path."""
 
     of: int | bytes
     entries: int
@@ -76,7 +72,7 @@ class Share:
 
 
 def usage(store: Store, under: bytes = b"") -> Usage:
-    """As du tells it of this directory. StoreError."""
+    """As du reports it for this directory. StoreError."""
     sums = _kept(store, under) if store.keeps_totals() else _summed(store, under)
     entries, linked, blocks, high, low, other = sums
     files = entries - linked
@@ -97,7 +93,7 @@ def _summed(store: Store, under: bytes) -> list[int]:
 
 
 def _kept(store: Store, under: bytes) -> list[int]:
-    """The same from the totals of the directories, and of a directory's own entry."""
+    """From the totals of the directories, and a directory's own entry."""
     if not under:
         (sums,) = store.ask(f"SELECT {_ADDED} FROM totals")
         return list(map(int, sums))
@@ -124,7 +120,7 @@ def find(store: Store, wanted: Wanted) -> Iterator[Found]:
 def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
     """By size, the largest first; of equal ones, by path. StoreError."""
     files = f"FROM entries WHERE type = 'f' AND {_under(store, under)}"
-    # Of what size the last one is says an index; which of equal size comes first does none.
+    # An index finds the size of the last one; none orders those of equal size.
     sizes = store.ask(f"SELECT size {files} ORDER BY size DESC LIMIT {most:d}")
     if not sizes:
         return []
@@ -133,8 +129,7 @@ def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
 
 
 def largest_owners(store: Store, most: int) -> list[Share]:
-    """By bytes on the disk, the largest first; of equal ones, by number. A file with several names counts as one entry.
-    StoreError."""
+    """By bytes on the disk, the largest first; of equal ones, by number. A file with several names counts once."""
     linked = f"SELECT uid, max(blocks) AS blocks FROM entries WHERE {LINKED} GROUP BY uid, device, inode"
     single = f"SELECT uid, count(*) AS entries, sum(blocks) AS blocks FROM entries WHERE NOT ({LINKED}) GROUP BY uid"
     every = f"{single} UNION ALL SELECT uid, count(*), sum(blocks) FROM ({linked}) AS linked GROUP BY uid"
@@ -196,7 +191,7 @@ _SPECIAL = re.compile(rb"[*?\[\\]")
 
 def matcher(glob: bytes) -> re.Pattern[bytes]:
     """Use its `fullmatch`. StudyError for classes such as [:alpha:], which depend on the locale."""
-    pieces, at = [b""], 0  # what stands between stars
+    pieces, at = [b""], 0  # between stars
     while at < len(glob):
         byte = glob[at : at + 1]
         at += 1
@@ -215,18 +210,18 @@ def matcher(glob: bytes) -> re.Pattern[bytes]:
     first, *others = pieces
     if not others:
         return re.compile(first, re.DOTALL)
-    # Each piece where it comes first, for good: a pattern with many stars takes no longer (as fnmatch.translate).
+    # Each piece at its first match, without backtracking: many stars cost no more time (as fnmatch.translate).
     between = b"".join(b"(?>.*?" + piece + b")" for piece in others[:-1] if piece)
     return re.compile(first + between + b".*" + others[-1], re.DOTALL)
 
 
 def longest_literal(glob: bytes) -> bytes:
-    """Bytes that every name has that matches: the database looks for them first. b"" where there are none."""
+    """Bytes that every matching name contains, for the database to look for first; b"" where there are none."""
     return b"" if b"[" in glob or b"\\" in glob else max(_SPECIAL.split(glob), key=len)
 
 
 def _end(glob: bytes, at: int) -> int:
-    """Where the bracket that begins before `at` ends; -1 where it does not, and is a bracket that a name has."""
+    """The end of the bracket that begins before `at`; -1 where it is literal, as it does not end."""
     first = at + 1 if glob[at : at + 1] in (b"!", b"^") else at
     return glob.find(b"]", first + 1)
 

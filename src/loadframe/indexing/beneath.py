@@ -1,4 +1,4 @@
-"""Directories and entries below a root, whatever their paths are: longer than PATH_MAX, of bytes that are no text.
+"""Directories and entries below a root, whatever their paths are: longer than PATH_MAX, of bytes that are not text.
 
 A path is relative to the root: bytes, names separated by "/", b"" for the root itself. It is walked one name at a time
 from the descriptor of the directory above (openat(2)), so no length is too long, and no symbolic link on the way is
@@ -17,20 +17,20 @@ from loadframe.errors import MachineError
 from loadframe.indexing.entries import Entry, entry_of, split
 
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
-"""By which the names that os.scandir gives become bytes again. os.fsencode does the same, and takes longer."""
+"""For the names that os.scandir gives, back to bytes. os.fsencode does the same, and takes longer."""
 OURS = frozenset({EMFILE, ENFILE, ENOMEM})
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def parent_of(path: bytes) -> bytes:
-    """The path of the directory that has it; b"" for the root and for what is in it."""
+    """The path of the directory that contains it; b"" for the root and for what is in it."""
     return path.rpartition(b"/")[0]
 
 
 def lasts(error: OSError) -> bool:
-    """Whether an entry may not be looked into as long as its rights stay; else the file system failed, and it may be
-    there all the same. MachineError for what this process or the machine lacks: it says nothing of the tree."""
+    """Whether an entry stays unreadable as long as its rights stay; otherwise the file system failed, and the entry may
+    still exist. MachineError for a lack of resources here, which says nothing about the tree."""
     if error.errno in OURS:
         raise MachineError(
             f"The tree cannot be read on: {error.strerror}.",
@@ -40,23 +40,21 @@ def lasts(error: OSError) -> bool:
 
 
 def joined(directory: bytes, name: bytes) -> bytes:
-    """The path of this name in that directory."""
     return directory + b"/" + name if directory else name
 
 
 def shown(path: bytes) -> str:
-    """A path as a message shows it: on one line, bytes that are no text escaped, the middle of a long one left out."""
+    """A path for messages: on one line, bytes that are not text escaped, a long one shortened in the middle."""
     text = path.decode("utf-8", "backslashreplace")
     text = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
     return text if len(text) <= 300 else f"{text[:150]}[...]{text[-150:]}"
 
 
 class Beneath:
-    """Keeps the directory that it looked into last open: ask in the order of the paths."""
+    """Keeps the last directory open: ask in the order of the paths."""
 
     def __init__(self, root: Path, *, directory: int | None = None) -> None:
-        """directory: an open one that the root is in, if it is no absolute path. MachineError where the root cannot be
-        opened."""
+        """directory: an open one that contains a relative root. MachineError where the root cannot be opened."""
         try:
             self.root = os.open(root, _LIST, dir_fd=directory)
         except OSError as error:
@@ -68,7 +66,7 @@ class Beneath:
         self._at, self._path = self.root, b""
 
     def directory(self, path: bytes) -> int:
-        """A descriptor (O_PATH) of the directory, open until the next question. OSError: FileNotFoundError,
+        """A descriptor (O_PATH) of the directory, open until the next call. OSError: FileNotFoundError,
         NotADirectoryError (also for a symbolic link)."""
         if self._path and path != self._path and not path.startswith(self._path + b"/"):
             self._back()
@@ -81,8 +79,7 @@ class Beneath:
         return self._at
 
     def entry(self, path: bytes) -> os.stat_result:
-        """What is at this path, symbolic links not followed (fstatat(2)). OSError: FileNotFoundError,
-        NotADirectoryError where nothing is."""
+        """What is at this path, as lstat(2). OSError: FileNotFoundError, NotADirectoryError where nothing is."""
         if not path:
             return os.fstat(self.root)
         directory, _, name = path.rpartition(b"/")
@@ -93,7 +90,7 @@ class Beneath:
         return os.open(b".", _LIST, dir_fd=self.directory(path))
 
     def forget(self) -> None:
-        """Begin from the root with the next question: directories may have been renamed since."""
+        """Start the next path from the root: directories may have been renamed since."""
         self._back()
 
     def close(self) -> None:
@@ -119,7 +116,7 @@ class Beneath:
 
 
 def names(listing: int) -> Iterator[bytes]:
-    """The names in a directory that is open for listing. OSError amid it where the directory cannot be read on."""
+    """The names in a directory that is open for listing. OSError, perhaps midway, where it cannot be read on."""
     with os.scandir(listing) as found:
         for each in found:
             yield os.fsencode(each.name)
@@ -131,7 +128,7 @@ MOST_TOLD = 100
 
 @dataclass
 class Passed:
-    """What was not looked into, counted; the first of each are told. failed: for another reason than its rights."""
+    """What was not looked into: counts, and the first paths, by reason. failed: for another reason than its rights."""
 
     vanished: int = 0
     failed: int = 0
@@ -139,14 +136,13 @@ class Passed:
     told: dict[str, list[str]] = field(default_factory=dict)
 
     def tell(self, why: str, path: bytes) -> None:
-        """This path, and why."""
         self.counts[why] = self.counts.get(why, 0) + 1
         first = self.told.setdefault(why, [])
         if len(first) < MOST_TOLD:
             first.append(shown(path))
 
     def refuse(self, error: OSError, path: bytes) -> None:
-        """This path, which cannot be looked into. MachineError where the reason is ours."""
+        """Add a path that cannot be looked into. MachineError where the reason is ours."""
         self.failed += not lasts(error)
         self.tell(error.strerror or "unreadable", path)
 
@@ -179,7 +175,7 @@ def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
 
 
 def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
-    """Every entry below this directory, which itself is left out."""
+    """Every entry below this directory, without itself."""
     left = [(top, _above(tree, top.path))]
     while left:
         directory, above = left.pop()
@@ -201,7 +197,7 @@ def _above(tree: Beneath, path: bytes) -> _Above | None:
         try:
             status = os.fstat(tree.directory(b"/".join(steps[:depth])))
         except OSError:
-            return above  # it was renamed meanwhile: its record is on the way
+            return above  # it was renamed meanwhile: a record will say so
         above = _Above(status.st_dev, status.st_ino, above)
     return above
 

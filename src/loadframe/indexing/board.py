@@ -1,5 +1,5 @@
-"""What the threads and processes of a pipeline share: directories that are still to be listed, bounded queues between
-stages, and a file that all processes have in memory.
+"""What the threads and processes of a pipeline share: directories still to be listed, bounded queues between stages,
+and a file that all processes have in memory.
 
 All numbers of the file are float64. Each has one writer, so none needs a lock; only a directory that one process gives
 to another is written under one. The statistics lines (docs/pipelines.md) are sums over the workers of a process.
@@ -22,12 +22,11 @@ from typing import Generic, NamedTuple, TypeVar
 from loadframe.indexing.beneath import lasts
 
 WAIT_S = 0.0005
-"""How long a thread waits for a directory before it looks again whether another process has given one."""
+"""How long a thread waits for a directory before it looks again for one from another process."""
 
 
 class Directory(NamedTuple):
-    """path: relative to the root. above: device and inode of each directory above it, as one number: a directory that
-    is its own ancestor is a loop."""
+    """path: relative to the root. above: device and inode, as one number, of each directory above it, to find loops."""
 
     path: bytes
     above: tuple[int, ...]
@@ -35,10 +34,10 @@ class Directory(NamedTuple):
 
 class Frontier:
     """Last in, first out: few directories wait, and children come after their parent, whose path is open. For several
-    threads at once. What is given away is what came first: the largest part of the tree."""
+    threads at once. The oldest, which have the largest parts of the tree, are given away."""
 
     def __init__(self, received: Callable[[], Sequence[Directory]]) -> None:
-        """received: directories that another process gave, if there are any."""
+        """received: takes directories from another process."""
         self._received = received
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
@@ -46,22 +45,20 @@ class Frontier:
         self._closed = False
 
     def push(self, directories: Sequence[Directory]) -> None:
-        """More to list."""
         if directories:
             with self._changed:
                 self._stack.extend(directories)
                 self._changed.notify(len(directories))
 
     def begin(self, root: Directory, asks_nothing: Callable[[], None]) -> None:
-        """The first directory of a scan. At once with the word that none is asked for: a thread that asked in between
-        would have the scan taken for one that has listed everything."""
+        """The first directory of a scan, which withdraws all requests at once: otherwise a scan could look complete."""
         with self._changed:
             asks_nothing()
             self._stack.append(root)
             self._changed.notify()
 
     def take(self) -> Directory | None:
-        """The next one, to be told `done`; None where there was none for WAIT_S, or the frontier is closed."""
+        """The next one, to be followed by `done`; None where there was none for WAIT_S, or the frontier is closed."""
         with self._changed:
             if not self._stack and not self._closed:
                 self._changed.wait_for(self._ready, WAIT_S)
@@ -76,12 +73,12 @@ class Frontier:
         return bool(self._stack) or self._closed
 
     def done(self) -> None:
-        """A directory that was taken is listed, and what is beneath it is pushed."""
+        """A taken directory is listed, and its subdirectories are pushed."""
         with self._changed:
             self._busy -= 1
 
     def spare(self) -> list[Directory]:
-        """Half of them, for another process: those that came first."""
+        """Half of them, the oldest, for another process."""
         with self._changed:
             return [self._stack.popleft() for _ in range(len(self._stack) // 2)]
 
@@ -97,7 +94,7 @@ class Frontier:
         return self._closed
 
     def close(self) -> None:
-        """Whoever takes gets nothing any more. Idempotent."""
+        """Nothing more can be taken. Idempotent."""
         with self._changed:
             self._closed = True
             self._stack.clear()
@@ -106,24 +103,23 @@ class Frontier:
 
 IDLE, BUSY, BLOCKED = 0, 1, 2
 STATE, SINCE_S, IDLE_S, BUSY_S, BLOCKED_S, TAKEN, DONE, ENTRIES, GIVEN, FOUND, HELD, SERVER_S, ASKED_S = range(13)
-"""Of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed to the
-next stage. found: directories that a scan thread found. held: entries in a batch that is not full yet.
-server: seconds in calls to the database. asked: since when the call lasts that is under way, 0 for none."""
+"""Words of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed to
+the next stage. found: directories that a scan thread found. held: entries in a batch that is not full yet. server:
+seconds in calls to the database. asked: since when the current call lasts, 0 for none."""
 SCAN, GET_INFO_DB, GET_INFO_FS, DB_APPLY = range(4)
 STAGES = ("SCAN", "GET_INFO_DB", "GET_INFO_FS", "DB_APPLY")
 WORKER = 16
 STOP, SCANS, OFFSET_NS = range(3)
-"""Of the whole: that it ends; how many scans have begun; what the time of a look has more than CLOCK_MONOTONIC."""
+"""Of the whole: whether it ends; how many scans have begun; the clock of looks minus CLOCK_MONOTONIC."""
 ASKED, SENT = range(2)
-"""Of a process. asked: NO, YES or GIVEN_SOME: whether it has no directory to list, and whether it was given some. sent:
-how many it gave."""
+"""Of a process. asked: NO, YES or GIVEN_SOME: whether it needs, or was given, directories. sent: how many it gave."""
 NO, YES, GIVEN_SOME = 0, 1, 2
 COUNTED = ("vanished", "unreadable", "failed", "loops", "elsewhere", "unchanged", "changed", "new")
-"""What a process counts besides, from COUNTS on. failed: of the unreadable, where rights are not the reason."""
+"""Further counts of a process, from COUNTS on. failed: of the unreadable, for another reason than rights."""
 COUNTS = 4
 HEAD = 16
 LETTER_BYTES = 1 << 16
-"""Of the directories that are given at once: their paths, and those above them. A longer one stays where it is."""
+"""For directories that are given at once: their paths, and those above them. A longer one stays where it is."""
 WORD, COUNT_BYTES, CHAIN_WORD = 8, 4, 16
 
 
@@ -157,13 +153,12 @@ class Board:
 
     @staticmethod
     def make(path: Path, shape: Shape) -> None:
-        """A new file for it."""
         path.unlink(missing_ok=True)
         with path.open("xb") as file:
             file.truncate(shape.bytes)
 
     def close(self) -> None:
-        """Idempotent. Workers may write no more."""
+        """Idempotent. Workers must not write after it."""
         if self._file >= 0:
             self.words.release()
             self._view.release()
@@ -190,16 +185,15 @@ class Board:
         return sum(self.words[at + word] for at in self.workers(stage, process))
 
     def each(self, word: int) -> list[float]:
-        """Of every process."""
         return [self.words[self.of_process(process) + word] for process in range(self.shape.processes)]
 
     def count(self, what: str, more: int = 1) -> None:
-        """Something of COUNTED."""
+        """what: of COUNTED."""
         with self._counting:
             self.words[self.of_process(self.process) + COUNTS + COUNTED.index(what)] += more
 
     def count_passed(self, error: OSError) -> None:
-        """Something of the tree that vanished, or cannot be looked into. MachineError where the reason is ours."""
+        """Count something that vanished, or cannot be looked into. MachineError where the reason is ours."""
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             self.count("vanished")
             return
@@ -209,7 +203,7 @@ class Board:
             self.count("failed")
 
     def counted(self) -> dict[str, int]:
-        """All that was counted, in all processes."""
+        """All counts, summed over the processes."""
         return {what: int(sum(self.each(COUNTS + number))) for number, what in enumerate(COUNTED)}
 
     def asks(self) -> int | None:
@@ -222,8 +216,8 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """Give them to a process that asks, as many as its letter takes; how many those were. 0 where that process has
-        been given some meanwhile."""
+        """Give as many to a process that asks as its letter takes; their number, 0 where it was given some
+        meanwhile."""
         letter, count = bytearray(), 0
         for path, above in directories:
             chain = b"".join(number.to_bytes(CHAIN_WORD, "little") for number in above)
@@ -250,7 +244,7 @@ class Board:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, process)
 
     def received(self) -> list[Directory]:
-        """The directories that another process gave; if there are none, they are asked for."""
+        """The directories that another process gave; asks for some where there are none."""
         own = self.of_process(self.process)
         if self.words[own + ASKED] == NO:
             self.words[own + ASKED] = YES
@@ -262,20 +256,17 @@ class Board:
         return _opened(letter)
 
     def asks_nothing(self) -> None:
-        """This process has a directory again that was not given."""
+        """This process has a directory of its own again."""
         self.words[self.of_process(self.process) + ASKED] = NO
 
     def all_listed(self) -> bool:
-        """Whether no process has a directory to list. A process that asks has none until it is given one, and none was
-        given while they were asked one after the other."""
+        """Whether no process has a directory to list: all ask, and none was given one during this check."""
         sent = sum(self.each(SENT))
         return all(asked == YES for asked in self.each(ASKED)) and sum(self.each(SENT)) == sent
 
 
 @dataclass(slots=True)
 class Meter:
-    """One worker's words."""
-
     board: Board
     at: int
     _words: memoryview[float] = field(init=False)
@@ -285,7 +276,7 @@ class Meter:
         self._words[self.at + SINCE_S] = time.monotonic()
 
     def turn(self, state: int) -> float:
-        """From now on it is in this state. The time (CLOCK_MONOTONIC, s)."""
+        """From now on it is in this state. Returns the time (CLOCK_MONOTONIC, s)."""
         words, at, now = self._words, self.at, time.monotonic()
         words[at + IDLE_S + int(words[at + STATE])] += now - words[at + SINCE_S]
         words[at + SINCE_S], words[at + STATE] = now, state
@@ -341,7 +332,7 @@ class Queue(Generic[T]):
         self._filled, self._emptied = threading.Condition(lock), threading.Condition(lock)
 
     def put(self, item: T) -> bool:
-        """Wait until there is room. False where the queue is closed, and the item is left out."""
+        """Wait until there is room. False where the queue is closed, and the item is dropped."""
         with self._emptied:
             while len(self._items) >= self._most and not self._closed:
                 self._emptied.wait()
@@ -370,7 +361,7 @@ class Queue(Generic[T]):
         return not self._items and not self._closed
 
     def close(self, *, drop: bool = False) -> None:
-        """Nothing more comes. drop: what waits is left out. Idempotent."""
+        """Accept no more. drop: also drop what waits. Idempotent."""
         with self._filled:
             self._closed = True
             if drop:

@@ -1,4 +1,4 @@
-"""Which change log this machine permits for a tree, found out by trying, and told in words."""
+"""Which change log this machine permits for a tree, found out by trying."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -12,8 +12,7 @@ from loadframe.indexing.readers import Reader
 from loadframe.model import Requirement
 
 KERNEL: Mapping[str, Callable[[Path], Reader]] = {"fanotify": Fanotify, "inotify": Inotify}
-"""In the order of preference: the first follows a whole file system with one mark, the second has a watch for each
-directory."""
+"""In the order of preference: the first needs one mark for a file system, the second a watch for each directory."""
 INJECTED = "Records can be injected instead: they load the pipeline and say nothing of the tree."
 
 
@@ -26,8 +25,7 @@ class Chosen:
 
 
 def choose(root: Path, wanted: str = "auto") -> Chosen:
-    """The change log of the kernel for this tree, opened. wanted: of KERNEL, or auto: the first that is permitted.
-    MachineError where none is."""
+    """The kernel's change log for a tree, opened. wanted: of KERNEL, or auto: the first permitted one. MachineError."""
     refused: dict[str, str] = {}
     for name, opened in KERNEL.items():
         if wanted in (name, "auto"):
@@ -43,7 +41,7 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 
 
 def permitted(place: Path) -> list[Requirement]:
-    """What `loadframe doctor` shows of change logs, tried on a directory without directories."""
+    """The change logs as `loadframe doctor` shows them, tried on a directory without subdirectories."""
     told = {"fanotify": f"{queue_length()} records may wait", "inotify": f"{limit('max_user_watches')} directories"}
     found = []
     for name, opened in KERNEL.items():

@@ -1,5 +1,5 @@
-"""The answers of the database beside those of du(1) and find(1) on the same tree: equal in bytes and counts, or the
-differences told. Both programs are run as their user runs them, on one file system (-x, -xdev), and only read."""
+"""The answers of the database compared with those of du(1) and find(1) on the same tree: equal in bytes and counts, or
+with the differences. Both programs run as their user, on one file system (-x, -xdev), and only read."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ from loadframe.model import AnswerCompared
 PATIENCE_S = 3600.0
 MOST_TOLD = 20
 SAID_BYTES = 4000
-"""Of what du says on its standard error: its end."""
+"""Of the standard error of du: its end."""
 READ_BYTES = 1 << 20
 
 
@@ -39,7 +39,7 @@ def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCo
 
 
 def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompared]:
-    """The number of entries that are found, their bytes, and which they are. MissingTool, WorkloadError, StoreError."""
+    """The number of entries found, their bytes, and which they are. MissingTool, WorkloadError, StoreError."""
     ours = {found.id: found for found in find(store, wanted)}
     count, own_bytes = len(ours), sum(found.size for found in ours.values())
     entries = bytes_ = 0
@@ -58,7 +58,7 @@ def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompare
 
 
 def conditions(wanted: Wanted) -> list[str | bytes]:
-    """The arguments of find that look for the same."""
+    """The arguments of find for these entries."""
     told: list[str | bytes] = []
     if wanted.name is not None and not wanted.under:
         told += ["-mindepth", "1"]
@@ -86,12 +86,12 @@ def counts_directories() -> bool:
 
 
 def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
-    """Entries that one of the two has alone, in sentences."""
+    """Entries that only one of the two has, in sentences."""
     return tuple(f"only {who} has {shown(path)}" for path in paths)
 
 
 def _full(root: Path, path: bytes) -> bytes:
-    """As find and du take it: from "/" on, so that it is no option."""
+    """For find and du: from "/" on, so that it is no option."""
     return joined(os.fsencode(root.absolute()), path) if path else os.fsencode(root.absolute())
 
 
@@ -122,7 +122,7 @@ def _du(full: bytes, unit: str) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Bytes are bytes, and blocks are not measured in units of the user's."""
+    """Without variables that change units or encodings."""
     named = ("BLOCKSIZE", "BLOCK_SIZE", "DU_BLOCK_SIZE", "POSIXLY_CORRECT")
     return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
 
@@ -132,8 +132,8 @@ def _late(program: str) -> WorkloadError:
 
 
 def listed(full: bytes, wanted: Sequence[str | bytes], printed: str, fields: int) -> Iterator[list[bytes]]:
-    """The fields that find prints of each entry. MissingTool, and WorkloadError where find does not end in time, or
-    ends amid an entry."""
+    """The fields that find prints for each entry. MissingTool; WorkloadError where it is late, or ends within an
+    entry."""
     command: list[str | bytes] = [_located("find"), "-P", full, "-xdev", *wanted, "-printf", printed]
     running = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()

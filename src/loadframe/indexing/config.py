@@ -1,4 +1,4 @@
-"""What the programs of the index are told: one JSON object in a file."""
+"""The configuration of the programs of the index: one JSON object in a file."""
 
 import errno
 import json
@@ -16,8 +16,7 @@ BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
 
 @dataclass(frozen=True)
 class InFolder:
-    """What a program is told: one JSON object in a file. tree: its root. folder: for the logs. database: as
-    store.connect; a password may be in the environment instead (PASSWORD)."""
+    """tree: its root. folder: for the logs. database: as store.connect; PASSWORD may hold a password instead."""
 
     tree: str
     folder: str
@@ -25,18 +24,16 @@ class InFolder:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """OSError, ValueError, TypeError for one that is none."""
+        """OSError; ValueError, TypeError for an invalid one."""
         return cls(**json.loads(path.read_text(encoding="utf-8", errors="replace")))
 
     def text(self) -> str:
         return json.dumps(asdict(self))
 
     def path(self, name: str) -> Path:
-        """Of a file in the folder."""
         return Path(self.folder) / name
 
     def requests(self, process: int = 0) -> Path:
-        """The request log of a process."""
         return self.path(f"requests-{process}.log")
 
 
@@ -44,8 +41,8 @@ class InFolder:
 class Config(InFolder):
     """Of the pipeline. scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of each stage
     in a process. batch: entries in one. queue: entries that may wait before a stage. seconds: how long it works; 0:
-    until the tree is scanned once. rewrite: also entries that are unchanged are written, not only noted as seen.
-    forget: after a whole scan entries that it did not see are removed."""
+    until the tree is scanned once. rewrite: unchanged entries are written, too, not only noted as seen. forget: after a
+    whole scan, entries that it did not see are removed."""
 
     scanners: int = 1
     scan_threads: int = 1
@@ -64,7 +61,6 @@ class Config(InFolder):
 
     @property
     def waiting(self) -> int:
-        """Batches that may wait before a stage."""
         return max(1, self.queue // self.batch)
 
     def applied(self, process: int) -> Path:
@@ -73,7 +69,7 @@ class Config(InFolder):
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A file that is there with all of its text, or not at all: whoever writes it may be killed. OSError."""
+    """Write a file that exists with all of its text or not at all, even if the writer is killed. OSError."""
     try:
         Folder(path.parent, Whose.NAMED).replace(path.name, text.encode())
     except RunError as error:

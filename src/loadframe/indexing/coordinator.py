@@ -1,4 +1,4 @@
-"""What the first process does besides: begins and ends scans, and prints the statistics lines of all processes."""
+"""Further work of the first process: it begins and ends scans, and prints the statistics lines of all processes."""
 
 import json
 import os
@@ -14,14 +14,12 @@ from loadframe.indexing.store import Store
 ASKING = (slot.GET_INFO_DB, DB_APPLY)
 """Stages that call the database."""
 LINE_EVERY_S = 0.2
-"""A window has several lines, however short it is."""
+"""So that even a short window has several lines."""
 LOOK_EVERY_S, LOOK_SOONEST_S, LOOK_SHARE = 0.02, 0.001, 0.02
-"""Of the last scan: between two of them every stage is idle, which must not look like a source that is slow."""
+"""Of the last scan: between two scans every stage is idle, which must not look like a slow source."""
 
 
 class Coordinator:
-    """Called by one thread."""
-
     def __init__(
         self, config: Config, board: Board, frontier: Frontier, store: Store, now_ns: Callable[[], int]
     ) -> None:
@@ -36,8 +34,7 @@ class Coordinator:
         self._forgotten = self._failed = 0
 
     def look(self) -> float:
-        """End a scan that has applied everything, begin one where none is under way, and print what is due. Seconds
-        until the next look."""
+        """End a scan that is applied, begin one where none runs, print what is due. Seconds until the next look."""
         if self._scanning and self._ended():
             self._end_scan()
         if not self._scanning and not self._board.words[slot.STOP]:
@@ -73,7 +70,7 @@ class Coordinator:
         return all(board.sum(stage, slot.GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
 
     def _end_scan(self) -> None:
-        """What a whole scan did not see is not there any more; where the file system failed it may be there."""
+        """What a whole scan did not see is gone, unless the file system failed."""
         if self._config.forget and self._board.counted()["failed"] == self._failed:
             self._forgotten += self._store.forget_before(self._scan_began_ns)
         applied = self._board.sum(DB_APPLY, ENTRIES) - sum(scan["entries"] for scan in self._scans)
@@ -89,7 +86,7 @@ class Coordinator:
         os.write(self._lines, "".join(f"{line}\n" for line in lines).encode())
 
     def _line(self, stage: int, process: int, now: float) -> dict[str, object]:
-        """See docs/pipelines.md. Of each process: one may have nothing to do while another one is clogged."""
+        """See docs/pipelines.md. One for each process: one may be idle while another is blocked."""
         board, workers = self._board, list(self._board.workers(stage, process))
         spent = [sum(board.words[at + word] for at in workers) for word in (slot.IDLE_S, slot.BUSY_S, slot.BLOCKED_S)]
         for at in workers:
@@ -120,7 +117,7 @@ class Coordinator:
         }
 
     def _waiting(self, stage: int, process: int, taken: float) -> int | None:
-        """Directories go from process to process: how many wait to be listed is known of all together."""
+        """Directories move between processes: only their total number is known."""
         if stage:
             return int(max(0.0, self._board.sum(stage - 1, slot.GIVEN, process) - taken))
         if process:

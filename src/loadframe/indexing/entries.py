@@ -1,7 +1,7 @@
 """An entry of a tree, as it flows through the pipeline and lies in the database.
 
 Paths are bytes relative to the root of the tree, names separated by "/"; b"" is the root itself. In the database an
-entry is found by a hash of its path: a path has no length that is too long, and no bytes that are no text.
+entry is found by a hash of its path: no path is too long, and its bytes need not be text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ID_BYTES = 16
 NO_PARENT = bytes(ID_BYTES)
-"""The parent of the root."""
 TYPES = {
     stat.S_IFREG: "f",
     stat.S_IFDIR: "d",
@@ -27,7 +26,7 @@ TYPES = {
     stat.S_IFCHR: "c",
     stat.S_IFBLK: "b",
 }
-"""As find(1) tells them by %y."""
+"""As find(1) prints them by %y."""
 FORMAT = 0o170000
 """Of a mode: the type (inode(7), S_IFMT)."""
 BLOCK_BYTES = 512
@@ -37,9 +36,9 @@ EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 
 
 class Entry(NamedTuple):
-    """One name in a directory. device, inode: of what the name leads to, the same for hard links. type: of TYPES.
-    size: bytes. blocks: of 512 bytes on the disk. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64
-    bits. A plain tuple of the same values may stand for one: millions of them flow."""
+    """One name in a directory. device, inode: of what the name leads to, the same for hard links. type: of TYPES. size:
+    bytes. blocks: of 512 bytes on the disk. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64 bits. A plain tuple of
+    the same values may stand for one: there are millions."""
 
     path: bytes
     parent: bytes
@@ -59,13 +58,12 @@ class Entry(NamedTuple):
 
 
 def id_of(path: bytes) -> bytes:
-    """The key of an entry in the database: 16 bytes of BLAKE2b (RFC 7693) of its path. Among 10^8 paths two are equal
-    with a probability of 10^-23."""
+    """The key of an entry: 16 bytes of BLAKE2b (RFC 7693) of its path; among 10^8 paths two collide with p = 10^-23."""
     return blake2b(path, digest_size=ID_BYTES).digest()
 
 
 def split(path: bytes) -> tuple[bytes, bytes]:
-    """The path of the directory that has it, and its name there."""
+    """The path of the directory that contains it, and its name there."""
     parent, _, name = path.rpartition(b"/")
     return parent, name
 
@@ -75,7 +73,7 @@ _times = attrgetter("st_atime_ns", "st_mtime_ns", "st_ctime_ns")
 
 
 def in_64_bits(time_ns: int) -> int:
-    """The time that is kept of this one."""
+    """A time limited to 64 bits."""
     return max(EARLIEST_NS, min(LATEST_NS, time_ns))
 
 
@@ -110,8 +108,8 @@ KINDS = ("create", "unlink", "rename", "setattr", "close_write")
 @dataclass(frozen=True, slots=True)
 class Change:
     """kind: of KINDS. path: bytes, relative to the root of the tree. to: where a rename leads. number: grows within a
-    log. time_s: since the epoch. file: which file it happened to, whatever its names are now, in words of the reader
-    (Reader.inode_of); b"" where that is not told."""
+    log. time_s: since the epoch. file: identifies the file, whatever its names are now, for the reader
+    (Reader.inode_of); b"" where unknown."""
 
     kind: str
     path: bytes

@@ -1,6 +1,6 @@
 """The change log of a whole file system, from fanotify(7) with directory handles: one mark, however large the tree is.
 
-A record tells the handle of the directory and the name in it; the handle is opened to learn where the directory is now
+A record has the handle of the directory and the name in it; the handle is opened to learn where the directory is now
 (open_by_handle_at(2)). Needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH in the first user namespace, Linux 5.9, and a file
 system with handles. Records of other trees of the file system come, too, and are left out.
 """
@@ -32,7 +32,7 @@ _FILE, _DIRECTORY_AND_NAME, _OLD, _NEW = 1, 2, 10, 12
 _FSID = 8
 READ_BYTES = 1 << 18
 ATTEMPTS = 3
-"""How often a directory is opened that the kernel refuses."""
+"""How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
 """Whose paths are remembered."""
 KINDS = {CREATE: "create", MOVED_TO: "create", ATTRIB: "setattr", CLOSE_WRITE: "close_write"}
@@ -41,7 +41,7 @@ GONE = {DELETE: "unlink", MOVED_FROM: "unlink"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name in a directory, which is told by its handle (a `struct file_handle`)."""
+    """A name in a directory, which is given by its handle (a `struct file_handle`)."""
 
     directory: bytes
     name: bytes
@@ -49,8 +49,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """mask: what happened, perhaps several things. at: where; None where the kernel did not say. to: where a rename
-    leads. file: the handle of what it happened to, b"" where the kernel did not say."""
+    """mask: what happened, perhaps several things. at: where; None where unknown. to: where a rename leads. file: the
+    handle of the file, b"" where unknown."""
 
     mask: int
     at: Place | None = None
@@ -124,7 +124,7 @@ class Fanotify(OfKernel):
         self._paths: dict[bytes, bytes | None] = {}
 
     def _opened(self) -> int:
-        """A group whose records tell the file, too, where the kernel has that (Linux 5.17)."""
+        """A group whose records have the file, too, where the kernel supports that (Linux 5.17)."""
         flags = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME
         try:
             return kernel.fanotify_init(flags | REPORT_FID | REPORT_TARGET_FID)
@@ -134,7 +134,7 @@ class Fanotify(OfKernel):
             return kernel.fanotify_init(flags)
 
     def _mark(self) -> None:
-        """With renames as one record where the kernel has them (Linux 5.17), else as two."""
+        """With renames as one record where the kernel supports that (Linux 5.17), else as two."""
         flags = MARK_ADD | MARK_FILESYSTEM
         try:
             kernel.fanotify_mark(self._queue, flags, WATCHED | RENAME, self._tree.root)
@@ -176,7 +176,7 @@ class Fanotify(OfKernel):
                     self._record(kind, at, file=event.file)
 
     def _where(self, place: Place | None) -> bytes | None:
-        """The path below the root; None where it is not in the tree, or where the directory is gone."""
+        """The path below the root; None where it is not in the tree, or the directory is gone."""
         if place is None:
             return None
         known, handle = self._paths, place.directory
@@ -186,8 +186,8 @@ class Fanotify(OfKernel):
         return directory if place.name in (b"", b".") else joined(directory, place.name)
 
     def _resolved(self, handle: bytes) -> bytes | None:
-        """The path of a directory below the root. One that cannot be opened though it is there is a record that is
-        lost: the kernel refuses now and then with ENOMEM."""
+        """The path of a directory below the root. An existing one that cannot be opened makes its record a lost one:
+        the kernel refuses now and then with ENOMEM."""
         for _ in range(ATTEMPTS):
             try:
                 opened = kernel.open_by_handle(self._tree.root, handle)
@@ -224,7 +224,7 @@ class Fanotify(OfKernel):
 
 
 def _below(root: bytes | None, path: bytes | None) -> bytes | None:
-    """A path relative to the root; None where it is not below it, and where one of both is gone."""
+    """A path relative to the root; None where it is not below it, or one of both is gone."""
     if root is None or path is None:
         return None
     if path == root:
@@ -244,13 +244,13 @@ REMEDIES = {
 
 
 def queue_length() -> str:
-    """The kernel's bound on records that wait, as a message shows it."""
+    """The kernel's bound on waiting records, for messages."""
     return shown_limit(Path("/proc/sys/fs/fanotify/max_queued_events"))
 
 
 def path_of(opened: int) -> bytes | None:
-    """The absolute path of an open directory; None where it has been removed. One that is longer than the kernel tells
-    is found name by name, from the directory above that it tells. OSError."""
+    """The absolute path of an open directory; None where it has been removed. A path too long for the kernel is found
+    name by name, below an ancestor whose path it gives. OSError."""
     below: list[bytes] = []
     at = os.dup(opened)
     try:
@@ -274,7 +274,7 @@ def path_of(opened: int) -> bytes | None:
 
 def _name_in(directory: int, wanted: os.stat_result) -> bytes | None:
     for name in names(directory):
-        with suppress(OSError):  # it vanished while we looked for another
+        with suppress(OSError):  # it vanished meanwhile
             if os.path.samestat(os.stat(name, dir_fd=directory, follow_symlinks=False), wanted):
                 return name
     return None

@@ -1,11 +1,11 @@
-"""The change log, applied: what the records name is looked up in the tree (GET_INFO_FS) and written to the database
+"""The change log, applied: the paths of records are looked up in the tree (GET_INFO_FS) and written to the database
 (DB_APPLY), a batch in one transaction with the number of its last record (acknowledge).
 
 A record says that something happened at a path, not what is there now: the tree is asked. So a record that comes twice,
-late, or in another order changes nothing, and records of one path in a batch are one question. With a path goes its
-directory, whose times and size change too; with a file that has several names go the other names, also where the
-record names the file and its own name is gone. What a directory had that was renamed is removed, and looked up where it
-is now.
+late, or in another order changes nothing, and records of one path in a batch are one question. With a path its
+directory is looked up, whose times and size change too; with a file that has several names the other names, also where
+the record names the file and its own name is gone. What a renamed directory contained is removed, and looked up where
+it is now.
 """
 
 import os
@@ -28,8 +28,8 @@ IDS_AT_ONCE = 1_000
 
 @dataclass
 class Followed:
-    """What was done so far. questions: entries that were looked up, after records of one path were taken together;
-    moved: entries found below directories that were made or renamed. fs_s, db_s: spent in each stage."""
+    """What was done so far. questions: entries that were looked up, once for all records of a path in a batch; moved:
+    entries found below new or renamed directories. fs_s, db_s: spent in each stage."""
 
     records: int = 0
     questions: int = 0
@@ -55,8 +55,8 @@ class Following:
         applied: Callable[[Sequence[Change]], object] = lambda _: None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """batch: records at most in a transaction. rows: of directories that appear, at most in one. applied: told
-        the records of each batch once it is committed. MachineError, StoreError."""
+        """batch: records at most in a transaction. rows: of directories that appear, at most in one. applied: called
+        with the records of each batch once it is committed. MachineError, StoreError."""
         self.done = Followed()
         self._store, self._reader, self._batch, self._rows = store, reader, batch, rows
         self._clock_ns, self._applied = clock_ns, applied
@@ -70,7 +70,7 @@ class Following:
 
     @property
     def drained(self) -> bool:
-        """Whether everything that the log had when it was read last is applied."""
+        """Whether everything that the log had at the last reading is applied."""
         return self._drained and not self._waiting
 
     @property
@@ -79,17 +79,17 @@ class Following:
         return len(self._waiting) + self._reader.waiting
 
     def lag_s(self) -> float:
-        """How old the newest record is that is applied; 0 where no record waits."""
+        """The age of the newest applied record; 0 where no record waits."""
         return 0.0 if self.drained or not self._newest_s else max(0.0, self._clock_ns() / 1e9 - self._newest_s)
 
     def start(self) -> None:
-        """Scan the tree, unless the log is one that is read on from a record that is acknowledged. The reader was
-        opened before: what changes meanwhile is applied after."""
+        """Scan the tree, unless the log goes on from an acknowledged record. The reader was opened before: changes
+        meanwhile are applied afterwards."""
         if not (self._reader.resumes and self._store.acknowledged(self._reader.name)):
             self._scan()
 
     def step(self, timeout_s: float) -> int:
-        """Apply one batch; wait for its first record for at most this time. How many records it had."""
+        """Apply one batch; wait for its first record for at most this time. Returns the number of its records."""
         if not self._waiting:
             self._take(self._reader.read(timeout_s))
         some, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
@@ -105,7 +105,7 @@ class Following:
             self._scan()
 
     def _look(self) -> int:
-        """A time before the tree is asked. It grows with each batch, also where the clock was put back."""
+        """A time before the tree is asked. It grows with each batch, even if the clock was set back."""
         self._seen_ns = max(self._clock_ns(), self._seen_ns + 1)
         return self._seen_ns
 
@@ -136,8 +136,7 @@ class Following:
         self.done.fs_s += time.monotonic() - began - (self.done.db_s - spent_s)
 
     def _unknown(self, directories: set[bytes]) -> set[bytes]:
-        """Those that the database does not have. A row whose directory has none would not be found when a directory
-        further up is removed."""
+        """Those that the database lacks: a row without its directory's would outlive a removal further up."""
         ids = {id_of(path): path for path in directories}
         began = time.monotonic()
         known = self._store.known(list(ids))
@@ -154,8 +153,7 @@ class Following:
             return None
 
     def _write(self, entries: list[Entry], directories: Sequence[Entry], last: Batch) -> None:
-        """The entries and all below these directories, in as many transactions as it takes. The first one removes, the
-        last one has the number."""
+        """The entries and all below these directories. The first transaction removes, the last one has the number."""
         removed = last.removed
         moved = parts(self._below(directories), self._rows)
         while some := next(moved, None):
@@ -198,14 +196,14 @@ class Following:
         return inodes
 
     def _elsewhere(self, wanted: "_Wanted", found: Mapping[bytes, Entry | None]) -> set[int]:
-        """The inodes of files that the records are of and that have other names, perhaps: where nothing is at the name
-        of the record any more, or where records of it are of several files."""
+        """Inodes of the records' files that may have other names: a name is gone, or its records are of several
+        files."""
         unsure = [files for path, files in wanted.files.items() if len(files) > 1 or found.get(path) is None]
         inodes = {self._reader.inode_of(file) for files in unsure for file in files}
         return {inode for inode in inodes if inode is not None}
 
     def _other_names(self, inodes: set[int], known: Container[bytes]) -> dict[bytes, Entry | None]:
-        """What is now at the paths that the database has of these inodes, beside those known."""
+        """What is now at the paths that the database has for these inodes, except for the known ones."""
         found: dict[bytes, Entry | None] = {}
         for some in parts(sorted(map(as_signed, inodes)), IDS_AT_ONCE):
             listed = ", ".join(map(str, some))
@@ -222,7 +220,7 @@ class Following:
         return rows
 
     def _scan(self) -> None:
-        """The whole tree, and then what is not there any more is removed: where the file system failed nothing is."""
+        """Write the whole tree, then remove what is gone, unless the file system failed."""
         seen_ns, failed = self._look(), self.done.passed.failed
         self._tree.forget()
         top = self._looked_up(b"")
@@ -238,9 +236,9 @@ class Following:
 
 
 class _Wanted:
-    """What the records of a batch ask. paths: to look up. above: directories further up. replaced: what the database
-    has there, and below, is of before. walked: if it is a directory, the same, and what is below is looked up, too: it
-    may have changed before the directory was followed. files: by path, which files the records are of."""
+    """What the records of a batch require. paths: to look up. above: directories further up. replaced: rows there and
+    below are outdated. walked: for a directory, they are outdated and what is below is looked up, as it may have
+    changed before the directory was followed. files: by path, the files of its records."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.paths: set[bytes] = set()

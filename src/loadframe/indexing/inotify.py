@@ -53,8 +53,7 @@ class Inotify(OfKernel):
     name = "inotify"
 
     def __init__(self, root: Path) -> None:
-        """Watches every directory before it returns. MachineError where the kernel refuses, or has fewer watches than
-        the tree has directories."""
+        """Watches every directory before it returns. MachineError where the kernel refuses, or has too few watches."""
         super().__init__(root)
         try:
             self._queue = kernel.inotify_init()
@@ -141,14 +140,14 @@ class Inotify(OfKernel):
             self._paths.pop(watch, None)
 
     def _file(self, path: bytes) -> bytes:
-        """Which file it is, where it is there still: it may be a further name of one that is known."""
+        """Its inode, if it still exists: it may be a further name of a known file."""
         try:
             return b"%d" % self._tree.entry(path).st_ino
         except OSError:
             return b""
 
     def _watch_below(self, top: bytes, *, tell: bool) -> None:
-        """Watch this directory and all below it; with `tell`, a record for each entry that is found there."""
+        """Watch this directory and all below it; with `tell`, make a record for each entry found there."""
         self._tree.forget()
         left = [top]
         while left:
@@ -187,8 +186,7 @@ class Inotify(OfKernel):
             os.close(listing)
 
     def _is_elsewhere(self, watch: int, path: bytes, status: os.stat_result) -> bool:
-        """Whether the directory of this watch is still at another path. It was not renamed then: a mount shows it a
-        second time, perhaps within itself."""
+        """Whether the directory of this watch is still at another path: then a mount shows it a second time."""
         other = self._paths.get(watch, path)
         if other == path:
             return False
@@ -211,5 +209,5 @@ class Inotify(OfKernel):
 
 
 def limit(name: str) -> str:
-    """A limit of inotify, as a message shows it."""
+    """A limit of inotify, for messages."""
     return shown_limit(LIMITS / name)

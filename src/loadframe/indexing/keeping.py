@@ -1,10 +1,10 @@
-"""The program that keeps a database current: follows the change log of a tree for a time, or records that are injected
-at a rate.
+"""The program that keeps a database current: it follows the change log of a tree for a time, or records that are
+injected at a rate.
 
 Run as `python -P -m loadframe.indexing.keeping CONFIG.json`: prints "ready" once the change log is open and the tree is
 scanned, and reads the instant of the start (CLOCK_MONOTONIC, s; an empty line or none: now) from standard input. Each
-change that is applied is one record of the request log, from the time that its log gives it to the commit of its batch.
-Two stages take turns in one thread; their lines and that of the log are those of docs/pipelines.md.
+applied change is one record of the request log, from the time in its record to the commit of its batch. Two stages take
+turns in one thread; their lines and that of the log are those of docs/pipelines.md.
 """
 
 import json
@@ -38,9 +38,9 @@ INJECTED = "injected"
 
 @dataclass(frozen=True)
 class Keeping(InFolder):
-    """log: auto, fanotify, inotify, injected, or recorded: in the file `records`. change_rate: records per second that
-    are injected. batch: records in a transaction. seconds: how long. drain: after that, all that was read is applied.
-    scan: the tree is scanned first."""
+    """log: auto, fanotify, inotify, injected, or recorded: in the file `records`. change_rate: injected records per
+    second. batch: records in a transaction. seconds: how long. drain: afterwards, all that was read is applied. scan:
+    the tree is scanned first."""
 
     log: str = "auto"
     change_rate: float = 0.0
@@ -53,7 +53,7 @@ class Keeping(InFolder):
 
 
 def opened(keeping: Keeping, store: Store) -> Chosen:
-    """The change log that is asked for. MachineError where it is not permitted, StoreError."""
+    """The requested change log. MachineError where it is not permitted, StoreError."""
     if keeping.log == INJECTED:
         rows = store.ask(f"SELECT path FROM entries WHERE type = 'f' ORDER BY id LIMIT {MOST_PATHS}")
         paths, rate = [path for (path,) in rows], keeping.change_rate
@@ -117,7 +117,7 @@ class Program:
         write_whole(self.keeping.path(RESULT), json.dumps(told))
 
     def _print(self, now_s: float) -> None:
-        """GET_INFO_FS hands each batch to DB_APPLY and waits for it: then it is blocked."""
+        """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
         self._line_s = now_s
         done, following = self.following.done, self.following
         spent_s = now_s - self._began_s
@@ -172,11 +172,11 @@ MOST_RECORDS = 1_000_000
 """About 300 bytes each."""
 AT_ONCE = 10_000
 PATIENCE_S = 0.2
-"""How long the thread waits for records before it looks whether it shall end."""
+"""How long the thread waits for records before it checks whether to end."""
 
 
 class Buffered(Reader):
-    """In front of another one, which it closes."""
+    """Reads another reader ahead in a thread, and closes it."""
 
     def __init__(self, reader: Reader, *, most: int = MOST_RECORDS) -> None:
         """most: records in memory; one reading more may come on top."""
@@ -207,7 +207,7 @@ class Buffered(Reader):
                 self._changed.notify_all()
 
     def read(self, timeout_s: float) -> Records:
-        """What the thread could not read on for is raised once its records are taken."""
+        """An error of the thread is raised once its records are taken."""
         with self._changed:
             self._changed.wait_for(lambda: self._kept or self._lost or self._failure, timeout_s)
             if self._failure and not self._kept:
@@ -221,7 +221,7 @@ class Buffered(Reader):
 
     @property
     def waiting(self) -> int:
-        """Records in memory, and what the reader in front of which it is knows of."""
+        """Records in memory, and those waiting in the other reader."""
         with self._changed:
             return len(self._kept) + self._reader.waiting
 

@@ -1,7 +1,5 @@
-"""The system calls of change logs that Python does not have: fanotify(7), inotify(7), open_by_handle_at(2).
-
-Each raises OSError with the number that the kernel gave; ENOSYS where the C library does not have the call.
-"""
+"""The system calls of change logs that Python does not have: fanotify(7), inotify(7), open_by_handle_at(2). Each raises
+OSError with the kernel's number; ENOSYS where the C library does not have the call."""
 
 import ctypes
 import errno
@@ -44,12 +42,12 @@ def fanotify_init(flags: int) -> int:
 
 
 def fanotify_mark(group: int, flags: int, mask: int, directory: int) -> None:
-    """Mark what this descriptor is of. OSError."""
+    """Mark the object of this descriptor. OSError."""
     _call("fanotify_mark", group, flags, mask, AT_FDCWD, _path(directory))
 
 
 def handle_of(directory: int) -> bytes:
-    """The handle of what this descriptor is of, as a `struct file_handle`. OSError."""
+    """The handle of this descriptor's object, as a `struct file_handle`. OSError."""
     room = 128
     buffer = ctypes.create_string_buffer(room.to_bytes(4, "little") + bytes(4 + room), 8 + room)
     follow = 0x400  # AT_SYMLINK_FOLLOW: the link in /proc
@@ -58,8 +56,8 @@ def handle_of(directory: int) -> bytes:
 
 
 def open_by_handle(mount: int, handle: bytes) -> int:
-    """A descriptor (O_PATH) of what has this `struct file_handle` on the file system that `mount` is on. OSError:
-    ESTALE where it is gone, EPERM without CAP_DAC_READ_SEARCH."""
+    """A descriptor (O_PATH) of the object with this `struct file_handle` on the file system of `mount`. OSError: ESTALE
+    where it is gone, EPERM without CAP_DAC_READ_SEARCH."""
     return _call("open_by_handle_at", mount, handle, os.O_PATH | os.O_CLOEXEC)
 
 
@@ -69,8 +67,7 @@ def inotify_init() -> int:
 
 
 def inotify_add_watch(instance: int, directory: int, mask: int) -> int:
-    """The number of the watch of what this descriptor is of; that of before where there is one. OSError: ENOSPC where
-    the user has no more watches."""
+    """The number of the watch, the same for an object watched already. OSError: ENOSPC without further watches."""
     return _call("inotify_add_watch", instance, _path(directory), mask)
 
 
@@ -80,7 +77,7 @@ def inotify_rm_watch(instance: int, watch: int) -> None:
 
 
 def readable(descriptor: int, timeout_s: float = 0.0) -> bool:
-    """Whether there is something to read, at the latest after this time (poll(2): any descriptor, however large)."""
+    """Whether there is something to read, within this time (poll(2): any descriptor, however large)."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(timeout_s * 1000))

@@ -1,7 +1,7 @@
 """The database of the entries in a MariaDB.
 
-Values go as hexadecimal literals: the client escapes values one by one in Python, which costs more CPU time than the
-whole rest of a batch here.
+Values are sent as hexadecimal literals: the client escapes values one by one in Python, which costs more CPU time than
+the whole rest of a batch here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ IN_THE_WAY = frozenset({1205, 1213, 1020})
 NOT_PERMITTED = frozenset({1142, 1227, 1419})
 """To make a trigger: the account lacks TRIGGER, or the server writes a binary log and the account lacks SUPER."""
 STATEMENT_BYTES = 1 << 20
-"""A statement ends after the row that exceeds this; the server's max_allowed_packet is 16 MiB where it is not set."""
+"""A statement ends after the row that exceeds this; max_allowed_packet is 16 MiB by default."""
 INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ".encode()
 ROW = "(x'%s', x'%s', x'%s', x'%s', %d, %d, '%s', %d, %d, %d, %d, %d, %d, %d, %d, %d, %d)"
 REPLACE = (
@@ -29,7 +29,6 @@ REPLACE = (
 
 
 def connect(database: Mapping[str, str]) -> "MariadbStore":
-    """See store.connect."""
     given: dict[str, Any] = {"user": database.get("user", "root"), "password": database.get("password", "")}
     if database.get("socket"):
         given["unix_socket"] = database["socket"]
@@ -44,8 +43,6 @@ def connect(database: Mapping[str, str]) -> "MariadbStore":
 
 
 class MariadbStore(Store):
-    """See Store."""
-
     TYPES: ClassVar[Mapping[str, str]] = {
         "id": "BINARY(16)",
         "path": "MEDIUMBLOB",
@@ -68,7 +65,7 @@ class MariadbStore(Store):
         return bool(error.args) and error.args[0] in IN_THE_WAY
 
     def _keep_totals(self) -> None:
-        """Where the account may not make triggers there are none: answers are summed up then."""
+        """Without triggers where the account may not make them: answers are summed up then."""
         try:
             super()._keep_totals()
         except StoreError as error:

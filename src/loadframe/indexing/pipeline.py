@@ -2,9 +2,9 @@
 
 Run as `python -P -m loadframe.indexing.pipeline CONFIG.json PROCESS`, with a number for each process: it prints "ready"
 once it is connected, and reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input. Process 0
-begins and ends the scans and prints the statistics lines. Each entry is one record of 24 bytes in the
-request log, from its discovery to its acknowledgement. Standard library and the database's client only: several of
-these start together.
+begins and ends the scans and prints the statistics lines. Each entry is one record of 24 bytes in the request log, from
+its discovery to its acknowledgement. Only the standard library and the database's client are imported: several of these
+start together.
 """
 
 import os
@@ -51,7 +51,7 @@ class Process:
         return file
 
     def coordinator(self) -> Coordinator:
-        """Of the first process. Every look from now on is later than what the database has."""
+        """Of the first process. Every look from now on is later than those in the database."""
         store = self._store()
         last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
         self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()
@@ -78,7 +78,7 @@ class Process:
 
     def _info(self, meter: Meter) -> Callable[[], None]:
         store = self._store()
-        store.refuse_to_wait()  # ask_database waits, and tells for how long
+        store.refuse_to_wait()  # ask_database waits, and reports for how long
         return lambda: serve(self._queues[0], meter, lambda work: ask_database(store, work, meter), self._queues[1])
 
     def _look(self, meter: Meter) -> Callable[[], None]:
@@ -91,8 +91,7 @@ class Process:
         return lambda: serve(self._queues[2], meter, applier.act, None)
 
     def now_ns(self) -> int:
-        """The time that a look has: it grows from process to process and from run to run, also where the clock was put
-        back."""
+        """The time of a look: it grows from process to process and from run to run, even if the clock was set back."""
         return time.monotonic_ns() + self._offset_ns
 
     def _acknowledge(self, work: Work) -> None:
@@ -116,8 +115,7 @@ class Process:
                 raise
 
     def run(self, start_s: float, coordinator: Coordinator | None) -> None:
-        """Work from start_s on until the time is up or the coordinator says that all is done. The first failure of a
-        worker is raised."""
+        """Work from start_s on until the time is up or all is done. Raises the first failure of a worker."""
         self._offset_ns = int(self.board.words[OFFSET_NS])
         until_s = start_s + self.config.seconds if self.config.seconds else float("inf")
         time.sleep(max(0.0, start_s - time.monotonic()))
@@ -134,15 +132,15 @@ class Process:
             raise self._failures[0]
 
     def end(self, *, drop: bool) -> None:
-        """List no more. drop: what waits between the stages is left out; else it goes to the end."""
+        """List no more. drop: also drop what waits between the stages; else it is finished."""
         self.frontier.close()
         for queue in self._queues:
             queue.close(drop=drop)
 
 
 def stay_on_one_cpu(number: int) -> None:
-    """Of those that this process may use, another one for each number. One thread at a time runs Python; where its
-    threads have two CPUs, each waits for the other at every call that lets go of the interpreter (GIL)."""
+    """A different one of the permitted CPUs for each number. Only one thread at a time runs Python; on two CPUs each
+    waits for the other at every call that releases the interpreter lock (GIL)."""
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[number % len(cpus)]})
 

@@ -25,8 +25,6 @@ def connect(database: Mapping[str, str]) -> "PostgresStore":
 
 
 class PostgresStore(Store):
-    """See Store."""
-
     TYPES: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("id", "path", "name"), "bytea"),
         "whole": "bigint",

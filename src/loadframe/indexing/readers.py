@@ -1,4 +1,4 @@
-"""Who reads a change log: what every reader gives, and which of them this machine permits, told in words."""
+"""The interface of the readers of change logs, and what those of the kernel have in common."""
 
 import abc
 import os
@@ -22,27 +22,26 @@ class Records:
 
 
 class Reader(abc.ABC):
-    """A change log that is open."""
+    """An open change log."""
 
     name: str
-    """As a study says it: fanotify, inotify, injected, recorded."""
+    """As a study names it: fanotify, inotify, injected, recorded."""
     resumes: bool = False
-    """Whether the log outlives its reader: one that does is read on from the record that was acknowledged last. After
-    the end of one that does not, the tree has to be scanned again."""
+    """Whether the log outlives its reader, and is read on from the last acknowledged record; else the tree is
+    scanned."""
 
     @property
     def waiting(self) -> int:
-        """Records that the next readings will give, as far as it is known."""
+        """Records that the next readings will give, as far as known."""
         return 0
 
     @abc.abstractmethod
     def read(self, timeout_s: float) -> Records:
-        """The records that are there, at the latest after this time; none is not an error. MachineError where the log
-        cannot be read on."""
+        """The records that are there, after this time at the latest; none is no error. MachineError."""
 
     def inode_of(self, file: bytes) -> int | None:
-        """The inode of a file that a record names (Change.file); None where it has no name any more, or is not known.
-        For any thread."""
+        """The inode of a record's file (Change.file); None where it has no name any more, or is unknown.
+        Thread-safe."""
         return int(file)
 
     def acknowledge(self, number: int) -> None:  # noqa: B027 - most logs keep no record that was read
@@ -53,7 +52,7 @@ class Reader(abc.ABC):
 
 
 class OfKernel(Reader):
-    """One of the kernel's, of a tree on one file system: what is mounted within it is not followed."""
+    """One of the kernel's, for a tree on one file system: what is mounted within it is not followed."""
 
     def __init__(self, root: Path) -> None:
         self._tree, self._queue = Beneath(root), -1
@@ -80,7 +79,7 @@ class UnreadableEventError(ValueError):
 
 
 def shown_limit(path: Path) -> str:
-    """A number of the kernel's, as a message shows it."""
+    """A number of the kernel's, for messages."""
     try:
         return f"{int(path.read_text(encoding='ascii', errors='replace')):,}"
     except (OSError, ValueError):

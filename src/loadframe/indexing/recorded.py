@@ -1,9 +1,9 @@
-"""Change logs that are not the kernel's: a file of records, and records that are made up.
+"""Change logs that are not the kernel's: a file of records, and generated records.
 
     {"number": 7, "time_s": 1764032094.25, "kind": "rename", "path": "a/b", "to": "c", "inode": 1234}
 
 The file has one record a line, as JSON, from any source (docs/metadata-index.md). Paths are relative to the root of the
-tree; bytes that are no UTF-8 are halves of surrogate pairs (as os.fsdecode gives them). With an inode a change of a
+tree; bytes that are not UTF-8 are halves of surrogate pairs (as os.fsdecode gives them). With an inode a change of a
 file with several names is seen, also where the name of the record is gone. Numbers grow.
 """
 
@@ -35,7 +35,7 @@ class UnreadableRecordError(ValueError):
 
 
 def record_of(line: bytes) -> Change:
-    """UnreadableRecordError, which says what is wrong."""
+    """UnreadableRecordError says what is wrong."""
     if len(line) > LONGEST_LINE:
         raise UnreadableRecordError(f"a line of more than {LONGEST_LINE:,} bytes")
     try:
@@ -74,14 +74,14 @@ def _path(told: dict[str, Any], key: str) -> bytes:
 
 
 class Recorded(Reader):
-    """The file stays as it is: whoever writes it may cut it."""
+    """The file is not changed: its writer may truncate it."""
 
     name = "recorded"
     resumes = True
 
     def __init__(self, log: Path, *, after: int = 0) -> None:
-        """after: the number of the record that was acknowledged last, 0 where none is known to be: then all are read.
-        MachineError where the log cannot be opened."""
+        """after: the number of the last acknowledged record, 0: read all. MachineError where the log cannot be
+        opened."""
         try:
             self._file = os.fdopen(regular_file(log), "rb", buffering=0)
         except OSError as error:
@@ -92,7 +92,7 @@ class Recorded(Reader):
         self._line, self._rest = 0, b""
 
     def read(self, timeout_s: float) -> Records:
-        """A last line without its end is waited for. MachineError for a line that is no record."""
+        """An incomplete last line is waited for. MachineError for an invalid line."""
         until = time.monotonic() + timeout_s
         while True:
             data = self._file.read(AT_ONCE)
@@ -125,13 +125,13 @@ class Recorded(Reader):
 
 
 SHARES = {"create": 0.4, "close_write": 0.3, "setattr": 0.2, "unlink": 0.1}
-"""Of the records. A rename would be a walk through what it names."""
+"""Of the records. A rename would cause a walk through what it names."""
 RECORDS_AT_ONCE = 10_000
 """The most records of one reading: one that has fallen behind catches up in several."""
 
 
 class Injected(Reader):
-    """They name no files, and are not kept."""
+    """Generated records, which name no files and are not kept."""
 
     name = "injected"
 
@@ -146,8 +146,7 @@ class Injected(Reader):
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """paths: of entries that are there. count: of records after which no more come. MachineError where there are no
-        paths, or no rate."""
+        """paths: of existing entries. count: the most records. MachineError without paths, or a rate."""
         if not paths or rate_per_s <= 0:
             raise MachineError(
                 f"Records cannot be injected over {len(paths)} entries at {rate_per_s:g}/s",
@@ -161,8 +160,7 @@ class Injected(Reader):
         self._start_wall = 0.0
 
     def read(self, timeout_s: float) -> Records:
-        """The first reading begins. The time of a record is that at which it was due: a reader that is late
-        sees its lag."""
+        """The first reading is the start. A record has the time at which it was due: a late reader sees its lag."""
         until = self._clock() + timeout_s
         if self._start is None:
             self._start, self._start_wall = self._clock(), self._wall()

@@ -14,7 +14,7 @@ UPSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * l
 
 
 def connect(database: Mapping[str, str]) -> "SqliteStore":
-    """path: of the file, which is there. pragmas: a JSON object, name -> value."""
+    """path: of the existing file. pragmas: a JSON object, name -> value."""
     with SqliteStore.explained():
         uri = Path(database["path"]).resolve().as_uri() + "?mode=rw"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=LOCKED_FOR_S, check_same_thread=False)
@@ -28,8 +28,6 @@ def connect(database: Mapping[str, str]) -> "SqliteStore":
 
 
 class SqliteStore(Store):
-    """See Store."""
-
     TYPES: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("id", "path", "name"), "BLOB"),
         **dict.fromkeys(("whole", "mode"), "INTEGER"),

@@ -1,5 +1,5 @@
-"""The work of each stage of the pipeline, as one worker does it: SCAN lists directories, GET_INFO_DB asks the database
-what it knows of a batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
+"""The work of each stage of the pipeline, as one worker does it: SCAN lists directories, GET_INFO_DB reads what the
+database has of a batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
 
 import os
 import time
@@ -30,13 +30,12 @@ from loadframe.indexing.store import AgainError, Batch, Known, Store, as_signed,
 
 DEVICE_SHIFT = 64
 ACCESSED, MODIFIED, SEEN = 1, 2, 4
-"""Of Known: atime_ns, mtime_ns, and ctime_ns, which are the last ones of an Entry, too; and seen_ns."""
+"""Of Known: atime_ns, mtime_ns and ctime_ns, which also are the last ones of an Entry; and seen_ns."""
 TICK_NS, WHOLE_TICK_NS = 20_000_000, 2_000_000_000
-"""How long two changes of a file may have one time: a kernel before 6.13 takes it from its last tick (100 a second at
-least); a file system that has whole seconds only, for up to two of them."""
+"""How long two changes of a file may have the same time: a kernel before 6.13 takes it from its last tick (at least 100
+a second); with whole seconds only, up to two of them."""
 HELD_S = 0.1
-"""A batch that is listed or looked up more slowly, as from a slow disk, is handed on as far as it is, where the next
-stage has nothing to do."""
+"""A batch that is slower, as from a slow disk, is handed on as far as it is, where the next stage is idle."""
 LOCKED_FOR_S, LOOK_AGAIN_S = 30.0, 0.0005
 
 
@@ -50,8 +49,8 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class Work:
-    """A batch on its way. ids: of all its names, in order. known: by id. entries: to be written, of found_ids. touched:
-    ids of those that are unchanged."""
+    """A batch on its way. ids: of all its names. known: by id. entries: to write, of found_ids. touched: unchanged
+    ids."""
 
     pieces: list[Piece]
     ids: list[bytes] = field(default_factory=list)
@@ -76,8 +75,7 @@ class Lister:
     _held: int = 0
 
     def work(self) -> None:
-        """List directories until the frontier is closed. A batch that is not full is handed on where there is nothing
-        to list."""
+        """List directories until the frontier is closed. A partial batch is handed on when there is nothing to list."""
         while not self.frontier.closed:
             directory = self.frontier.take()
             if directory is None:
@@ -128,7 +126,7 @@ class Lister:
                     below.append(Directory(prefix + name, above))
                 if len(names) + self._held >= self.size:
                     self._hand_on(Piece(path, names, found_s))
-                    if self.frontier.closed:  # what is left of a huge directory would be listed for nothing
+                    if self.frontier.closed:  # the rest of a huge directory would be listed for nothing
                         return
                     names, found_s = [], self.meter.turn(BUSY)
         if names:
@@ -157,7 +155,7 @@ class Lister:
 
 
 def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
-    """To the next stage; what is waited for is time blocked."""
+    """To the next stage; waiting counts as blocked."""
     if out.full():
         before = meter.state
         meter.turn(BLOCKED)
@@ -170,7 +168,7 @@ def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
 
 
 def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Queue[Work] | None) -> None:
-    """Take batches until the source is closed. act: does the work of the stage; how many entries it was."""
+    """Take batches until the source is closed. act: does the work of the stage and returns the number of entries."""
     while True:
         work = source.get()
         if work is None:
@@ -196,8 +194,8 @@ def ask_database(store: Store, work: Work, meter: Meter) -> int:
 
 
 def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Known]:
-    """What the database knows. While DB_APPLY has it locked, as a rollback journal of SQLite does at each commit, this
-    stage waits for that one: it is blocked, not at work. AgainError after LOCKED_FOR_S."""
+    """What the database knows. While DB_APPLY has it locked, as at each commit with a rollback journal of SQLite, this
+    stage counts as blocked. AgainError after LOCKED_FOR_S."""
     until_s = time.monotonic() + LOCKED_FOR_S
     while True:
         try:
@@ -212,8 +210,8 @@ def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Know
 
 @dataclass(slots=True)
 class Asker:
-    """GET_INFO_FS. clock_ns: of seen_ns. rewrite: unchanged entries are written again, not only seen. give: told each
-    part of a batch. held_s: how long a part takes at most, but for its last entry."""
+    """GET_INFO_FS. clock_ns: of seen_ns. rewrite: unchanged entries are written again. give: called with each part of a
+    batch. held_s: the time after which a part ends with its current entry."""
 
     tree: Beneath
     board: Board
@@ -260,7 +258,7 @@ class Asker:
             self._take(part, key, entry_of(directory, name, status))
 
     def _directory(self, path: bytes) -> int | OSError:
-        """Why it cannot be opened counts for each of the names in it."""
+        """An error to open it counts for each of the names in it."""
         try:
             return self.tree.directory(path)
         except OSError as error:
@@ -275,8 +273,8 @@ class Asker:
         return part
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:
-        """An entry is unchanged where the database has its inode and its times, and looked when they could no longer
-        be those of a later change. The scan itself reads directories: when that was does not count."""
+        """An entry is unchanged where the database has its inode and its times, and its last look was late enough to
+        exclude a later change with the same time. The atime of a directory is ignored: the scan itself reads it."""
         known = None if self.rewrite else work.known.get(key)
         first = MODIFIED if entry[5] == "d" else ACCESSED
         same = known is not None and known[first:SEEN] == entry[first - SEEN :] and known[0] == as_signed(entry[4])
@@ -288,13 +286,13 @@ class Asker:
 
 
 def _settled(changed_ns: int, seen_ns: int) -> bool:
-    """Whether an entry that was looked at then cannot have changed since without another time of its change."""
+    """Whether any change after that look would have another ctime."""
     return changed_ns + (TICK_NS if changed_ns % 1_000_000_000 else WHOLE_TICK_NS) < seen_ns
 
 
 @dataclass(slots=True)
 class Applier:
-    """DB_APPLY. acknowledge: told each batch that is committed."""
+    """DB_APPLY. acknowledge: called with each committed batch."""
 
     store: Store
     meter: Meter

@@ -1,8 +1,8 @@
 """The database of the entries: its tables, and how they are written, at least once and each time with the same result.
 
-Whoever applies a batch twice, or two batches in either order, ends with the same rows: a row is replaced only by one
-that was looked at later (`seen_ns`), and removed only where it was not seen since. So a killed pipeline begins again
-from what was acknowledged. One module per database has what differs; only they import its client.
+A batch that is applied twice, or two batches in either order, give the same rows: a row is replaced only by one of a
+later look (`seen_ns`), and removed only where it was not seen since. So a killed pipeline begins again from what was
+acknowledged. One module per database has what differs; only they import its client.
 """
 
 import abc
@@ -44,14 +44,14 @@ INDEXES: Mapping[str, tuple[str, ...]] = {
     "du": ("parent", "linked"),
     "all": ("parent", "linked", "size", "mtime_ns", "uid", "name"),
 }
-"""Which columns have an index beside the key, by the words of the workload's option. Without one of `parent`, what is
-in a directory that is removed is looked for in the whole table."""
+"""Which columns have an index in addition to the key, by the workload's option. Without one of `parent`, the content of
+a removed directory is looked for in the whole table."""
 WITH_TOTALS = frozenset({"du", "all"})
-"""With these the database keeps totals of each directory (totals.py), too."""
+"""With these the database also keeps totals of each directory (totals.py)."""
 LINKED = "links > 1 AND type <> 'd'"
 """Of files with several names."""
 INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
-"""What an index has that is called otherwise than its column. uid: what the largest owners are summed up from."""
+"""Indexes that are not just their column. uid: for the sums of the largest owners."""
 KINDS = ("sqlite", "mariadb", "postgres")
 TABLES = {
     "entries": """(
@@ -70,10 +70,10 @@ REPLACED = (
 )
 """Ends an INSERT into `entries`."""
 ATTEMPTS = 8
-"""How often a transaction is begun that another one made impossible (a deadlock)."""
+"""How often a transaction is tried that another one made impossible (a deadlock)."""
 PAUSE_S = 0.01
-"""The longest pause before the second attempt, twice as long before each one after it. Of a random length: those that
-were in each other's way would be again."""
+"""The longest pause before the second attempt, doubled before each further one; of random length, so that the same
+transactions do not collide again."""
 IDS_PER_QUESTION = 10_000
 Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
 """A row of `entries`, in the order of COLUMNS."""
@@ -94,8 +94,8 @@ class AgainError(StoreError):
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What one transaction does. rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns.
-    removed: paths that were looked for at seen_ns and not found; what is beneath them goes too. log, number: the change
-    log, and the change up to which it is acknowledged; "" for none."""
+    removed: paths that were not found at seen_ns; what is beneath them goes too. log, number: the change log, and the
+    last acknowledged change; "" for none."""
 
     rows: Sequence[Row] = ()
     touched: Sequence[bytes] = ()
@@ -106,7 +106,7 @@ class Batch:
 
 
 def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> list[Row]:
-    """The rows of these entries. ids: theirs, in the same order. The last one wins where an id comes twice."""
+    """ids: of the entries, in the same order. The last one wins where an id comes twice."""
     rows: dict[bytes, Row] = {}
     at, parent = b"", id_of(b"")
     for key, (path, above, name, device, inode, *others) in zip(ids, entries, strict=True):
@@ -122,11 +122,10 @@ def as_signed(inode: int) -> int:
 
 
 class Store(abc.ABC):
-    """A connection to the database. Every method raises StoreError where the database refuses. Not for two threads at
-    once."""
+    """A connection to the database; all methods raise StoreError where it refuses. Not for two threads at once."""
 
     TYPES: ClassVar[Mapping[str, str]]
-    """What the words in braces of TABLES are."""
+    """The values for the braces of TABLES."""
     INDEXED: ClassVar[Mapping[str, str]] = INDEXED
     TOTALS: ClassVar[Sequence[str]]
     """The triggers that keep totals."""
@@ -135,7 +134,7 @@ class Store(abc.ABC):
     """Ends an INSERT into `progress`: a number never goes back."""
     BEGIN: ClassVar[str] = "BEGIN"
     MARK: ClassVar[str] = "%s"
-    """Stands for a value: a statement whose text is the same each time is parsed once."""
+    """Stands for a value: a statement with a constant text is parsed once."""
     ERRORS: ClassVar[tuple[type[Exception], ...]]
     """What the database's client raises."""
 
@@ -145,7 +144,7 @@ class Store(abc.ABC):
     @classmethod
     @contextmanager
     def explained(cls) -> Iterator[None]:
-        """What the client raises as a StoreError."""
+        """Turns the client's errors into a StoreError."""
         try:
             yield
         except cls.ERRORS as error:
@@ -157,7 +156,7 @@ class Store(abc.ABC):
         """Whether another transaction was."""
 
     def create(self, indexes: str = "parent") -> None:
-        """Make the tables, in place of those that were there. indexes: of INDEXES."""
+        """Make the tables, in place of existing ones. indexes: of INDEXES."""
         self.drop()
         self._make("entries")
         self._make("progress")
@@ -176,12 +175,12 @@ class Store(abc.ABC):
             self._do(statement)
 
     def drop(self) -> None:
-        """Drop the tables, where they are there."""
+        """Drop the tables, if they exist."""
         for table in TABLES:
             self._do(f"DROP TABLE IF EXISTS {table}")
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        """What is known of those of these entries that are there, by id: one query for IDS_PER_QUESTION."""
+        """What is known of those of these entries that exist, by id: one query for IDS_PER_QUESTION."""
         found: dict[bytes, Known] = {}
         for some in parts(ids, IDS_PER_QUESTION):
             among, values = self._among("id", some)
@@ -198,7 +197,6 @@ class Store(abc.ABC):
         yield from self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     def count(self) -> int:
-        """How many entries there are."""
         return self._number("SELECT count(*) FROM entries")
 
     def last_seen_ns(self) -> int:
@@ -206,26 +204,26 @@ class Store(abc.ABC):
         return self._number("SELECT coalesce(max(seen_ns), 0) FROM entries")
 
     def forget_before(self, seen_ns: int) -> int:
-        """Remove the entries that were not looked at since, after a scan of the whole tree; how many they were."""
+        """After a scan of the whole tree, remove the entries that were not seen since; returns their number."""
         return self._do(f"DELETE FROM entries WHERE seen_ns < {seen_ns:d}")
 
     def acknowledged(self, log: str) -> int:
-        """The change up to which a change log is in the database; 0 where it is not known."""
+        """The last change of a change log that is in the database; 0 where unknown."""
         return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self._text(log)}")
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that answer a SELECT. values: of its marks; others are numbers and literals (`literal`) in its
+        """The rows that answer a SELECT. values: for its marks; others are numbers and literals (`literal`) in its
         text."""
         with self.explained():
             return list(self._run(question, values).fetchall())
 
     @abc.abstractmethod
     def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
-        """The same, where the database keeps the rows until they are taken. Nothing else may be asked meanwhile."""
+        """As `ask`, while the database keeps the rows until they are taken. Ask nothing else meanwhile."""
 
     @staticmethod
     def literal(value: bytes) -> str:
-        """Bytes as a question has them."""
+        """Bytes as SQL has them."""
         return f"x'{value.hex()}'"
 
     @classmethod
@@ -234,7 +232,7 @@ class Store(abc.ABC):
 
     @classmethod
     def contains(cls, column: str, value: bytes) -> str:
-        """The condition that the column, of bytes, has these somewhere."""
+        """The condition that a column of bytes contains these."""
         return f"instr({column}, {cls.literal(value)}) > 0"
 
     @abc.abstractmethod
@@ -242,11 +240,11 @@ class Store(abc.ABC):
         """Whether there are totals of each directory."""
 
     def index_inodes(self) -> None:
-        """An index of the column inode, where there is none: the names of one file are found by it. Idempotent."""
+        """Make an index of the inodes, by which the names of one file are found. Idempotent."""
         self._do("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
     def refuse_to_wait(self) -> None:  # noqa: B027 - most databases answer from a snapshot, which no lock holds back
-        """From now on a question that a lock on the whole database holds back is an AgainError at once."""
+        """From now on a question that waits for a lock on the whole database is an AgainError at once."""
 
     def close(self) -> None:
         """Idempotent."""
@@ -254,7 +252,7 @@ class Store(abc.ABC):
             self._connection.close()
 
     def apply(self, batch: Batch) -> None:
-        """All of a batch in one transaction, begun again where another one was in the way. Idempotent."""
+        """All of a batch in one transaction, repeated where another one was in the way. Idempotent."""
         for attempt in range(ATTEMPTS):
             try:
                 self._do(self.BEGIN)
@@ -287,7 +285,7 @@ class Store(abc.ABC):
             )
 
     def _remove_trees(self, batch: Batch) -> None:
-        """Those that were seen no later. Level by level, so that no statement is of one database alone."""
+        """Rows that were not seen later. Level by level, with statements that all databases know."""
         level = sorted({id_of(path) for path in batch.removed})
         while level:
             below: list[bytes] = []
@@ -300,7 +298,7 @@ class Store(abc.ABC):
             level = sorted(below)
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """How many rows the statement changed."""
+        """Returns how many rows the statement changed."""
         with self.explained():
             return int(self._run(statement, values).rowcount)
 
@@ -310,13 +308,13 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
-        """The condition that the column has one of these, with the values that its marks stand for."""
+        """The condition that the column has one of these, with the values for its marks."""
 
     def _number(self, asked: str) -> int:
         return int(self.ask(asked)[0][0])
 
     def _take_turns(self) -> None:  # noqa: B027 - most databases need nothing
-        """In a transaction that another one was in the way of: wait until it is the only one that writes totals."""
+        """In a repeated transaction: wait until no other one writes totals."""
 
     def _rollback(self) -> None:
         with suppress(*self.ERRORS):
@@ -324,7 +322,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _upsert(self, rows: Sequence[Row]) -> None:
-        """A row that is there is replaced where it was seen no later."""
+        """An existing row is replaced unless it was seen later."""
 
 
 def connect(database: Mapping[str, str]) -> Store:

@@ -1,10 +1,10 @@
-"""Totals of each directory, which the database itself keeps current: du of a tree reads a row for each directory, in
-place of one for each entry.
+"""Totals of each directory, which the database itself keeps current: du of a tree reads a row for each directory,
+instead of one for each entry.
 
 Triggers change the totals in the transaction that changes an entry. So a batch that is applied twice, a rename, a kill
-or two writers at once leave totals that equal the entries, as the rows of these do. A file with several names is
-counted by its number of names alone (`linked`): in which of its directories it is counted depends on what is asked.
-Sizes are kept in two parts, so that the sum of those that a file system may tell fits into 64 bits.
+or two writers at once leave totals that equal the entries. A file with several names only counts in `linked`: in which
+of its directories it is counted depends on the question. Sizes are kept in two parts, so that their sum fits into 64
+bits whatever a file system reports.
 """
 
 LOW_BITS = 32
@@ -12,9 +12,9 @@ LOW = (1 << LOW_BITS) - 1
 ONE_NAME = "({row}.links < 2 OR {row}.type = 'd')"
 OF_FILES = "{row}.type IN ('f', 'l')"
 SUMS: tuple[str, ...] = ("entries", "linked", "blocks", "high", "low", "other")
-"""Of the table `totals`, beside the directory and the one that has it. linked: files with several names, which all that
-follows leaves out. blocks: of 512 bytes. high, low: sizes of files and symbolic links, in units of 2^32 bytes and what
-is left. other: the sizes of all others."""
+"""Columns of `totals`, without the directory and its parent. linked: files with several names, which all further ones
+leave out. blocks: of 512 bytes. high, low: sizes of files and symbolic links, in units of 2^32 bytes and the rest.
+other: the sizes of all others."""
 
 
 def _of(row: str) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ _THERE = (
     "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 0)"
     " ON CONFLICT (directory) DO UPDATE SET above = excluded.above;"
 )
-"""As PostgreSQL understands them, too."""
+"""Also valid for PostgreSQL."""
 SQLITE = (
     f"CREATE TRIGGER totals_new AFTER INSERT ON entries BEGIN {_ADD} END",
     f"CREATE TRIGGER totals_there AFTER INSERT ON entries WHEN NEW.type = 'd' BEGIN {_THERE} END",
@@ -91,7 +91,7 @@ _FUNCTION = (
 )
 _FOR_EACH_STATEMENT = "FOR EACH STATEMENT EXECUTE FUNCTION"
 FUNCTIONS: tuple[str, ...] = ("totals_new", "totals_other", "totals_less")
-"""Of PostgreSQL: they do not go with the table."""
+"""Of PostgreSQL: dropping the table does not drop them."""
 POSTGRES = (
     _FUNCTION.replace("{name}", "totals_new").replace(
         "{body}",
@@ -120,4 +120,4 @@ POSTGRES = (
     f"CREATE TRIGGER totals_less AFTER DELETE ON entries REFERENCING OLD TABLE AS changed "
     f"{_FOR_EACH_STATEMENT} totals_less()",
 )
-"""A new entry and one that goes are counted by statement, one that is otherwise by row: these are few."""
+"""New and deleted entries are counted by statement, changed ones by row: these are few."""

@@ -1,8 +1,8 @@
 """Trees to scan, made from a seed: how many files a directory has, how deep it is, sizes, owners and ages.
 
 Sizes are log-normal, as those of real file systems (Agrawal et al., A Five-Year Study of File-System Metadata, 2007).
-Files are sparse: they have their size and no content, so that a million fit on a small disk. A tree that is there with
-the same shape is used again.
+Files are sparse: they have their size and no content, so that a million fit on a small disk. An existing tree of the
+same shape is used again.
 """
 
 import fcntl
@@ -30,7 +30,6 @@ FIRST_OWNER = 20_000
 MOST_NOTE_BYTES = 4_096
 DAY_NS = 86_400 * 10**9
 WORDS = ("data", "log", "img", "tmp", "txt", "h5", "tar", "old")
-"""How names end."""
 MOST_DEPTH = 400
 GET_FLAGS, SET_FLAGS, TOP_OF_TREES = 0x80086601, 0x40086602, 0x20000
 """Of linux/fs.h: FS_IOC_GETFLAGS, FS_IOC_SETFLAGS on 64-bit machines, FS_TOPDIR_FL."""
@@ -54,8 +53,8 @@ class Shape:
 
 
 def make(tree: Path, shape: Shape) -> bool:
-    """A tree of this shape at this path, in place of one of another shape that was made here; whether it was made now.
-    The folder that it is in is there. MachineError where there is something else, or it cannot be made."""
+    """Make a tree of this shape in an existing folder, in place of one of another shape that was made here; whether it
+    was made now. MachineError where something else is there, or it cannot be made."""
     place, wanted = Folder(tree.parent, Whose.ANOTHERS, MachineError), {"form": FORM, **asdict(shape)}
     try:
         made = _made(place, tree)
@@ -81,13 +80,12 @@ def make(tree: Path, shape: Shape) -> bool:
 
 
 def marked(tree: Path) -> Path:
-    """The file beside a tree that says which directory was made here, and of which shape."""
+    """The file next to a tree that records which directory was made here, and its shape."""
     return tree.with_name(f"{tree.name}.shape.json")
 
 
 def _made(place: Folder, tree: Path) -> dict[str, Any] | None:
-    """The shape of a tree that was made here, empty where it was not finished; None for any other directory of its
-    name, whatever lies beside it."""
+    """The shape of a tree that was made here, empty where unfinished; None for any other directory of its name."""
     try:
         note = json.loads(place.read(marked(tree).name, MOST_NOTE_BYTES))
         with place.changing(tree.name) as directory:
@@ -108,9 +106,8 @@ def _identity(directory: int) -> list[int]:
 
 
 def spread(folder: Path) -> None:
-    """Have ext4 place each folder in this one away from the others (chattr +T, also where it is no root). It does not
-    use an inode again within a minute and looks at each such one for every file that it makes: a tree beside one that
-    has just been removed took ten times as long. Nothing is done on other file systems."""
+    """Have ext4 place the folders in this one apart (chattr +T). It does not reuse an inode for a minute, and checks
+    each such one for every new file: a tree next to one just removed took ten times as long. No effect elsewhere."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with suppress(OSError):
@@ -122,8 +119,8 @@ def spread(folder: Path) -> None:
 
 
 def apart(folder: Path) -> Path:
-    """Where in a folder a tree may be made. Its name is drawn: ext4 looks for the place of a folder by the hash of its
-    name, so that a tree of the same name as one that was just removed would have the inodes of that one."""
+    """Where in a folder a tree may be made. Its name is random: ext4 places a folder by the hash of its name, so that a
+    tree of the same name as one that was just removed would get its inodes."""
     return folder / f"tree-{secrets.token_hex(4)}"
 
 
