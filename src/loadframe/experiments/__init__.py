@@ -1,1 +1,1 @@
-"""What is done with steps: each experiment with what it does and what it writes."""
+"""What is done with steps: the experiments, and the records that they write."""

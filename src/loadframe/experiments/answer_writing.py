@@ -1,5 +1,4 @@
-"""The record and the report of a ladder, and of a search for settings or for a capacity; also of a run that was stopped
-or killed."""
+"""Records and reports of ladders and of searches for settings or capacity, also of runs that were stopped or killed."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -25,7 +24,7 @@ Answer = TypeVar("Answer", Ladder, Tuning)
 
 
 def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
-    """The ladder as far as it went, on the disk when this returns; a later call replaces it."""
+    """Write the ladder as far as it went; it is on the disk when this returns. A later call replaces it."""
     study, bench = run.declared(), run.bench()
     found = Ladder(
         run=str(run.path),
@@ -43,18 +42,17 @@ def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
 
 
 def save_tuning(run: RunFolder, found: Tuning) -> None:
-    """The same of a search for settings; its trials have a file of their own."""
+    """Write the record of a search for settings; its trials have a file of their own."""
     run.write_record(*TUNING, replace(found, trials=()))
 
 
 def write_ladder(run: RunFolder) -> Ladder:
-    """The record of a run that has ended, with how it went, its tables and its report. RunError where there is none, or
-    not a single finished step."""
+    """Write record, tables and report of a finished ladder. RunError where there is no record or no finished step."""
     return _write_down(run, run.ladder())
 
 
 def write_tuning(run: RunFolder) -> Tuning:
-    """The same of a search for settings."""
+    """Write record, tables and report of a search for settings that has ended. RunError as `write_ladder`."""
     return _write_down(run, run.tuning())
 
 
@@ -73,8 +71,8 @@ def _write_down(run: RunFolder, found: Answer | None) -> Answer:
 
 
 def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
-    """A ladder or a search with how its run went; a search with its trials and the settings to copy, too. RunError
-    where its record names some that the study's target cannot have."""
+    """Complete an answer with run quality, a search also with its trials and file. RunError for settings unknown to its
+    kind."""
     found = replace(
         found,
         run=end.run,
@@ -101,8 +99,8 @@ def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
 
 
 def write_capacity(run: RunFolder, found: Capacity, *, ended: bool = False) -> Capacity:
-    """The report of a search for the capacity; of one that has just ended its record, too, with how it went. RunError
-    where they cannot be written."""
+    """Write the report of a search for the capacity, and at its end the record. RunError where they cannot be
+    written."""
     end = finish(run)
     found = replace(found, run=end.run, warnings=(*found.warnings, *end.notes) if ended else found.warnings)
     if ended:

@@ -1,5 +1,4 @@
-"""`loadframe init`: the first study of a service of the reader's own, written from its command or from the process that
-is found at its port. Nothing is started and nothing is asked of the service here."""
+"""`loadframe init`: the first study of a user's own service, from its command or from the process at its port."""
 
 import math
 import os
@@ -36,9 +35,9 @@ from loadframe.units import show
 LEVELS = (1, 2, 4, 8, 16)
 MEASURE = {"window": "1s", "budget": "2m"}
 RESPONSES, WINDOWS = 6, 60
-"""Of a slow service: the response times of one client in a window, and the windows in a budget."""
+"""Of a slow service: responses of one client per window, and windows per budget."""
 GROWTH = (1, 2, 4, 8)
-"""A declared knob may have these multiples of its value."""
+"""Multiples of a declared knob's value that may be tried."""
 OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
 )
@@ -52,9 +51,9 @@ AS_IT_RUNS = """\
 # is changed while it runs (docs/service.md).
 """
 MOST_PEERS = 8
-"""That are told one by one."""
+"""Peers that are listed one by one."""
 MOST_BYTES = 1 << 16
-"""Of a configuration file that is looked through."""
+"""Of a configuration file that is read."""
 MOST_VALUE = 10**8
 EXAMPLE = "Declare a setting of your service as in this example."
 HOT = "cpu.hot_thread"
@@ -62,8 +61,8 @@ HOT = "cpu.hot_thread"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A setting. head: where it was found, a sentence. apply: the keys that say how it is applied. command: of the
-    target, where that has to be another one."""
+    """head: a sentence on where it was found. apply: how it is applied. command: of the target, where that must
+    change."""
 
     name: str
     value: int
@@ -74,9 +73,9 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A study, and what it was made from. name: of the study. toml: its text. found: what is known of the service, one
-    sentence each. hints: what the reader may add, one sentence each. secrets: what looks like one in the command and is
-    not in the study, by the variables that the study names instead."""
+    """A study and what it was made from. name: of the study. toml: its text. found: what is known of the service, and
+    hints: what the user may add, one sentence each. secrets: what looks like one in the command, by the variables that
+    the study names instead."""
 
     name: str
     toml: str
@@ -85,7 +84,7 @@ class Beginning:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def slower(self, shown: TooFewRequests) -> "Beginning":
-        """With windows that have enough in them, of a service that took too long for one client's short step."""
+        """The study with longer windows, for a service too slow for one client's short step."""
         response_s = max(shown.needed_s.values()) / FEWEST_REQUESTS
         window_s = math.ceil(RESPONSES * response_s)
         measure = {"window": f"{window_s}s", "budget": f"{math.ceil(WINDOWS * window_s / 60)}m"}
@@ -98,8 +97,8 @@ class Beginning:
 def begin(
     *, command: str | None = None, port: int | None = None, pid: int | None = None, path: str = "/", name: str = ""
 ) -> Beginning:
-    """The first study of a service: of what this command starts, else of what listens at this port or is this process;
-    both where one does not decide. StudyError, TargetError."""
+    """The first study of a service, from its command, or else its port, its process or both. StudyError,
+    TargetError."""
     _check_words(name, path)
     if command is not None:
         return of_command(command, port=port, path=path, name=name)
@@ -109,7 +108,7 @@ def begin(
 
 
 def _check_words(name: str, path: str) -> None:
-    """UsageError for a name and a path that the study would be refused for: nothing is written then."""
+    """UsageError here already, so that no study is written with a name or path that its reader would refuse."""
     if name and re.fullmatch(NAME, name) is None:
         raise UsageError(
             f"--name {one_line(name, 80)}: the name of a study has lower-case letters, digits and dashes only",
@@ -123,7 +122,7 @@ def of_command(
     text: str, *, port: int | None = None, folder: Path | None = None, path: str = "/", name: str = ""
 ) -> Beginning:
     """The study of a service that this command starts. port: the number in it at which the service listens, where that
-    is not the value of a usual flag. folder: where the command begins; None: the current one. StudyError."""
+    is not the value of a usual flag. folder: the command's working directory; None: the current one. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)
@@ -166,7 +165,7 @@ def _port(line: CommandLine, port: int | None) -> str:
 
 
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
-    """The study of a service that runs: it is loaded, and never changed."""
+    """The study of a running service, which is loaded and never changed."""
     process = discover(chosen.first[0])
     name = name or _name(process.command)
     found = [f"It is {process.words}."]
@@ -229,7 +228,7 @@ def _program(line: CommandLine, folder: Path | None) -> str:
 
 
 def _name(command: Iterable[str]) -> str:
-    """For the study: by the first word that names a script, an application or a program of its own."""
+    """Made from the first word that names a script or an application, else from the program."""
     words = [word for word in command if not word.startswith("-")]
     scripts = [
         word for word in words if re.search(r"\.(py|js|mjs|cjs|ts|rb|php|jar)$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", word)
@@ -240,7 +239,6 @@ def _name(command: Iterable[str]) -> str:
 
 
 def _values(one: Given) -> tuple[int | str, ...]:
-    """What a knob may have: multiples of its value. None where that is no number, or is not in the command."""
     parts = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]*)", one.value or "")
     if not one.said or parts is None:
         return ()
@@ -273,7 +271,7 @@ def _toml(
 
 
 def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str, ...]) -> str:
-    """command: another one, which a suggested setting takes; it stands in a comment."""
+    """command: an alternative for a suggested setting, written as a comment."""
     text = _table("target", {**target, **({} if path == "/" else {"paths": path})}, note=what)
     lines = text.splitlines()
     for number, line in enumerate(lines):
@@ -325,7 +323,7 @@ def _value(value: Any) -> str:
 
 
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:
-    """The setting to suggest, an example where there is none. folder: in which the command begins."""
+    """The setting to suggest, or an example where none is found. folder: the command's working directory."""
     found = [*_of_environment(environment), *_of_files(command, folder)]
     named = [one for one in found if _bounds_work(one.name)]
     return next(iter(named or found), Suggestion("pool", 4, EXAMPLE, {"apply": "environment", "name": "POOL"}))
@@ -343,8 +341,7 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[Suggestion]:
 
 
 def _of_files(command: Sequence[str], folder: Path) -> Iterator[Suggestion]:
-    """Of the files among the words of a command whose format is known. Only a number whose name tells what it does: a
-    file has many."""
+    """Only numbers whose name says what they do: a configuration file has many."""
     for at, word in enumerate(command[1:], start=1):
         option, equals, path = word.rpartition("=")
         for key, value in _numbers(folder / path).items():
@@ -356,7 +353,7 @@ def _of_files(command: Sequence[str], folder: Path) -> Iterator[Suggestion]:
 
 
 def _numbers(path: Path) -> Mapping[str, int]:
-    """What a configuration file sets to whole numbers; nothing of what is none, is long, or cannot be read."""
+    """Whole numbers that a configuration file sets; empty for one that is too long or cannot be read."""
     format_ = formats.ENDINGS.get(path.suffix.lower())
     try:
         if format_ is None:

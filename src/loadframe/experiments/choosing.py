@@ -1,5 +1,4 @@
-"""Which process `loadframe init` writes a study of, where several belong to one service or hold one port: what was
-found is told, the parent of a group is chosen, and where that does not decide, the reader has to."""
+"""Which process `loadframe init` writes a study of, where several belong to one service or hold one port."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +12,15 @@ from loadframe.kinds.service.discovery import Candidate, candidates, discover, o
 from loadframe.kinds.service.finding import members_of_unit, name_of
 
 MOST_NAMED = 12
-"""Of services or processes that one sentence names."""
+"""Services or processes that one sentence names."""
 OF_A_USER = "user@"
-"""Begins the unit in which everything is that a user runs (user@.service(5))."""
+"""Prefix of the unit that contains all processes of a user (user@.service(5))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """first: the parents of the service, one but where processes of one command line share its port. where: the keys of
-    its target. said: how it was chosen, one sentence each."""
+    """first: the parents of the service; several only where processes of one command line share its port. where: the
+    keys of its target. said: how it was chosen, one sentence each."""
 
     first: tuple[int, ...]
     where: Mapping[str, int | str]
@@ -30,7 +29,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One that could be meant. words: what it is, and where it listens."""
+    """A candidate. words: what it is and where it listens."""
 
     port: int
     pid: int
@@ -38,25 +37,25 @@ class Service:
 
 
 def services(port: int | None = None, pid: int | None = None) -> tuple[Service, ...]:
-    """Those that this port and this process could mean, of all that listen on this machine; one where they decide."""
+    """The services of this machine that the port and the process could mean; one where they decide."""
     found = candidates(port)
     if pid is not None:
         pid, of_it = of_process(pid, found)
         found = of_it if port is None else ()
     told = []
     for one in found:
-        with suppress(TargetError):  # it has ended meanwhile
+        with suppress(TargetError):  # it has ended
             told.append(Service(one.port, one.pid if pid is None else pid, _words(one)))
     return tuple(told)
 
 
 def choose(port: int | None, pid: int | None) -> Chosen:
-    """The one that a port, a process or both name. TargetError where there is none, or which is not decided."""
+    """The service that a port, a process or both name. TargetError where there is none, or more than one."""
     if pid is None:
         assert port is not None, "one of them names it"
         one = _only(candidates(port), port)
         return Chosen(one.first, {"listen": one.listen}, tuple(_group(one)))
-    discover(pid)  # it is there
+    discover(pid)  # raises TargetError unless it runs
     known = candidates()
     first, own = of_process(pid, known)
     parent = f"process {first} ({name_of(first)})"
@@ -155,8 +154,7 @@ def _also(port: int, own: Sequence[Candidate], others: Sequence[Candidate]) -> I
 
 
 def company(first: Sequence[int], unit: str) -> Iterator[str]:
-    """Which other programs its processes run, and which processes of its unit do not come from it, a sentence each.
-    first: its parents."""
+    """Sentences on its other programs, and on processes of its unit that it did not start. first: its parents."""
     family = list(dict.fromkeys(one.pid for pid in first for one in identity.family(pid)))
     names = {comm_of(pid) for pid in first}
     helpers = [each for each in family if comm_of(each) not in (*names, "")]
@@ -164,7 +162,7 @@ def company(first: Sequence[int], unit: str) -> Iterator[str]:
         yield f"Of its processes {len(helpers)} ha{'s' if len(helpers) == 1 else 've'} another name: {_named(helpers)}."
     beside: list[int] = []
     if unit and not unit.startswith(OF_A_USER):
-        with suppress(TargetError):  # no group that is seen
+        with suppress(TargetError):  # no readable control group
             beside = sorted(members_of_unit(unit) - set(family))
     if beside:
         yield (

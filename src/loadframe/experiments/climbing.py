@@ -1,4 +1,4 @@
-"""A ladder: the changes of a study tried in its order, then the whole of what is kept taken apart in fresh blocks."""
+"""A ladder: try the changes of a study in order, then measure the final ladder in fresh blocks."""
 
 import itertools
 from collections.abc import Callable, Hashable, Sequence
@@ -22,8 +22,8 @@ from loadframe.study.declaration import ChangeTable
 
 @dataclass
 class LadderStates:
-    """The states of a study's ladder as treatments of its bench; each is declared when it is first asked for. Made
-    before anything is changed: what a change sets of the machine is held against what is there."""
+    """The states of a study's ladder as treatments of its bench. Create it before anything is changed: it reads the
+    machine's current values, against which a change's host settings are compared."""
 
     book: Bookkeeping
     _names: dict[State, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class LadderStates:
         self._host = {change.name: host_settings(change.host) for change in self.book.bench.study.change}
 
     def of(self, state: State) -> TargetState:
-        """What the target is set to."""
+        """The target's settings in this state."""
         study = self.book.bench.study
         found = self.book.bench.start_state
         for change in study.change:
@@ -42,14 +42,14 @@ class LadderStates:
         return found
 
     def name(self, state: State) -> str:
-        """Its treatment."""
+        """The state's treatment."""
         if state not in self._names:
             title = " + ".join(state)
             self._names[state] = self.book.next_treatment(title, self.of(state)) if state else START
         return self._names[state]
 
     def titled(self, name: str) -> tuple[str, TargetState]:
-        """Of a treatment that was declared: what it is called, and its state."""
+        """Title and target state of a declared treatment."""
         state = next(state for state, known in self._names.items() if known == name)
         return " + ".join(state), self.of(state)
 
@@ -58,14 +58,14 @@ class LadderStates:
         return tuple(differences(self.of(before), self.of(after)))
 
     def groups(self, states: Sequence[State]) -> list[list[str]]:
-        """Their treatments, those together between which the target need not restart."""
+        """Their treatments, grouped so that the target need not restart within a group."""
         found: dict[Hashable, list[str]] = {}
         for state in states:
             found.setdefault(self._restart_part(self.of(state)), []).append(self.name(state))
         return list(found.values())
 
     def _restart_part(self, state: TargetState) -> Hashable:
-        """What of a state a running target cannot be brought to."""
+        """The part of a state that a running target cannot be changed to."""
         row = targets.of_study(self.book.bench.study)
         specs = {name: row.setting(name) for name in state.settings}
         at_start = [name for name, spec in specs.items() if not (spec and spec.dynamic and not spec.sized_at_start)]
@@ -76,15 +76,15 @@ class LadderStates:
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raises as Target.check does, and says of which alternative. The study's own state is not looked at: the target
-    starts in it before it is loaded anyway."""
+    """Raises as Target.check does, and names the alternative. The study's own state is checked when the target
+    starts."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
 
 
 def check_changes(bench: Bench, states: LadderStates) -> None:
-    """The same for each change of a ladder, on top of all before it."""
+    """The same for each change of a ladder, on top of all those before it."""
     names = tuple(change.name for change in bench.study.change)
     for number, name in enumerate(names, start=1):
         _check(bench, f"change {name!r}", states.of(names[:number]))
@@ -98,14 +98,14 @@ def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None)
 
 
 CLIMB_SHARE = 0.7
-"""Of the budget for trying the changes, each as much as any other; the rest is for the ladder as a whole."""
+"""Share of the budget for trying the changes, split evenly; the rest is for the ladder as a whole."""
 OVERRUN = 0.1
-"""Of the budget; more is said."""
+"""Share of the budget by which it may be exceeded without a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Climbed:
-    """A ladder as far as it was measured. missing: what could not be measured within the budget, in sentences."""
+    """A ladder as far as it was measured. missing: sentences on what did not fit into the budget."""
 
     rungs: tuple[Rung, ...]
     total: Compared | None = None
@@ -114,18 +114,14 @@ class Climbed:
 
     @property
     def kept(self) -> State:
-        """The changes of the final state."""
         return tuple(rung.change for rung in self.rungs if rung.kept)
 
 
 def climb(
     book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda one: None
 ) -> Climbed:
-    """Try each change against the state before it and keep what is proven to be better, then measure the whole.
-
-    keep_all: every change is kept, so none has to be tried first. note: told of every rung, so that nothing that was
-    proved is lost. Raises as Bench.take_step does where the target fails in a state that worked before.
-    """
+    """Try each change against the state before it and keep what is proven better, then measure the whole. keep_all:
+    keep every change without a trial. note: called with every rung. Raises as Bench.take_step does."""
     changes, budget = book.bench.study.change, book.budget
     if keep_all:
         names = tuple(change.name for change in changes)
@@ -152,7 +148,7 @@ def climb(
 
 
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
-    """Each change has an even share of the time for all of them; what one does not use goes to those after it."""
+    """Each change has an even share of the remaining time; what one does not use goes to those after it."""
     changes = book.bench.study.change
     reserve_s = (1 - CLIMB_SHARE) * book.budget.left_s()
     climbed = Climbed(())
@@ -167,7 +163,7 @@ def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], 
 def _try(
     book: Bookkeeping, states: LadderStates, kept: State, change: ChangeTable, number: int, firm_reserve_s: float
 ) -> Rung:
-    """A change against the state before it. One that the target cannot work with is not kept, and it is said why."""
+    """A change that the target cannot work with is not kept; `refused` says why."""
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
@@ -197,8 +193,8 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
 
 
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """All states of the final ladder in the same blocks, and the top without each change, if the budget has room for
-    them. These blocks have chosen nothing, so they do not flatter what was kept."""
+    """All states of the final ladder in the same blocks, and the top without each change if the budget has room. These
+    blocks decided nothing, so they do not flatter what was kept."""
     kept, study = climbed.kept, book.bench.study
     wanted, missing = analysis.states(kept), list[str]()
     if not book.budget.affords(list(study.levels) * len(wanted) * study.measure.blocks.min):
@@ -213,7 +209,7 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
     found = analysis.decompose(samples, kept)
 
     def known(gain: Verdict, before: State, after: State) -> Verdict:
-        """A product of throughputs has no ratio where a state served nothing, and the steps say whether it failed."""
+        """A product of throughputs has no ratio where a state served nothing; the steps say whether it failed."""
         return gain if gain.has_ratio else verdict_on(steps, states.name(before), states.name(after))
 
     climbs = zip(found.gains, itertools.pairwise(analysis.rising(kept)), strict=True)
@@ -253,8 +249,8 @@ def _with_shares(rungs: Sequence[Rung], shares: Sequence[float]) -> tuple[Rung, 
 
 
 def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """The interactions with those that are responsible for them, as far as the budget allows to look for them: each
-    later change in turn, with and without, in blocks of four states."""
+    """Find the partner of each interaction as far as the budget allows, in blocks of four states: with and without
+    both."""
     kept, study = climbed.kept, book.bench.study
     found, missing, number = list[Interaction](), list(climbed.missing), len(study.change) + 2
     for one in climbed.interactions:
@@ -276,8 +272,8 @@ def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) ->
 
 
 def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:
-    """These states in interleaved blocks: two at least, at most the study's most. How many they are depends on the
-    time alone, so one look at the end has the error that it says."""
+    """These states in interleaved blocks, from FEWEST_BLOCKS to the study's most. Their number depends on the time
+    alone, so a single look at the end has its nominal error."""
     levels, blocks = list(book.bench.study.levels), book.bench.study.measure.blocks
     book.progress.phase(f"measuring {what}", len(wanted) * len(levels) * blocks.min)
     taken: list[Step] = []

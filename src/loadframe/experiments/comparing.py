@@ -1,4 +1,4 @@
-"""Verdicts outside the loop: a study's alternatives, measured side by side, and two runs that were measured apart."""
+"""Comparisons outside the loop: a study's alternatives, and two runs that were measured apart."""
 
 import math
 from collections import Counter
@@ -18,18 +18,18 @@ from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
 ERROR = 0.05
-"""Over all alternatives of a study together."""
+"""Family-wise, over all alternatives of a study."""
 NEAR_CAPACITY = 0.9
-"""Of the highest throughput."""
+"""Share of the highest throughput."""
 MOST_RUNS = 1000
-"""Folders in the folder of a run that are looked at for equal ones."""
+"""Folders next to a run that are searched for runs of the same study."""
 NEAR = 2.0
-"""A ratio that is less than this many half-widths of its interval from 1 was only just decided."""
+"""A ratio closer to 1 than this many half-widths of its interval was only just decided."""
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
-    """The study's alternatives against its target, all in the same blocks, at all levels, and cold where the study asks
-    for that; with m verdicts each has an error of 0.05 / m (Bonferroni)."""
+    """The study's alternatives against its target, all in the same blocks and at all levels, and cold where the study
+    asks for that; of m verdicts each has an error of 0.05 / m (Bonferroni)."""
     pairs = declare(book)
     proofs = prove_side_by_side(
         book,
@@ -52,19 +52,17 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrg
 
 
 def _near(verdict: Verdict) -> bool:
-    """Whether it ended when it had just been decided: whoever stops there stops at a lucky moment."""
+    """Whether it ended as soon as it was decided: that stops at a lucky moment and overstates."""
     half = math.log(verdict.high / verdict.low) / 2
     return verdict.decided and verdict.has_ratio and abs(math.log(verdict.ratio)) < NEAR * half
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """Two runs, from the throughputs of their steps at those levels that both have and that are near capacity.
-
-    They were measured one after the other, so nothing cancels: each throughput is divided by what both runs together
-    reach at its level, and the two series, in the order in which they were measured, are compared as samples are. What
-    two runs differ by without any change is learnt from the runs of the same study next to the first one.
-    RunError where a run lacks the treatment or they have no level in common.
-    """
+    """Compare two runs, by the throughputs at the levels that both have and that are near capacity. They were measured
+    one after the other, so nothing cancels: each throughput is divided by the geometric mean of both runs at its level,
+    and the two series are compared as unpaired samples, in measured order. What two runs differ by without any change
+    is estimated from runs of the same study next to the first. RunError where a run lacks the treatment or they have no
+    level in common."""
     cases = conclude(before), conclude(after)
     one, two = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     axes = [case.study.axis for case in cases]
@@ -126,8 +124,8 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
 
 
 def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """The steps of the runs in the folder of `before` that measured the same study on the same host, the oldest first;
-    the newest of them, and neither `before` nor `after`."""
+    """The runs next to `before` of the same study on the same host: the newest `samples.MOST_SESSIONS`, oldest
+    first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
     found: list[Sequence[Step]] = []

@@ -1,7 +1,6 @@
-"""What a kept remedy is held against besides the state before it: its restart without its change (a sham); half of what
-it changes (a dose); of a stage of a pipeline also as much less of its workers or batch as the remedy gave more, as half
-of them may cost no more than two runs differ by. Where one contradicts, its cause is no longer confirmed: it was
-helped. What was left out for want of budget is said."""
+"""Control experiments for an accepted remedy: its restart without the change (sham) and half of the change (dose); for
+a stage of a pipeline also as much less as the remedy gave more. One that contradicts makes a confirmed cause
+"helped"."""
 
 import math
 from collections.abc import Sequence
@@ -35,18 +34,18 @@ from loadframe.model import (
 BLOCKS = 3
 """Of each control: two have one degree of freedom."""
 MOST_BLOCKS = 5
-"""Of the control that a cause is not proved without, where fewer do not decide it."""
+"""Of the control that a cause is not proved without ("less"), where fewer do not decide."""
 MIB = 1 << 20
 LEFT_ALONE = 0.95
-"""Half of a stage that limits costs more than a twentieth."""
+"""Halving a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Of the gain, in logarithms, that each halving must cost: a doubling never gives more than the one before, and a
+"""Share of the gain, in logarithms, that each halving must cost: a doubling never gives more than the one before, and a
 remedy is two of them; half of that is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
 def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[float]) -> Round:
-    """The round with the controls of the remedy that was kept last, and what they leave of its findings."""
+    """The round with the controls of the remedy that was kept last, and with the findings that they leave confirmed."""
     trial = one.tried[-1]
     aimed_at = trial.remedy.addresses
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings):
@@ -70,7 +69,7 @@ def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[
 
 
 def less_s(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> float:
-    """Seconds to keep in hand for the control that a cause is not proved without; 0 where the trial has none."""
+    """Seconds to reserve for the control that a cause is not proved without; 0 where the trial has none."""
     aimed_at = trial.remedy.addresses
     confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings)
     if not confirmed or _lessened(trial) is None:
@@ -79,8 +78,8 @@ def less_s(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float])
 
 
 def _affords(book: Bookkeeping, one: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
-    """Whether a control fits into what is left beside the next round's first remedy; one that a cause is not proved
-    without comes before another remedy."""
+    """Whether a control fits in addition to the next round's first remedy, before which a needed one takes
+    precedence."""
     reserve_s = afterwards_s(book, one, levels, treatments=1) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 
@@ -89,7 +88,7 @@ def _affords(book: Bookkeeping, one: Round, levels: Sequence[float], *, needed: 
 
 
 def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
-    """None where nothing is restarted for the change."""
+    """None where the change restarts nothing."""
     before = trial.treatment_before
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
     if not any(starts):
@@ -115,7 +114,7 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
 
 
 def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
-    """For a change that was kept as failures ended: whether they go on after a restart alone."""
+    """For a change that was kept because failures ended: whether they also end after a restart alone."""
     if judging.failed_share(before) < judging.FAILING:
         return None, "too few requests failed before the restart as well, so this control shows nothing"
     if not judging.cures_failures(before, after):
@@ -185,9 +184,8 @@ def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 
 def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
-    """Half the way of a remedy of which every needed change is a number: between two positive ones the geometric mean,
-    as what is felt of a size are its doublings; of a setting whose values a study declares, the nearest of these. None
-    for others, and where a half is one of the ends."""
+    """Half the way of a remedy whose needed changes are all numbers: between two positive ones the geometric mean, else
+    the mean; of declared values the nearest. None for others, and where the half equals an end."""
     declared = {knob.name: knob.values for knob in knobs}
     changes = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
     known = [change for change in changes if change is not None]
@@ -201,15 +199,13 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
 
 
 def _lessened(trial: Trial) -> Remedy | None:
-    """What is taken from the stage that a trial is for; None for other causes, also for what a stage waits for in its
-    server, which comes first then, and where there is no less."""
+    """None for causes other than a stage of a pipeline, also for what a stage waits for in its server."""
     of_stage = trial.remedy.addresses[0].startswith(STAGES)
     return lessened(trial.remedy) if of_stage and trial.verdict.decision == "better" else None
 
 
 def lessened(remedy: Remedy) -> Remedy | None:
-    """As much less than before as a remedy gives more, at least half, of one that makes one number larger; None for
-    others, and for 1."""
+    """As much less than before as a remedy gives more, at least half; None unless it makes one number larger."""
     changes = [change for change in remedy.changes if change.needed]
     before, after = (_number(changes[0].before), _number(changes[0].after)) if len(changes) == 1 else (None, None)
     if before is None or after is None or not 2 <= before < after:
@@ -220,15 +216,14 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 
 def _halvings(less: Remedy) -> float:
-    """How often what there was is halved; 1 where that is not known."""
+    """How often the former value is halved; 1 where that is not known."""
     before, after = (_number(value) for value in (less.changes[0].before, less.changes[0].after))
     return max(1.0, math.log2(before / after)) if before and after else 1.0
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
-    """A stage that limits passes in proportion to its workers; where more of them gave less than that, another limit
-    was near, and where a batch is smaller each operation still has its fixed cost: so less must cost, and the more the
-    more the whole way gave."""
+    """A stage that limits passes in proportion to its workers; less where another limit was near, or each operation has
+    a fixed cost. So less must cost, and the more, the more the whole way gave."""
     said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"
@@ -243,7 +238,7 @@ def _half(change: Change, declared: Sequence[SettingValue]) -> Change | None:
         return None
     middle = math.sqrt(before * after) if before > 0 and after > 0 else (before + after) / 2
     if after.is_integer():
-        grain = MIB if before % MIB == after % MIB == 0 else 1  # sizes in bytes stay whole pages
+        grain = MIB if before % MIB == after % MIB == 0 else 1  # keep sizes in whole MiB
         middle = round(middle / grain) * grain
     if declared:
         low, high = sorted((before, after))

@@ -1,5 +1,4 @@
-"""From the steps of one treatment to a round: limits with the load at which they run out, and findings. The
-memory of a server with every connection taken is measured, where tuning scripts multiply buffer sizes."""
+"""From the steps of one treatment to a round: limits with the load at which they saturate, and findings."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +29,12 @@ from loadframe.recording.process_metrics import memory
 from loadframe.study.exposed_tables import LimitTable
 
 BY_REQUESTS = frozenset({"share", "cores", "1/s", "bytes/s"})
-"""Units of what requests use for a time, and give back: it grows with the throughput, where files or memory grow with
-the load."""
+"""Units of rates, which follow the throughput; files or memory follow the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A round before any remedy was tried, with what remedies are made from. bend: the last load that held."""
+    """A round before any remedy was tried. bend: the last load before the curve levels off."""
 
     round: Round
     situation: Situation
@@ -58,16 +56,15 @@ def examine(
     declared: Sequence[LimitTable] = (),
     run: Sequence[Step] = (),
 ) -> Examined:
-    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as of a Situation.
-    declared: the limits that the study declares. run: all steps so far, of which effects are told from disturbances;
-    these steps alone without it."""
+    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as in Situation. run: all
+    steps so far, to tell effects from disturbances; default: these steps."""
     steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
     limits = tuple(with_saturation(one, highest_level, flat) for one in series)
     counting = apart_from_effects(select(steps).steps, run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
-    named = {*state.settings, *(knob.name for knob in knobs)}  # of what is there besides, any value may be by chance
+    named = {*state.settings, *(knob.name for knob in knobs)}  # the value of any other may be chance
     settings = {name: value for name, value in effective.items() if name in named}
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = others.collector(counting) if own else ()
@@ -110,19 +107,19 @@ def ledger_of(
     effective: Mapping[str, SettingValue],
     declared: Sequence[LimitTable] = (),
 ) -> tuple[list[Step], list[Series]]:
-    """These steps of one state with what only all of them together tell, and every limit that they show."""
+    """The steps of one state completed with metrics that need all of them, and every limit that they show."""
     whole = with_memory_at_full(sighted(steps), effective)
     return whole, read_limits(whole, state, effective, rules_for(declared, whole))
 
 
 def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """What the target did not grant as the state asks for it, in words. A bench's states are in canonical form."""
+    """Settings of the state that the target reduced, in words. A bench's states are in canonical form."""
     return clamped({**state.settings, **state.limits}, effective)
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """The limit with the load at which it is used up, where that is not far beyond the highest level. flat: the levels
-    at which throughput does not grow."""
+    """The limit with the load at which it saturates, if not far beyond the highest level. flat: levels without
+    growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
@@ -131,16 +128,15 @@ def with_saturation(series: Series, highest_level: float, flat: Sequence[float] 
 
 AT_FULL = ".memory_at_full"
 KINDS = tuple(name.removesuffix(AT_FULL) for name in METRICS if name.endswith(AT_FULL))
-"""Of servers whose connections take memory: those that have a metric of it."""
+"""Servers with a metric of the memory that their connections take."""
 FEWEST_COUNTS = 3
-"""Numbers of connections from which a line through the memory that they take can be told."""
+"""Different numbers of connections that a line needs."""
 
 
 def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapping[str, float]) -> float | None:
-    """Bytes: the line through (connections, resident bytes) taken at max_connections, plus what the server's cache has
-    not filled yet. None where too few numbers of connections were seen, or a ceiling is not known.
-
-    values: the server's other metrics, and its shared buffers as asked for."""
+    """Bytes: the line through (connections, resident bytes) at max_connections, plus the unfilled part of the cache.
+    None where too few numbers of connections were seen. values: the server's other metrics and configured shared
+    buffers."""
     most, allowed = values.get(f"{kind}.max_connections"), values.get("target.memory.allowed")
     if len({count for count, _ in pairs}) < FEWEST_COUNTS or most is None or allowed is None:
         return None
@@ -151,8 +147,7 @@ def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapp
 
 
 def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingValue]) -> list[Step]:
-    """The steps of one state with the memory of their server at full, which only all of them together tell. Not of a
-    target in several pieces: its memory is that of all, its connections are those of one."""
+    """Adds the memory at full connections; not for a target in several pieces, whose connections are those of one."""
     found: dict[str, float] = {}
     for kind in KINDS:
         names = f"{kind}.connections", "target.memory.rss"
@@ -169,14 +164,14 @@ def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingVa
 
 
 CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
-"""The connections that a private server is asked for, to see what they cost."""
+"""Of connections opened to a private server, to measure what they cost."""
 
 
 def resident_by_connections(
     server: Attached | Target | None, enter: Callable[[], Attached] | None
 ) -> tuple[tuple[float, float], ...]:
-    """(connections, resident bytes) of a private server while more and more connections of ours are open. They are
-    idle: what statements take comes on top. Nothing for a server that is not ours."""
+    """(connections, resident bytes) while more and more idle connections are opened; empty unless the server is
+    private."""
     if server is None or enter is None:
         return ()
     found = [(1.0, _resident_bytes(server.pids()))]
@@ -185,14 +180,14 @@ def resident_by_connections(
             try:
                 for _ in range(CONNECTIONS_PER_STEP):
                     stack.callback(enter().close)
-            except TargetError:  # no more are allowed: what was seen until here is what there is
+            except TargetError:  # no more are allowed: use what was measured so far
                 break
             found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(server.pids())))
     return tuple(found)
 
 
 def _resident_bytes(pids: Sequence[int]) -> float:
-    """Of all processes together. TargetError where the first one has ended; others may end at any time."""
+    """Sum over all processes. TargetError where the first one has ended; others may end at any time."""
     found = []
     for pid in pids:
         try:

@@ -1,4 +1,4 @@
-"""Where the work of an experiment is done: on this machine. fleet/ has the executors that give it to hosts."""
+"""Where the work of an experiment is done: on this machine. fleet/ has the executors that send it to hosts."""
 
 from collections.abc import Callable
 
@@ -14,18 +14,18 @@ from loadframe.study import Study
 
 
 class Executor:
-    """This machine, one step after the other; what hosts do instead overrides that."""
+    """This machine, one step after the other; the executors of fleets override its methods."""
 
     def check_study(self, study: Study) -> None:
-        """UserError where it cannot be carried out."""
+        """UserError where the study cannot be carried out."""
         check_study(study)
 
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
-        """What takes the steps of a run. say: is told what the user is to read at once."""
+        """What takes the steps of a run. say: called with what the user should read at once."""
         return RealBench(study, run, say)
 
     def trials(self, tuned: Trials, most: int) -> None:
-        """Trials as far as that number of them and the budget go; each is told to the search and kept."""
+        """Take trials up to that number as far as the budget goes; each is reported to the search and kept."""
         book = tuned.book
         left = max(0, most - len(tuned.done))
         book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
@@ -33,11 +33,10 @@ class Executor:
             tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Before any change of a ladder is tried: who takes the book's blocks from then on. notes: what a reader must
-        know is added to them."""
+        """Before any change of a ladder is tried: set what takes the book's blocks. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
-        """The capacity that was found here, with those of other settings beside it."""
+        """The capacity found here, completed with those of other settings."""
         return here
 
 

@@ -1,4 +1,4 @@
-"""A run in the formats of other tools: one row of FORMATS each."""
+"""Export a run in the formats of other tools: one row of FORMATS each."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -33,9 +33,8 @@ REQUEST = {
     "operation": polars.String,
     "outcome": polars.UInt32,
 }
-"""The columns of the table of requests."""
 MOST_REQUESTS = 20_000_000
-"""Rows of it: as text they take about 1.5 GB."""
+"""Rows of the table of requests: as text they take about 1.5 GB."""
 
 
 # --- the formats ------------------------------------------------------------------------------------------------------
@@ -69,7 +68,7 @@ def _speedscope(run: RunFolder) -> bytes:
 
 
 def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
-    """A table for each step: every request as its driver logged it, those before and after the window too."""
+    """A table per step of every request that its driver logged, including those before and after the window."""
     rows = 0
     for step in run.steps():
         found = request_log.from_bytes(run.requests(step.number)) if step.counts else None
@@ -110,8 +109,7 @@ def _of_case(table: Callable[[CaseStudy], polars.DataFrame]) -> Callable[[RunFol
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat(Generic[Source]):
-    """A format of a run, or of a watch by its folder. suffix: of its files. what: it holds. read_by: the program that
-    reads it. binary: no text."""
+    """suffix: of its files. what: its content. read_by: the program that reads it. binary: not text."""
 
     name: str
     suffix: str
@@ -124,7 +122,7 @@ class ExportFormat(Generic[Source]):
 def both(
     name: str, what: str, make: Callable[[Source], Iterable[polars.DataFrame]]
 ) -> tuple[ExportFormat[Source], ExportFormat[Source]]:
-    """The two formats of tables."""
+    """The CSV and the Parquet format of the same tables."""
     text, binary = (lambda one: tables.csv_bytes([*make(one)])), (lambda one: tables.parquet_bytes([*make(one)]))
     return (
         ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", text),
@@ -152,18 +150,17 @@ FORMATS: tuple[ExportFormat[RunFolder], ...] = (
 
 
 def exports() -> tuple[ExportFormat[RunFolder], ...]:
-    """Every format in which a run can be exported."""
     return FORMATS
 
 
 def export(run: RunFolder, name: str) -> bytes:
-    """A run in a format. UsageError where there is no such format, RunError where the run has nothing of it."""
+    """A run in a format. UsageError where there is no such format, RunError where the run has no data for it."""
     return exported(FORMATS, run, run.path, name)
 
 
 def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
-    """What is at this path in one of these formats. of: what they are for, to go on in a sentence. UsageError where
-    there is no such format, RunError."""
+    """What is at this path in a format. of: appended to "is not a format". UsageError for an unknown format,
+    RunError."""
     known = {one.name: one for one in formats}
     if name not in known:
         near = get_close_matches(name, known, n=1)

@@ -1,4 +1,4 @@
-"""A watch in the formats of other tools: one row of WATCH_FORMATS each. A folder of a watch is only read."""
+"""Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
 
 from array import array
 from collections.abc import Iterator, Mapping
@@ -16,10 +16,10 @@ from loadframe.formats.watch_days import DAY, WatchLine, days, lines
 from loadframe.reporting import openmetrics
 
 MOST_ROWS = 2_000_000
-"""At a sample every ten seconds, of 230 days."""
+"""230 days of one sample every ten seconds."""
 MOST_COLUMNS = 2_000
 CELLS, CELLS_PER_BYTE = 1_000_000, 4
-"""Of a table of samples, and of it for each byte of the folder. A day compacted has 0.7 of them for each."""
+"""Cells of a table of samples, and more for each byte of the folder: a compacted day has 0.7 per byte."""
 SAMPLE = {
     "n": polars.Int64,
     "kind": polars.String,
@@ -31,7 +31,7 @@ SAMPLE = {
     "late_s": polars.Float64,
     "error": polars.String,
 }
-"""The columns of samples and units of work; use.LIMIT and one for each metric follow, under its name."""
+"""Columns of samples and units of work; one for each use.LIMIT and one for each metric follow."""
 ALARM = {
     "n": polars.Int64,
     "at_s": polars.Float64,
@@ -57,7 +57,7 @@ def is_watch_folder(path: Path) -> bool:
     """Whether a folder holds the days of a watch, and no run."""
     try:
         return not (path / "run.json").exists() and any(DAY.fullmatch(one.name) for one in path.iterdir())
-    except OSError:  # opening it as a run says what is wrong
+    except OSError:  # opening it as a run reports the error
         return False
 
 
@@ -74,7 +74,7 @@ def _openmetrics(folder: Path) -> bytes:
 
 
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:
-    """By columns of eight bytes a cell: as rows of Python objects a year would not fit into the memory."""
+    """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
     measured = {name: array("d") for name, kind in SAMPLE.items() if kind == polars.Float64}
     most = CELLS + CELLS_PER_BYTE * sum(day.bytes_on_disk for day in days(folder))

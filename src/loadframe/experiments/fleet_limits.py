@@ -1,5 +1,4 @@
-"""The ledger of a fleet: the CPUs and the memory of each host, what comes through each link, and on which host a
-finding was seen; and whether its drivers, and not the target, are what a curve shows."""
+"""The limits of a fleet: hosts, links, the host of each finding; and whether the drivers limit a curve."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,17 +42,16 @@ OF_A_LINK = replace(
     "TCP and IP take the rest",
 )
 OTHERS = "network.others"
-"""Of the row, and of the finding, that a link has other traffic than the load."""
+"""Id of the limit, and of the finding, that a link has other traffic than the load."""
 OTHERS_METRIC = "system.network.others"
 TAKES = 0.10
-"""Of what a link carries: from there on others are named as a finding, however their use may be wrong."""
+"""Share of a link's capacity from which other traffic is a finding, after subtraction of its measurement error."""
 MORE_THAN_A_LINK = 1.05
-"""Where so much more leaves a host than its best link carried by itself, that link is the driver's limit, not the
-host's."""
+"""Above this multiple of the best link's capacity, that link is the driver's limit, not the target host's."""
 
 
 def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
-    """Of the steps of the first curve, the hosts in the order of the steps. Empty where no fleet drove. RunError."""
+    """From the steps of the first curve, hosts in the order of the steps. Empty where no fleet drove. RunError."""
     taken = _taken(run)
     if not taken:
         return ()
@@ -68,8 +66,7 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
 
 
 def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
-    """Each finding with the host on which it was seen: one about drivers with that which has least left, any other with
-    the target's. As they are, where no fleet drove. RunError."""
+    """Each finding with its host: the busiest driver for one about drivers, else the target's. RunError."""
     steps = [step for step in fleet_files.STEPS.of(run) if not step.void]
     if not steps:
         return list(rounds)
@@ -92,7 +89,7 @@ def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
 
 
 def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
-    """A finding for each link of which traffic of others takes TAKES or more, whatever of it is unsure."""
+    """A finding for each link of which other traffic takes TAKES or more even after subtraction of its error."""
     for each in limits:
         limit, error = each.limit, each.error or 0.0
         if limit.id != OTHERS or each.unseen or limit.use - error < TAKES * limit.ceiling:
@@ -144,7 +141,7 @@ def _of_links(
 
 
 def _of_others(taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLink]) -> Iterator[FleetLimit]:
-    """What each link had beside the load, in the step that had most; and what left the target's host beside it."""
+    """Other traffic of each link, in the step that had most; and what else left the target's host."""
     target = next((there.target for _, there in taken if there.target), "")
     rates = {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
     hosts = dict.fromkeys(host for _, there in taken for host in there.links)
@@ -195,10 +192,10 @@ def _status(share: float, near: float | None) -> LimitStatus:
 
 
 ALIKE = 0.5
-"""Where drivers are the limit, all of n give n / m of what m give. They are not, where the interval leaves out half of
-that difference: that each has fewer connections to see to may be worth a per cent by itself."""
+"""Where drivers are the limit, all of n give n / m of what m give. They are not where the interval excludes half of
+that difference: fewer connections per driver alone may gain a per cent."""
 FULL = 0.85
-"""Of what a link carries by itself: HTTP, TCP and IP take the rest."""
+"""Share of what a link carries by itself: HTTP, TCP and IP take the rest."""
 
 
 @runtime_checkable
@@ -210,20 +207,19 @@ class DrivenByHosts(Protocol):
         """The hosts that may drive."""
 
     def drive_from(self, hosts: Sequence[str]) -> None:
-        """Who takes part in the steps to come."""
+        """Set the hosts that drive the next steps."""
 
     def link_bytes_per_s(self) -> float | None:
-        """The most that one link from the target to a driver carries by itself; None where that is not known. Measured
-        when it is first asked for, and kept in the run."""
+        """The most that one link from the target to a driver carries, measured on first use; None where unknown."""
 
 
 def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-    """All drivers beside all but the last one, at one load of the curve. None where one host drives, or
-    where the budget has no room for the study's fewest blocks of both. Kept in the run. StepVoid."""
+    """Compare all drivers with all but the last at one load; None where one host drives, or the budget is short.
+    StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     if not isinstance(bench, DrivenByHosts) or not curve.points:
         return None
-    bench.link_bytes_per_s()  # kept in the run, also where nothing else is asked
+    bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
     if len(bench.drivers) < 2:
         return None
     level = _asked_at(bench.study.load.axis, curve)
@@ -233,16 +229,15 @@ def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDriver
 
 
 def _asked_at(axis: str, curve: Curve) -> float:
-    """Where more clients are the load: at the highest throughput. Where there is more to ask for by as many clients:
-    where there is most of it, as that is what the curve shows; what comes before, its drivers may limit."""
+    """The peak where clients or rate are the load. On any other axis the same clients ask for more, so the last point:
+    that is what the curve shows."""
     if axis in CLIENT_AXES | RATE_AXES:
         return curve.peak.load
     return curve.points[-1].load
 
 
 def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
-    """All drivers beside these of them, with as many connections, on a bench that hosts drive. Kept in the run.
-    StepVoid."""
+    """Compare all drivers with these of them, with as many connections. Kept in the run. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     assert isinstance(bench, DrivenByHosts), "hosts drive it"
     everyone = bench.drivers
@@ -272,7 +267,7 @@ def judge(
     fewer: tuple[str, ...],
     link_bytes_per_s: float | None,
 ) -> FleetDrivers:
-    """What such steps, all of one level, say."""
+    """What such steps, all of one level, show."""
     found = compared(steps, less, treatment)
     of_all = [step for step in steps if step.treatment == treatment]
     moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
@@ -285,7 +280,7 @@ def judge(
 
 
 def _limit(verdict: Verdict, more: float, moved: float | None, link: float | None) -> DriversLimit:
-    """more: how many times as many drivers all of them are: what they give where drivers are the limit."""
+    """more: how many times as many drivers all of them are, hence the ratio where drivers are the limit."""
     if verdict.high < 1 + ALIKE * (more - 1):
         return "link" if moved is not None and link is not None and moved >= FULL * link else "target"
     return "drivers" if verdict.decision == "better" else "not proven"

@@ -1,4 +1,4 @@
-"""Forecasts from observations and from runs, their scores, and the scores that are kept on this machine."""
+"""Forecasts from observations and from runs, and their scores, which are kept on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,11 +28,10 @@ def predict(
     first_from: LoadInterval | None = None,
     flattening: bool = True,
 ) -> Forecast:
-    """A forecast, from the loads up to `up_to` only where that is given; what was measured at the loads forecast
-    scores it, and the scores are kept on this machine. Without `at` the loads above `up_to` are forecast. UsageError
-    for loads that are none, SampleError where nothing is left to forecast from. flattening: ask for uses that flatten
-    below their end over these levels, which are left out, with a word why; it is asked of rows in time order elsewhere,
-    and not of a run, whose forecasts are calibrated as they are."""
+    """A forecast from the loads up to `up_to` (default: all); measurements at the forecast loads, by default those
+    above `up_to`, score it. flattening: leave out uses that flatten below their ceiling; not for runs, on which
+    forecasts were calibrated without it. UsageError for invalid loads, SampleError where nothing is left to forecast
+    from."""
     wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
         raise UsageError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")
@@ -54,14 +53,13 @@ def predict(
 
 
 def remember(forecast: Forecast) -> Forecast:
-    """Keep the forecast's scores on this machine."""
     if forecast.scored:
         scores.add(state_directory(), _source(forecast), forecast.scored)
     return forecast
 
 
 def calibration() -> Calibration | None:
-    """How often the intervals of all forecasts that were scored on this machine held; None before the first."""
+    """How often the intervals of all forecasts scored on this machine held; None before the first."""
     return scoring.calibrate(scores.read(state_directory()))
 
 
@@ -83,9 +81,9 @@ def predict_run(
     kind: Kind | None = None,
     ahead: bool = False,
 ) -> Forecast:
-    """A forecast from the steps of one state of a run, with its limits; it is added to the run's forecasts.json. What
-    saturates first in a state is what the case study names there; not so ahead: of a run that goes on to measure what
-    is forecast. The rest as `predict`. RunError where no step of that state counts."""
+    """A forecast from one state of a run, appended to its forecasts.json. The limit that saturates first is that of the
+    case study, but not with `ahead`, for a run that goes on to measure the forecast loads. Otherwise as `predict`.
+    RunError where no step of that state counts."""
     case = conclude(run)
     whole = case.state(treatment)
     observed = resources.observe(

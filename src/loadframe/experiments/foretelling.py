@@ -11,13 +11,12 @@ from loadframe.prediction import resources, scoring
 
 FILE, SCHEMA = "forecast.json", "forecast-record"
 MOST_TIMES = 2
-"""A forecast rests on few steps: while others use the machine, the low levels are measured in up to this many times the
-study's least number of blocks."""
+"""While others use the machine, the low levels are measured in up to this many times the study's fewest blocks."""
 
 
 def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
-    """The curve of the first state. Where the study asks for a forecast, it is made from the low levels before any
-    other is measured, and scored by what these then give."""
+    """The curve of the first state; where the study asks for it, forecast from the low levels before the others score
+    it."""
     up_to = book.bench.study.load.forecast_up_to
     if up_to is None:
         return sweep(book, treatment, round_number=1)
@@ -46,7 +45,7 @@ def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
 
 
 def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> int:
-    """Steps that nothing disturbed, at the level that has fewest of them."""
+    """Undisturbed steps at the level that has fewest of them."""
     steps = book.of(treatment)
     calm = [step.level for step in steps if not is_disturbed(step, steps)]
     return min(calm.count(level) for level in levels)

@@ -1,5 +1,4 @@
-"""The frame around every experiment: a run folder, the bench with the study's target on it, and what is kept and said
-whatever ends it early."""
+"""The frame around every experiment: a run folder, the bench, and what is kept and reported however it ends."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -50,7 +49,7 @@ def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
 
 
 def alone(study: Study) -> Study:
-    """The study without its alternatives, where nothing of them is measured."""
+    """The study without its alternatives."""
     return study.model_copy(update={"alternative": []})
 
 
@@ -70,7 +69,7 @@ def on_bench(
 def bare_bench(
     study: Study, run: RunFolder, progress: Progress | None, executor: Executor = HERE
 ) -> Iterator[Bookkeeping]:
-    """The same without a report of what ends early; what it cost is noted at the end."""
+    """The same without a report of what ends it early; run quality is recorded at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
     told = TellsRun(run, progress or Silent(), budget)
@@ -110,7 +109,7 @@ def bare_bench(
 
 
 def read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
-    """Bring the target to a state, and keep what it really uses then."""
+    """Bring the target to a state; return and record its effective settings."""
     effective = book.bench.use(treatment)
     run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
     return effective
@@ -125,8 +124,7 @@ def looked_at(
     curve: Curve,
     steps: Sequence[Step] | None = None,
 ) -> Examined:
-    """A state examined from these steps (all that count of its treatment so far), its profiles, and what the target
-    really uses."""
+    """Examine a state from these steps (default: all that count of its treatment)."""
     return examine(
         with_collecting(book.bench.run, book.of(treatment) if steps is None else steps),
         number=number,
@@ -144,7 +142,7 @@ def looked_at(
 
 
 def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
-    """A state sampled below its bend and past it, and examined once more with what that shows of its runtime."""
+    """Profile a state below its bend and past it, and examine it again with what that shows of its runtime."""
     one = examined.round
     place, level = past_the_bend(examined)
     if looks_for_a_collector(book.bench.study.target.kind, book.of(one.treatment), level):
@@ -155,7 +153,7 @@ def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, Setting
 
 @contextmanager
 def explaining(run: RunFolder) -> Iterator[None]:
-    """Whatever ends the loop early, what was measured is written down first and the message says where."""
+    """However the loop ends early, write down what was measured, and say where in the message."""
     try:
         yield
     except KeyboardInterrupt:
@@ -169,7 +167,7 @@ def explaining(run: RunFolder) -> Iterator[None]:
         left = [] if noted is None else map(words.sentence, quality_words.not_reverted_sentences(noted.not_reverted))
         error.details = "\n".join(part for part in (error.details, *left, report.strip()) if part)
         raise
-    except Exception as error:  # a fault of ours, or a machine that has no more of something
+    except Exception as error:  # a defect of Loadframe, or a machine out of a resource
         error.add_note(_rescue(run).strip())
         raise
 

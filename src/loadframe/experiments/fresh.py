@@ -1,8 +1,6 @@
-"""A kept gain measured once more, in blocks that decided nothing: those by which it was kept overstate it, near what
-can be proved at all by 1.65 to 3 times. How many follow is settled before the first of them.
-
-And the response time at the lowest level before and after it, of both in the same blocks: it tells more requests at a
-time from faster ones (diagnosis/mechanism.py). That of the first curve would be of another time."""
+"""A kept gain measured again, in blocks that decided nothing: the deciding ones overstate it, near the smallest
+provable gain by 1.65 to 3 times. Also the response time at the lowest level of both states in the same blocks, which
+tells more requests at a time from faster ones (diagnosis/mechanism.py)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,16 +18,15 @@ BLOCKS = 3
 """The fewest: two have one degree of freedom, and their interval says next to nothing."""
 USUAL = 0.95
 NARROW = 0.25
-"""An interval that is a quarter of the change to either side is enough to tell 8 from 5."""
+"""Half-width as a share of the change: a quarter is enough to tell 8 from 5."""
 PROVED = 0.5
-"""An interval of half the gain to either side leaves out 1 also where chance takes a third of it away."""
+"""Half-width as a share of the gain: half leaves out 1 even where chance takes a third of the gain away."""
 
 
 def wanted(known: Sequence[Verdict], most: int) -> int:
-    """How many blocks, BLOCKS to `most`, should measure a gain of which these verdicts are the factors: as many as make
-    the interval narrow against it, going by the noise of their blocks. A proof ends early where that is small by
-    chance; so the gain must be proved in blocks as loud as either state showed by itself, too. Where one side served
-    nothing, at least as many as showed that."""
+    """Blocks, BLOCKS to `most`, for a gain that is the product of these verdicts: enough to narrow the interval at the
+    noise of their blocks, and to prove the gain in blocks as noisy as either state alone, as a proof may end early in
+    quiet ones. Where one side served nothing, at least as many as showed that."""
     gain = abs(sum(math.log(each.ratio) for each in known))
     noise = max((stdev(map(math.log, each.block_ratios)) for each in known if each.block_ratios), default=0.0)
     loud = max(math.log(each.floor[1]) if each.floor else 0.0 for each in known)
@@ -52,8 +49,8 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """Both treatments in `blocks` further blocks, or in as many as the budget has room for beside a reserve; none where
-    that is less than BLOCKS. done: the number of blocks that they have in this round."""
+    """Both treatments in up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer than
+    BLOCKS. done: the blocks that they have in this round."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1
@@ -71,9 +68,8 @@ def measure_again(
 
 @dataclass(frozen=True, slots=True)
 class Unloaded:
-    """steps: all that were taken. responses_s: the mean response time (s) by treatment; empty where one has none.
-    longer, half: the logarithm of after / before, and half of its one-sided interval at CONFIDENCE; of one block
-    without end."""
+    """steps: all that were taken. responses_s: mean response time (s) by treatment; empty where one has none. longer,
+    half: the logarithm of after / before, and half of its one-sided interval at CONFIDENCE; infinite for one block."""
 
     steps: tuple[Step, ...] = ()
     responses_s: Mapping[str, float] = field(default_factory=dict)
@@ -81,15 +77,14 @@ class Unloaded:
     half: float = math.inf
 
     def shows_more(self, gain: Verdict) -> bool:
-        """Whether the product of a gain and of what became of the response time, the number of requests in service at
-        once, has risen beyond what both are known to: else each request may only have become faster."""
+        """Whether the number of requests in service at once, gain times change of the response time, has risen beyond
+        the error of both: else each request may only have become faster."""
         known = math.hypot(math.log(gain.ratio / gain.low), self.half) if gain.low > 0 else math.inf
         return math.log(gain.ratio) + self.longer - known > math.log(AT_ONCE)
 
 
 def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number: int) -> Unloaded:
-    """Both treatments at the study's lowest level, in as many blocks as the study's fewest where the budget has room,
-    in two else. They count for the curves."""
+    """Both treatments at the lowest level, in the study's fewest blocks, or two. They count for the curves."""
     level = book.bench.study.levels[0]
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS
@@ -102,7 +97,7 @@ def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number
 
 
 def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
-    """What these steps show, without those that something outside of the study disturbed, where enough are left."""
+    """What these steps show, without disturbed ones where enough are left."""
     counted = [
         step
         for name in (before, after)
@@ -125,7 +120,7 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
 
 
 def _half_unpaired(before_s: Sequence[float], after_s: Sequence[float]) -> float:
-    """Where the blocks that count are others on either side; one spread for both."""
+    """Where no blocks are common to both sides; one pooled spread."""
     logs = [[math.log(value) for value in each] for each in (before_s, after_s)]
     freedom = sum(map(len, logs)) - len(logs)
     if freedom < 1:

@@ -1,8 +1,6 @@
-"""What tells a cost that follows the requests served from one that follows time, and what confirms that it grows.
-
-In a sweep requests and time go together; in a pause without load time goes on alone (analysis/growth.py). A restart of
-a private target begins again with both: where requests are cheap then and become dearer again, the growth is its
-own."""
+"""Tell a cost that grows with the requests served from one that grows with time: in a sweep both go together, in a
+pause without load only time (analysis/growth.py). A restart resets both: cheap requests that become dearer again
+confirm it."""
 
 import math
 from collections.abc import Sequence
@@ -18,17 +16,17 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.model import Finding, Mechanism, Step, StepRequest
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
-"""Of the time that the sweep took: a cost that follows time grows by as much again, without a request. Of costs that
-follow requests half as long a pause told 83 % apart, this one 94 % (benchmarks/growth.py)."""
+"""Share of the time that the sweep took: a cost that follows time grows by as much again, without a request. For costs
+that follow requests half as long a pause was right in 83 %, this one in 94 % (benchmarks/growth.py)."""
 CAME_BACK = 0.5
-"""Of the logarithm of the growth, at every level: so much of it must be gone after a restart, ..."""
+"""Share of the growth, in logarithms, that must be gone after a restart, at every level, ..."""
 AGAIN = 1.05
 """... and in the next block requests must cost this many times as much, at every level."""
 
 
 def pause_tells(book: Bookkeeping, treatment: str) -> bool:
-    """A block of all levels after a pause, where a cost grows. Whether it was taken. Without a pause the better fit may
-    be the wrong one: what a request takes besides the cost that grows bends either curve."""
+    """Where a cost grows, measure a block of all levels after a pause; returns whether it was. Without a pause the
+    better fit may be the wrong one: the constant part of a request's cost curves either one."""
     study = book.bench.study
     found = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
     if found is None:
@@ -47,9 +45,8 @@ def pause_tells(book: Bookkeeping, treatment: str) -> bool:
 
 
 def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> Examined:
-    """The state with its growth confirmed, where a pause has told what the cost follows, the target is private, the
-    budget has room for a restart and two blocks, and they show that requests are as cheap as at first and become dearer
-    again."""
+    """Confirm the growth of a private target by a restart and two blocks, where a pause has shown what the cost
+    follows: requests there are as cheap as at first and become dearer again."""
     one, study = examined.round, book.bench.study
     levels, growing = book.levels(one.treatment), next((each for each in one.findings if each.id in GROWTH), None)
     found = None if growing is None else grown(study.load.axis, book.of(one.treatment))
@@ -90,8 +87,7 @@ def _not_restarted(found: Growth, why: str) -> Mechanism:
 
 
 def _orders(before: Sequence[Step], levels: Sequence[float]) -> list[list[float]]:
-    """The levels of each block after the restart, in the order of the first blocks before it: a cost that grows fast is
-    another one at the end of a block than at its beginning."""
+    """In the order of the first blocks before the restart: a fast-growing cost differs within a block."""
     places = {
         (step.block, step.level): step.number for step in sorted(before, key=lambda step: step.number, reverse=True)
     }
@@ -99,8 +95,8 @@ def _orders(before: Sequence[Step], levels: Sequence[float]) -> list[list[float]
 
 
 def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
-    """What a restart shows of a growth, from the steps before it, those of the block after it and of the next block;
-    the costs of a level against its own. receded: requests were as cheap as at first, and became dearer again."""
+    """What a restart shows of a growth, level by level, from the steps before it, those of the block after it and of
+    the next block. receded: requests were as cheap as at first, and became dearer again."""
     of = found.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     one, two = _by_level(back, of), _by_level(again, of)

@@ -1,4 +1,4 @@
-"""How a load goes on: forecast from its windows, or from the steps of a run, scored by its later ones."""
+"""How a bulk load goes on: forecast from its windows or from the steps of a run, scored by its later ones."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from loadframe.runs.folder import RunFolder
 
 AXIS, CHANGES = "entries", "change_rate"
 READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
-"""What each database reads from beyond its own memory, 1/s."""
+"""Reads from beyond each database's own memory, 1/s."""
 
 
 def windows_of_run(run: RunFolder, treatment: str = "A") -> tuple[LoadWindow, ...]:
@@ -32,8 +32,7 @@ def windows_of_run(run: RunFolder, treatment: str = "A") -> tuple[LoadWindow, ..
 
 
 def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Following, ...], Followed]:
-    """How each step of a run over the axis `change_rate` followed, and the highest rate that is followed. RunError for
-    another axis, and without a finished step."""
+    """How each step over the axis `change_rate` followed, and the highest rate that is. RunError for another axis."""
     axis = run.declared().load.axis
     if axis != CHANGES:
         raise RunError(
@@ -46,8 +45,8 @@ def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Follow
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
-    """Steps that each loaded an empty database up to their level: one window a step where their sizes are enough for a
-    law, else the slices of the largest loads."""
+    """Steps as windows of a load: one each where there are enough sizes for a law, else the slices of the largest
+    loads."""
     if len({step.level for step in steps}) >= FEWEST:
         windows = []
         for step in sorted(steps, key=lambda step: step.level):
@@ -60,7 +59,7 @@ def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
 
 
 def _slices(step: Step) -> list[LoadWindow]:
-    """Its batches are equal times, so each has entries in proportion to its rate. The time of those without an entry
+    """Batches take equal times, so each has entries in proportion to its rate. The time of those without an entry
     belongs to the next one, after the last entry to the last one: a commit took it."""
     seconds, total = step.level / step.throughput / len(step.batches), sum(step.batches)
     windows, before, passed_s = list[LoadWindow](), 0.0, 0.0
@@ -81,9 +80,8 @@ def forecast_growth(
     memories: Memories | None = None,
     up_to: float | None = None,
 ) -> GrowthForecast:
-    """The rate and the time at the sizes `at` (entries), from the windows up to `up_to` only where that is given; the
-    later ones score it. Without `at`: up to the load's end, else 2 and 4 times what was seen. SampleError where no
-    window is left to forecast from."""
+    """Rate and time at the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the
+    windows up to `up_to`, scored by later ones. SampleError where no window is left."""
     windows = sorted(windows, key=lambda one: (one.after, one.before))
     seen = [one for one in windows if up_to is None or one.after <= up_to]
     if not seen:

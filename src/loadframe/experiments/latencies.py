@@ -1,4 +1,4 @@
-"""The distributions of latencies that a report shows: from the histograms of the steps that the curves are made of."""
+"""The latency distributions of a report, from the histograms of the steps that the curves are made of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,16 +16,14 @@ from loadframe.runs.histograms import bin_latencies_ms
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """The first state, and the last one where something was kept; none where no histogram is there. warnings: why not,
-    where one cannot be read."""
+    """Of the first and the last kept state; empty where a histogram is missing. warnings: why one cannot be read."""
 
     distributions: tuple[LatencyDistribution, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
-    """What the requests of a run took, before and after, at the highest level of the gain; without a change, at the
-    highest level. steps: of the whole run; of these count the same as for the curves (`writing`)."""
+    """Request latencies before and after, at the highest level of the gain, or of all. steps: of the whole run."""
     if not rounds:
         return Latencies()
     kept = kept_trials(rounds)
@@ -45,13 +43,15 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
 
 
 def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:
-    """Of one treatment's steps at one level; None where none of them has a request in its histogram."""
+    """None where no step has a request in its histogram."""
     read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
     if not any(counts.any() for _, counts in read):
         return None
     whole = np.sum([counts for _, counts in read], axis=0)
     failed = sum(step.errors for step, _ in read)
-    among_them = int(whole.sum()) > sum(step.requests for step, _ in read)  # as in older versions
+    among_them = int(whole.sum()) > sum(
+        step.requests for step, _ in read
+    )  # older versions counted failed requests in the histogram
     latencies_ms = bin_latencies_ms()
     return LatencyDistribution(
         treatment=steps[0].treatment,

@@ -1,4 +1,4 @@
-"""What production data say, and what higher loads would give: the analysis with its errors in words."""
+"""The analysis of production data and the forecast of higher loads, with its errors in words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,8 +20,8 @@ NO_ROWS = "No row has a throughput and the use of every resource at once; leave 
 
 
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
-    """The curve of rows in time order, what a request needs of each resource, where it would be full, where the system
-    changed. SampleError where they say nothing."""
+    """The curve, needs per request, saturation and changes from rows in time order. SampleError where they are too
+    few."""
     if within_latency_p95_ms is not None and observed.response_is != "p95":
         raise SampleError(
             f"{observed.name} has no p95 latency, so the capacity within an objective is unknown",
@@ -37,8 +37,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
 def predict_observed(
     observed: Observed, at: Sequence[float] = (), *, up_to: float | None = None, kind: Kind | None = None
 ) -> Forecast:
-    """The forecast of higher loads from rows in time order, by their levels and blocks. SampleError as `learn` and
-    `predict`."""
+    """The forecast of higher loads from rows in time order. SampleError as `learn` and `predict`."""
     learned = learn(observed)
     rows = learned.observations
     if rows is None or not rows.rows:

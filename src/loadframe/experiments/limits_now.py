@@ -1,6 +1,5 @@
-"""The ledger now: of this machine, of a process, of a server that runs, or of a study's target started for it. Read
-twice a second apart, or watched for a while: then the limits are ranked by which is reached first. No load is put on
-anything."""
+"""The limits now of this machine, a process, a running server, or a study's target: read twice a second apart, or
+watched for a while and ranked by which is reached first. No load is generated."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,22 +38,21 @@ from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
 
 ONE_LOOK_S = 1.0
-"""Rates need two readings; this far apart unless the user wants more."""
+"""Seconds between the two readings that rates need, unless the user wants more."""
 OF_PIPELINES = frozenset({"pipeline", "changelog"})
 STAGES_LOOK_S = 3.0
 """The same where the lines of a pipeline are read, which come once a second or more often."""
 READINGS = 60
-"""The number of intervals of a watch: enough for a line and its scatter, few enough to cost nothing."""
+"""Intervals of a watch: enough for a line and its scatter, few enough to cost nothing."""
 SHORTEST_S, LONGEST_S = 1.0, 30.0
-"""No interval is shorter (a reading takes up to a tenth of a second) or longer (a leak may be quick)."""
+"""Bounds of an interval: a reading takes up to a tenth of a second, and a leak may be quick."""
 ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose limits. local: the machine's rows are those of the server's machine. server: asked for its counters.
-    enter: opens one more connection to a server that is ours to try things on. declared: limits that its study
-    declares."""
+    """Whose limits. local: this machine is the server's. server: asked for its counters. enter: opens one more
+    connection, to a private server only. declared: limits that its study declares."""
 
     words: str
     place: Place = field(default_factory=Place)
@@ -70,8 +68,6 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One reading of everything."""
-
     snapshot: Snapshot
     counters: Mapping[str, float]
 
@@ -101,15 +97,12 @@ def limits(
     stages: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> LedgerNow:
-    """The ledger now. With a study its target is started privately, without load, and ended; with `server`
-    (KIND:ADDRESS) one that runs is asked, `pid` naming its process where it cannot be found; with `pid` alone any
-    process; without all three the machine. over_s: watch so long, and say what runs out and when. stages: files in
-    which a pipeline prints what its stages do, besides those that the study names.
-
-    TargetError for a process that is not there and a server that does not let us in; StudyError, MissingTool.
-    """
+    """The ledger now. With a study its target is started privately, without load; with `server` (KIND:ADDRESS) a
+    running one is asked, `pid` naming its process where it cannot be found; with `pid` alone any process; else the
+    machine. over_s: watch so long, and forecast. stages: further files with statistics of pipeline stages. TargetError
+    where there is no such process or the server refuses access; StudyError, MissingTool."""
     with _subject(pid, study, server, option_file, user) as subject:
-        given = [file.resolve() for file in stages]  # a link of the user's own is followed
+        given = [file.resolve() for file in stages]  # a link of the user's is followed
         files = [*given, *(subject.server.stage_files() if isinstance(subject.server, PrintsStages) else ())]
         with following(files) as told:
             watch = observe(
@@ -142,7 +135,7 @@ def _subject(
         if study is not None and study.target.is_running_service:
             make = targets.of_study(study).running
             assert make is not None, "a kind whose studies may name one that runs"
-            stated = targets.canonical(study).target.settings  # that it has, as the study says
+            stated = targets.canonical(study).target.settings  # as the study states them
             found = _attached(make(study.target), None)
             effective = {**stated, **found.effective}
             yield replace(found, configured=stated, effective=effective, declared=study.target.limit)
@@ -189,7 +182,7 @@ def _attached(server: Attached, pid: int | None) -> Subject:
 def _private(stack: ExitStack, study: Study) -> Subject:
     study = targets.canonical(study)
     kind, shards = study.target.kind, study.target.shards
-    if shards is not None and not targets.of_study(study).one_system:  # they are all alike
+    if shards is not None and not targets.of_study(study).one_system:  # all alike
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(
         Lease.acquire(f"{kind} for the limits of study {study.study.name}", told=study.as_toml())
@@ -211,7 +204,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
         place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
-    if row.attachable is None or row.one_system:  # a web server, a cache, a cluster: it is asked as it is
+    if row.attachable is None or row.one_system:  # a web server, a cache, a cluster: asked directly
         limits, process = study.target.limit, _process(pid)
         return Subject(words, Place(pid=pid), kinds, target, asked, used, process=process, declared=limits)
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
@@ -221,7 +214,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
-    """Where Ctrl-C ends the look at a private server, the user reads at once what ends."""
+    """Tell the user at once, where Ctrl-C ends the look at a private server."""
     if why is not None and issubclass(why, KeyboardInterrupt):
         tell(f"Ending {kind}.")
 
@@ -248,7 +241,7 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Readings for over_s seconds; fewer where what is watched ends. TargetError where it ends before the second."""
+    """Readings for over_s seconds; fewer where the subject ends. TargetError where it ends before the second."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -258,7 +251,7 @@ def observe(
         sleep(max(0.0, first.snapshot.at_s + number * every_s - clock()))
         try:
             moment = look()
-        except TargetError:  # of a server that is there and does not answer
+        except TargetError:  # a live server that does not answer
             if still_there():
                 raise
         if not still_there():
@@ -294,8 +287,8 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """The rules applied to what was read. forecast: with the time at which a limit runs out. resident: resident bytes
-    by connections, where they were tried; else those of the watch are taken. stages: metrics of a pipeline."""
+    """Apply the rules to what was read. forecast: with the time at which a limit saturates. resident: resident bytes by
+    connections; default: those of the watch. stages: metrics of a pipeline."""
     found = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(found.values), dict(found.missing)
     if not subject.local:
@@ -349,8 +342,7 @@ RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """What is reached comes first, then what runs out, the soonest first, what is near, and what is full and costs
-    nothing; within these the fullest."""
+    """Sort key: reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
     if limit.status != "reached" and limit.exhausted_at is not None:
         return RUNS_OUT, limit.exhausted_at.load, 0.0
     order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
@@ -371,8 +363,7 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
 
 
 def _asked(subject: Subject) -> dict[str, float]:
-    """Settings as asked for, or as they are where nothing was, as metrics ("mariadb.max_connections.asked"); 0 for what
-    the server worked out itself."""
+    """Settings, configured before effective, as "KIND.NAME.asked"; 0 for what the server worked out itself."""
     row = targets.KINDS.get(_kind(subject))
     worked_out = dict.fromkeys(row.worked_out & subject.effective.keys() if row is not None else (), 0)
     settings = {**subject.effective, **worked_out, **subject.configured}
@@ -405,8 +396,7 @@ FEW = "statistics of stages were printed {} in this time, so that no rates are k
 
 @dataclass
 class StagesNow:
-    """metrics: of each stage and log over the look. notes: which stage limits, or why that is not told, and what could
-    not be read, in sentences."""
+    """metrics: of each stage and log. notes: sentences on which stage limits, and what could not be read."""
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -414,7 +404,7 @@ class StagesNow:
 
 @contextmanager
 def following(files: Sequence[Path]) -> Iterator[StagesNow]:
-    """Follow files while one looks; what was told is there once that is over. What they have before is not read."""
+    """Follow files within; the result is complete once that is over. Earlier content is not read."""
     told = StagesNow()
     if not files:
         yield told
@@ -426,7 +416,9 @@ def following(files: Sequence[Path]) -> Iterator[StagesNow]:
     if notes := [(one.at_s, one.counters) for one in readings]:
         told.metrics = of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs)
     counted = [name for one in readings for name in one.counters if name.rpartition(".")[2] in CUMULATIVE]
-    twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a sum was told
+    twice = bool(readings) and (
+        not counted or len(counted) > len(set(counted))
+    )  # a cumulative counter was printed twice
     few = () if twice else (FEW.format("never" if not readings else "once"),)
     stages = stages_in(told.metrics)
     told.notes = (*([in_words(stages)] if stages else []), *few, *tail.missing())

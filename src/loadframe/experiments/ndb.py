@@ -1,6 +1,4 @@
-"""A config.ini of MySQL Cluster read, changed and checked, with what is known of its hosts and its servers. What is
-said of one comes from its configuration alone; whether a cluster starts with it is seen with nodes on this machine
-alone."""
+"""A config.ini of MySQL Cluster read, changed and checked; whether a cluster starts is tested only on this machine."""
 
 import os
 import shutil
@@ -41,7 +39,6 @@ def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) ->
     if (longest := max(map(len, text.split("\n")))) > LONGEST_LINE:
         raise TargetError(f"{path} has a line of {longest:,} characters", remedy="Give a config.ini.")
     config = read_config(text)
-    # whatever else is wrong with them does not matter then
     if (nodes := sum(section.kind in NODES and not section.default for section in config.sections)) > MOST_NODES:
         raise TargetError(
             f"{path} has {nodes:,} nodes; a MySQL Cluster has at most {MOST_NODES}", remedy="Omit the others."
@@ -65,12 +62,9 @@ def check_ndb(
     memory_bytes: int | None = None,
     bound: Mapping[str, frozenset[int]] | None = None,
 ) -> NdbReport:
-    """What this makes of a cluster, and what is wrong with it.
-
-    name: of the config.ini, for messages. servers: the option files of MySQL servers. cpus, memory_bytes: of each data
-    node's host; where neither is given, this machine's are taken for nodes on localhost. bound: CPUs that other
-    processes on these hosts are bound to, by what they are called. TargetError where an option file cannot be read.
-    """
+    """What this configuration makes of a cluster, and what is wrong with it. name: for messages. servers: option files
+    of MySQL servers. cpus, memory_bytes: of each data node's host; default: this machine's for nodes on localhost.
+    bound: CPUs that other processes are bound to, by process name. TargetError where an option file cannot be read."""
     known = None if cpus is None else frozenset(range(cpus))
     hosts = Hosts(known, memory_bytes, bound or {}, None)
     if cpus is None and memory_bytes is None:
@@ -102,7 +96,7 @@ def _text(path: Path) -> str:
 
 def _data_node(node: Node) -> NdbDataNode:
     threads = None
-    with suppress(ValueError):  # it is among the findings
+    with suppress(ValueError):  # reported as a finding
         threads = node.threads()
     return NdbDataNode(node.node_id, node.host, node.section.line, threads, node.memory_bytes(), node.redo_bytes())
 
@@ -125,9 +119,8 @@ MOST_STARTED = 4
 
 
 def start_ndb(config: Config) -> NdbStart:
-    """Start a private cluster with the data nodes and the settings of this file, each node on this machine and in a
-    folder of ours, and end it. A cluster that does not start is an answer too. TargetError where the file has errors
-    on this machine, or asks for more than it has; MissingTool without the programs."""
+    """Start a private cluster with the nodes and settings of this file on this machine, and end it; one that does not
+    start is a result, too. TargetError for errors in the file or too little room; MissingTool without the programs."""
     for name in PACKAGE.programs:
         PACKAGE.required(name)
     cluster = cluster_of(config)

@@ -1,6 +1,5 @@
-"""Extra steps that are sampled: below and past the bend of the state as given, and past it for the final state. They
-are in no curve and no verdict, and are left out where the budget has no room. What they show of garbage collection is
-told as metrics of the steps at the level and in the state that were sampled."""
+"""Sampled steps: below and past the bend of the state as given, and past it for the final state. They count for no
+curve and no verdict. What they show of garbage collection becomes metrics of the steps at the same level and state."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,23 +34,20 @@ from loadframe.reporting.exports import TitledStacks, speedscope_json
 from loadframe.runs.folder import RunFolder
 
 WINDOW_S = 2.0
-"""A profile's window is the study's, and at least this: short windows have too few samples."""
+"""A profile's window is the study's, at least this: shorter ones have too few samples."""
 AROUND_S = 2.5
-"""Starting perf, and unwinding and naming what it copied."""
+"""Seconds to start perf, and to unwind and symbolise its samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A step to sample."""
-
     place: ProfilePlace
     treatment: str
     level: float
 
 
 def profile_around(book: Bookkeeping, examined: Examined) -> None:
-    """One step below the bend and one past it, of the state that was examined, as far as there is time for them and
-    for proving a remedy afterwards."""
+    """Profile a state below its bend and past it, if there is also time for proving a remedy afterwards."""
     done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
     for wanted in _around(examined):
         known = (wanted.place, wanted.treatment) in done
@@ -60,20 +56,20 @@ def profile_around(book: Bookkeeping, examined: Examined) -> None:
 
 
 def profile_at(book: Bookkeeping, place: ProfilePlace, treatment: str, level: float, *, reserve_s: float = 0.0) -> bool:
-    """One sampled step beside a reserve; whether it was taken. No other is taken later of the same state and place."""
+    """Take one sampled step in addition to a reserve; returns whether it was. Each state and place has one only."""
     wanted = Wanted(place, treatment, level)
     return _has_room(book, wanted, reserve_s) and _profile(book, wanted)
 
 
 def past_the_bend(examined: Examined) -> tuple[ProfilePlace, float]:
-    """Where a profile shows what limits a state, and the level of that."""
+    """Place and level at which a profile shows what limits a state."""
     last = _around(examined)[-1]
     return last.place, last.level
 
 
 def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
-    """When nothing is left to prove: the final state where the state as given was past its bend, and what there was no
-    time for before. What there is still no time for is written down with the reason."""
+    """At the end: profile the final state, and what there was no time for before; record the reason for what is left
+    out."""
     around = _around(first)
     done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
     final = [replace(around[-1], treatment=last)] if last != first.round.treatment else []
@@ -85,7 +81,7 @@ def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
 
 
 def _around(examined: Examined) -> list[Wanted]:
-    """Below the bend and past it; of a curve without a bend its two ends, of one level that level."""
+    """Below the bend and past it; of a curve without a bend both ends, of a single level that level."""
     one = examined.round
     loads = [point.load for point in one.curve.points]
     if examined.bend is None:
@@ -105,7 +101,7 @@ def _has_room(book: Bookkeeping, wanted: Wanted, reserve_s: float) -> bool:
 
 
 def _profile(book: Bookkeeping, wanted: Wanted) -> bool:
-    """A sampled step, and whether it was taken; where it fails, the reason is written down, and the run goes on."""
+    """Returns whether it was taken; a failure is recorded with its reason, and the run goes on."""
     book.progress.phase(
         f"profiling at {book.bench.study.load.axis} {wanted.level:g}: {book.called(wanted.treatment)}", 1
     )
@@ -128,8 +124,7 @@ def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
 
 
 def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:
-    """Every profile of a run, computed from its collapsed stacks, and what could not be sampled and why. Files
-    that were lost or damaged are told of as missing."""
+    """Every profile of a run, computed from its collapsed stacks, and what is missing and why."""
     steps = sorted(run.profiled(), key=_in_order)
     missing = [requirement for step in steps for requirement in step.missing]
     read: dict[str, tuple[Stack, ...]] = {}
@@ -146,7 +141,7 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
 
 
 def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
-    """The states as they were declared (A, B, ... AA), each below its bend before past it, whenever they were taken."""
+    """States as they were declared (A, B, ... AA), each below its bend before past it, whenever they were taken."""
     return len(step.treatment), step.treatment, step.place in ("past", "highest")
 
 
@@ -172,7 +167,7 @@ def speedscope_text(run: RunFolder) -> str:
 
 
 def write_speedscope(run: RunFolder, path: Path) -> None:
-    """The same as a file. RunError also where `path` cannot be written."""
+    """Write the same to a file. RunError also where `path` cannot be written."""
     text = speedscope_text(run)
     try:
         write_whole(path, text.encode())
@@ -195,7 +190,8 @@ def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...],
 def _baseline(
     step: ProfiledStep, source: ProfileSource, steps: list[ProfiledStep], read: dict[str, tuple[Stack, ...]]
 ) -> stacks.Baseline | None:
-    """What a CPU profile is compared with: past the bend with below it; a later state with the first at that place."""
+    """A CPU profile past the bend is compared with that below it; a later state's with the first state's at that
+    place."""
     if source.kind != "cpu" or source.component == "rest":
         return None
     first = steps[0].treatment
@@ -214,7 +210,7 @@ def _baseline(
 
 
 BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
-"""Of a target that computes less, a collector limits nothing."""
+"""In a target that computes less, a collector limits nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +223,8 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """By profile of a state past its bend, or at its highest level, in the order in which they were taken. named: it is
-    known that the collector's functions have names, so that a profile without any of them says that it did nothing."""
+    """One per profile past the bend or at the highest level, in order. named: the collector's functions are known to
+    have names, so that none among the samples means that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
@@ -261,8 +257,7 @@ def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
 
 
 def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
-    """Whether a profile at a level would say what nothing else does: the target computes much of the time, and nothing
-    of it tells what its collector takes. kind: of the target."""
+    """Whether only a profile can show the collector's cost: the target is busy, and no metric reports it."""
     here = [step.metrics for step in steps if step.level == level]
     if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in TOLD_BY):
         return False
@@ -270,9 +265,8 @@ def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> boo
 
 
 def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: str) -> Mapping[str, float]:
-    """By treatment, the CPUs that the collector used in the profiles of both states, the one after sampled for this:
-    the least that they can have been before, and the most after (95 % each). Empty where no finding rests on a profile,
-    and where the budget has no room for another."""
+    """By treatment, CPUs of the collector in the profiles of both states, the one after taken here: a lower bound (95
+    %) before, an upper bound after. Empty where no finding rests on a profile."""
     if not any(one.id == COLLECTING and one.evidence and one.evidence[0].metric == GC_SAMPLED for one in findings):
         return {}
     run = book.bench.run

@@ -32,7 +32,7 @@ from loadframe.progress import counted
 from loadframe.units import show
 
 MOST_LEVELS = 2
-"""Few levels leave time for many blocks, and it is the blocks that narrow the interval."""
+"""Few levels leave time for many blocks, which narrow the interval."""
 MIRRORED = 2
 """Index of the block whose order is that of the first one, reversed."""
 
@@ -43,9 +43,8 @@ Proof = tuple[Compared, list[Step]]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """Where a remedy must show what it is worth: past the bend, in its middle and at the highest level; where nothing
-    bends, of all levels. Those at which the warm-up had not ended are left out where there are others. The middle is
-    that of the loads, in logarithms: levels that bracket a cliff crowd together."""
+    """The levels at which a remedy is judged, settled ones if there are any: past the bend (else of all) the highest
+    and the middle one. That is in logarithms of the loads: levels that bracket a cliff crowd together."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -65,13 +64,10 @@ def prove(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> Proof:
-    """The verdict on `after` against `before`, both measured alternately in each block, in random order.
-
-    Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (beyond
-    the study's fewest blocks less a firm reserve); two blocks are always measured.
-    It is looked at after each block from the study's fewest to its most: the intervals of all these looks hold at once,
-    so that `enough` may ask for anything.
-    """
+    """The verdict on `after` against `before`, measured alternately in each block, in random order. Ends when the
+    verdict is `enough`, after the study's most blocks, or when the budget is used up; two blocks are always measured.
+    The intervals of all looks, from the fewest blocks to the most, hold simultaneously, so that `enough` may ask for
+    anything."""
     (proof,) = prove_side_by_side(
         book,
         [(before, after)],
@@ -94,14 +90,14 @@ def prove_side_by_side(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """The verdict on the second of each pair against its first, all treatments measured in the same blocks: as `prove`,
-    until every verdict is `enough`. One that is takes no further steps."""
+    """The verdict on each pair as `prove`, all treatments in the same blocks; a pair with `enough` takes no further
+    steps."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
     what = " and ".join(book.against(after, before) for before, after in pairs)
     book.progress.phase(f"proving {what} at {counted(len(levels), 'level')}", len(per_block) * blocks.min)
-    # Looks that the budget will not come to would only make the others dearer.
+    # Looks that the budget has no room for would only widen the intervals of the others.
     left_s, block_s = book.budget.left_s(), book.budget.cost_s(per_block)
     room = max(min(blocks.min, int(left_s / block_s)), int((left_s - firm_reserve_s) / block_s))
     last = max(FEWEST_BLOCKS, min(blocks.max, room))
@@ -113,7 +109,7 @@ def prove_side_by_side(
     for group in in_groups(book, plan.last, orders(book.random, treatments, levels)):
         asked = {name for pair in waiting for name in pair}
         group = [Block(block.number, tuple(each for each in block.order if each[0] in asked)) for block in group]
-        # Before the first planned look nothing may depend on what is seen: it would be a look more.
+        # Before the first planned look nothing may depend on what is seen: it would be one more look.
         early = group[0].number <= plan.first
         kept_s = 0.0 if early else firm_reserve_s
         if proved and not book.budget.affords([level for block in group for _, level in block.order], kept_s):
@@ -153,15 +149,14 @@ def compared(
 def verdict_on(
     steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
 ) -> Verdict:
-    """What `judge` (of analysis/comparison.py) says of the throughputs of two treatments in these steps, without the
-    levels at which too little happened or a warm-up had not ended, as far as `_known` lets it."""
+    """`judge`'s verdict on the throughputs of two treatments, without unsettled levels; see `_known`."""
     kept = settled(steps)
     verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
     return _known(verdict, steps, before, after, judge)
 
 
 def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
-    """The same of each level by itself; all hold at once with a probability of 1 - error."""
+    """The same for each level by itself; all hold simultaneously with a probability of 1 - error."""
     return tuple(
         _known(one, [step for step in steps if step.level in one.levels], before, after)
         for one in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
@@ -171,8 +166,7 @@ def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, er
 def _known(
     verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
 ) -> Verdict:
-    """A verdict on these steps whose interval holds whatever disturbances have cost them, and which decides nothing
-    where too little happened. Where all requests of one side failed, see `_one_served`."""
+    """Widen the interval by what disturbances may have cost; decide nothing where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
@@ -180,10 +174,9 @@ def _known(
 def _one_served(
     verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict]
 ) -> Verdict | None:
-    """The verdict, without a ratio, where at a level all requests of one side failed in all blocks and the other side
-    served in all of them, each with enough requests. None where that is not so, where it may be chance, and where
-    another level says the opposite. Of equal states, which fail in a share p of their blocks, n blocks of L levels show
-    it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n."""
+    """The verdict, without a ratio, where at a level all requests of one side failed in all blocks, and the other side
+    served in all. None where that may be chance, or another level shows the opposite. Of equal states, which fail in a
+    share p of their blocks, n blocks of L levels show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n."""
     levels, rest, found = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
     for level in levels:
         one, two = (
@@ -227,9 +220,8 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """Both treatments alternately at further levels, so that the knee after a change is seen against the knee before
-    it, measured in the same minutes. As many blocks as the study's least if the budget allows it beside a
-    reserve, and beside what comes next; none where it does not allow two beside the reserve."""
+    """Measure both treatments alternately at further levels, so that their knees are compared in the same minutes: in
+    the study's fewest blocks, in at least two, or not at all, as the budget allows besides reserve_s (and next_s)."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -249,18 +241,17 @@ def look_around(
 def orders(
     chance: random.Random, treatments: Sequence[str], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The order of (treatment, level) in each block, without end: drawn, one treatment after the other; that of the
-    third block is the first one's reversed. So of the first three blocks a treatment comes first in one at least, and
-    what drifts straight through them, or favours whoever comes first, is seen as noise. Reversed in every second block,
-    the orders would keep time with noise whose period is two blocks: it called 44 % of equal servers different."""
+    """The drawn order of (treatment, level) in each block, without end, one treatment after the other; the third block
+    reverses the first. So of two treatments each comes first at least once in three blocks, and a straight drift, or an
+    advantage of coming first, is seen as noise. With every second block reversed, noise of a period of two blocks
+    called 44 % of equal servers different."""
     yield from grouped_orders(chance, [treatments], levels)
 
 
 def grouped_orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The same with the treatments of a group next to each other, the groups in drawn order, too: of any two treatments
-    each comes first with the same chance."""
+    """The same, the treatments of a group next to each other; of any two each comes first with the same chance."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
@@ -285,22 +276,19 @@ def take_block(
     round_number: int | None = None,
     purpose: Purpose = "proof",
 ) -> list[Step]:
-    """The steps of one block."""
     return [
         book.take(StepRequest(treatment, level, round_number, block, purpose=purpose)) for treatment, level in order
     ]
 
 
 def by_level(steps: Sequence[Step], treatment: str) -> Samples:
-    """Throughputs in the order of their blocks, by level."""
     chosen = [one for each in by_block(step for step in steps if step.treatment == treatment).values() for one in each]
     levels = sorted({step.level for step in chosen})
     return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
 
 
 def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
-    """How finely the throughputs of two treatments are known, by level: a window's ends fall among the requests that
-    are in progress, so that its count may be more or less by as many."""
+    """Relative resolution of the throughputs of two treatments, by level."""
     found: dict[float, tuple[float, float]] = {}
     for level in {step.level for step in steps}:
         sides = [
@@ -313,16 +301,16 @@ def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
 
 
 def grain_of(step: Step) -> float:
-    """To what share of itself the throughput of a step is known: the requests in progress, one at least, of those that
-    were counted."""
+    """Relative resolution of a step's throughput: the count of a window may be off by the requests in progress (at
+    least 1)."""
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
 def level_ratios(
     steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
-    """After / before at each settled level of which something can be told, as `verdict_on` judges all of them together:
-    whose ratio is the mean of these, in logarithms."""
+    """After / before at each settled level where it is known; `verdict_on` all of them gives the mean, in
+    logarithms."""
     kept, ratios = settled(steps), []
     for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
         mine = [step for step in kept if step.level == level]
@@ -335,9 +323,8 @@ def level_ratios(
 
 
 def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """Of all steps of a run those of the last proof that held two states against each other, of each block the ones
-    that count. Every proof and every control begins with block 1 again. above: the number of the block before the first
-    of them."""
+    """The counting steps of the last proof between two states; each proof begins with block 1. above: the block before
+    it."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):
@@ -349,7 +336,7 @@ def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0)
 
 
 def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
-    """What each kind of request took before and after, by level; of kinds that both have at a level."""
+    """Mean time of each kind of request before and after, by level; for kinds that both have at a level."""
     one, two = _mean_times(before), _mean_times(after)
     return tuple(OperationTimes(*key, one[key], two[key]) for key in one if key in two)
 
@@ -364,14 +351,14 @@ def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
 
 
 LONGER = 1.2
-"""What makes the slowest requests take less than a fifth longer is no price worth a line."""
+"""A p99 that is less than a fifth longer is not worth a line."""
 FOR_A_TAIL = 100
-"""Requests of a step, so that its p99 is no single one of them."""
+"""Requests of a step, so that its p99 does not rest on a single one."""
 
 
 def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
-    """That p99 is longer after a change, at the highest level that both were measured at; "" where it is not, or where
-    the steps do not show it: by Welch's t on the logarithms of their p99, 95 %, two-sided."""
+    """A sentence that p99 is longer after a change, at the highest common level, else "": by Welch's t on the
+    logarithms of p99, 95 %, two-sided."""
     common = {step.level for step in before} & {step.level for step in after}
     one, two = (
         [

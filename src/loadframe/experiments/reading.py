@@ -1,5 +1,4 @@
-"""What a run folder says, also of a run that was stopped or killed, or that is still measured. `conclude` is the only
-way from a run folder to an answer: what one verb, page or export says of a run, all of them do."""
+"""What a run folder says, also of an unfinished run. `conclude` is the only way from a run folder to an answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,16 +38,16 @@ def open_run(path: str | Path) -> RunFolder:
 
 
 def absent(run: RunFolder) -> tuple[str, ...]:
-    """What a run needs and what is not available here, in words: kinds that other distributions register."""
+    """What a run needs and is not available here, in words: kinds that other distributions register."""
     try:
         return declared.absent(run.declared(), run.bench().distributions)
-    except UserError:  # whoever needs the study, or what the bench found, says what is wrong with it
+    except UserError:  # reported by whatever needs the study or the bench
         return ()
 
 
 def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> CaseStudy:
-    """All that a run folder says; nothing is written. within_latency_p95_ms: the curves under another objective than
-    its study's. RunError where there is not a single finished step, TooFewRequests where no window of one is enough."""
+    """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective for the
+    curves. RunError without a finished step, TooFewRequests where no window is enough."""
     steps = _checked(run)
     about, rounds, answer = run.document("run.json", "run"), tuple(run.rounds()), _answer(run, steps)
     if answer is None and not any(step.counts for step in steps):
@@ -77,8 +76,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
 
 
 def answer_of(run: RunFolder) -> RunAnswer | None:
-    """The answer of `conclude` alone, for a list of many runs: what a run was made for; of one without a conclusion
-    what its finished steps say, None where that is nothing yet."""
+    """The answer of `conclude` alone, for a list of many runs; None where the finished steps show nothing yet."""
     return _answer(run, run.steps())
 
 
@@ -96,8 +94,7 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
 
 
 def write_answer(run: RunFolder, found: CaseStudy) -> RunAnswer:
-    """The report of a run, written again; of one without a conclusion this and its tables, too. RunError where it says
-    nothing, or the folder cannot be written."""
+    """Write the report of a run again, and the tables where it has no conclusion. RunError."""
     match found.answer:
         case Ladder():
             return answer_writing.write_ladder(run)
@@ -159,7 +156,7 @@ def _first(one: Round) -> NextLimit | None:
 
 
 def _judged(state: State, one: Round, first: NextLimit | None) -> State:
-    """The state with what its round says. What limits it has one load, as a cause and as a limit."""
+    """Uses the same load for what limits it, as a cause and as a limit."""
     at, limits = None if first is None else one.interval_of(first), one.limits
     if first is not None and at is not None:
         limits = tuple(
@@ -172,7 +169,7 @@ def _judged(state: State, one: Round, first: NextLimit | None) -> State:
 
 
 def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -> State:
-    """A state as a run would have it that had ended at this load."""
+    """A state as if the run had ended at this load."""
     state = case.state(treatment)
     steps = [step for step in state.steps if step.level <= up_to]
     if not steps:

@@ -1,4 +1,4 @@
-"""The capacity search on a real target: each trial a step, disturbed ones again, all of it in the run folder."""
+"""The capacity search on a real target: each trial is a step in the run folder, and disturbed ones are repeated."""
 
 from dataclasses import dataclass, field, replace
 
@@ -26,11 +26,11 @@ ERROR = 0.05
 SHORTEST_WINDOW_S = 0.3
 """As for the windows of a study: in less, nothing can be measured."""
 USUAL_TRIALS = 25
-"""What the bar of progress expects: benchmarks/search.py."""
+"""Length of the progress bar: benchmarks/search.py."""
 
 
 def objective_of(study: Study) -> CapacityObjective:
-    """What a level of this study must meet. StudyError where nothing is asked that more load could miss."""
+    """What a level of this study must meet. StudyError where no objective is set that more load could miss."""
     within = study.objective.within
     if study.load.axis not in OPEN_LOOP_AXES and not within.asks:
         raise StudyError(
@@ -42,7 +42,7 @@ def objective_of(study: Study) -> CapacityObjective:
 
 
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
-    """What is searched: between the lowest and the highest level of the study. StudyError where these are one."""
+    """The search between the lowest and the highest level of the study. StudyError where these are the same."""
     low, high = study.levels[0], study.levels[-1]
     if low == high:
         raise StudyError(
@@ -62,8 +62,7 @@ def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None
 
 @dataclass
 class _Finder:
-    """One search. trials: all of them, in order; met: the steps of those that met; expected: where a forecast from
-    these expects the capacity."""
+    """met: the steps of the trials that met; expected: the capacity that a forecast from these expects."""
 
     book: Bookkeeping
     objective: CapacityObjective
@@ -77,7 +76,6 @@ class _Finder:
         return self.book.bench.study.load.axis in OPEN_LOOP_AXES
 
     def run(self) -> None:
-        """Trial after trial, until the capacity is known or the budget used up."""
         while (trial := self.search.propose()) is not None:
             if not self.book.budget.affords([trial.load]):
                 break
@@ -85,15 +83,15 @@ class _Finder:
             self.trials.append(done)
             self._say(done)
             if done.met and not done.counted and not trial.recovery:
-                break  # the budget has no window that would be long enough
+                break  # the budget has no window that is long enough
             if done.counted or trial.recovery:
                 self.search.observe(Outcome(done.met, done.seconds, done.throughput))
             if done.counted and done.met:
                 self._expect()
 
     def _expect(self) -> None:
-        """Where no trial has missed yet and no guess was given: forecast the capacity from the trials that met. Once:
-        a server that takes less for a request the busier it is would be followed in small steps, guess after guess."""
+        """Forecast the capacity, unless a trial has missed or a guess was given. Only once: a server that takes less
+        for a request the busier it is would be followed in small steps, guess after guess."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study
@@ -116,14 +114,14 @@ class _Finder:
                 raise
             return self._failed(proposal, error)
         trial = self._trial(step, proposal)
-        if TOO_FEW in step.flags and trial.counted and trial.met:  # what misses at such a load is overloaded
+        if TOO_FEW in step.flags and trial.counted and trial.met:  # one that misses with so few is overloaded
             return replace(trial, counted=False, note="too few requests or response times in it to decide anything")
         if trial.met and trial.counted:
             self.met.append(step)
         if trial.met or proposal.recovery or not is_disturbed(step, self.book.steps):
             return trial
-        # A disturbance makes a target only slower: what meets all the same does meet. What every trial at a load has
-        # disturbs none of them, so the next one counts unless it has more still.
+        # A disturbance only makes a target slower: a trial that meets despite one does meet. What every trial at a load
+        # has is no disturbance, so the next one counts unless it has more still.
         self.book.repeated += 1
         flags = ", ".join(sorted(VOIDING.intersection(step.flags)))
         return replace(trial, counted=False, note=f"the machine was disturbed ({flags}): made again")

@@ -1,4 +1,4 @@
-"""A study's alternatives beside its target: all measured in the same blocks, each with its own limits and causes."""
+"""A study's alternatives against its target, all measured in the same blocks, each with its own limits and causes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,16 +36,15 @@ WITNESSES = (
     "system.tlb_shootdowns",
     "system.stall.share",
 )
-"""What servers of the same thing differ in, beside what either of them was suspected of."""
+"""What servers for the same purpose differ in, shown in addition to the metrics of their findings."""
 
 SHARE = 0.6
-"""More blocks than the study's least are measured only within this share of the budget: the rest is for the
-investigation of the cause."""
+"""More than the study's fewest blocks are measured only within this share of the budget; the rest finds the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two treatments that are held against each other. title: of the second, for people."""
+    """Two treatments to compare. title: of the second, for users."""
 
     before: str
     after: str
@@ -53,8 +52,8 @@ class Pair:
 
 
 def declare(book: Bookkeeping) -> list[Pair]:
-    """The study's alternatives as treatments of its bench, each beside the study's own, in the study's order; then the
-    cold ones of all, where the study asks for them."""
+    """The alternatives as treatments, each paired with the study's own; then all of them cold, if the study asks for
+    it."""
     study, start = book.bench.study, book.bench.start_state
     states = {START: ("as given", start, study.target.kind)}
     for alternative in study.alternative:
@@ -72,7 +71,7 @@ def declare(book: Bookkeeping) -> list[Pair]:
 
 
 def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, str]:
-    """The state of an alternative, and the kind of target that is brought to it."""
+    """The state of an alternative, and its kind of target."""
     study, start = bench.study, bench.start_state
     kind = alternative.target.kind or study.target.kind
     own = start if kind == study.target.kind else replace(start, settings={}, limits=study.around(kind).target_limits)
@@ -80,7 +79,7 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
 
 
 def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingValue]) -> TargetState:
-    """The state with what an alternative or a change of a ladder sets. host: what that is of the machine."""
+    """The state with an alternative, or a change of a ladder. host: the part of it that is set on the machine."""
     return replace(
         state,
         settings={**state.settings, **table.target.settings},
@@ -96,9 +95,8 @@ def _pairs(titles: Mapping[str, str]) -> list[Pair]:
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
-    """These pairs at all levels of the study, in interleaved blocks: as many as the study's least while the budget
-    allows it, two at least, then as many as there is room for, at most the study's most. How many they are does not
-    depend on what they show, so one look at the end has the error that it says."""
+    """Measure these pairs at all levels, in interleaved blocks: the study's fewest (at least two) to most, as the
+    budget allows. Their number does not depend on what they show, so a single look at the end has its nominal error."""
     if not pairs:
         return
     study = book.bench.study
@@ -119,8 +117,7 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
 
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
-    """What a run's steps say of its study's alternatives; of those that were measured beside the target, whose first
-    round this is."""
+    """Results of the study's alternatives that were measured against the target. target: its first round."""
     declared = {alternative.name for alternative in study.alternative}
     treatments = run.treatments().values()
     cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
@@ -152,7 +149,7 @@ def _alternative(
     paired, error = _paired(steps, START, treatment.name), ERROR / len(study.alternative)
     before, after = by_level(paired, START), by_level(paired, treatment.name)
     cold_pair = (cold[START], cold[treatment.name]) if {START, treatment.name} <= cold.keys() else ("", "")
-    empty = _paired(steps, *cold_pair)  # so, too, where none was taken
+    empty = _paired(steps, *cold_pair)  # empty, too, where no cold step was taken
     judge = partial(comparison.verdict_at_end, confidence=1 - error)
     return Alternative(
         name=treatment.title,
@@ -184,8 +181,7 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 
 
 def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
-    """The steps of two treatments that count, from the blocks that both were measured in side by side, one of each
-    level."""
+    """The steps of two treatments that count, from the blocks in which both were measured, one of each level."""
     of_each = one_of_each_block(step for step in steps if step.purpose == "side by side")
     sides = [{(each.level, each.block): each for each in of_each if each.treatment == name} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())

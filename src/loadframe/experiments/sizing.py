@@ -1,5 +1,5 @@
-"""Make a remedy as large as it must be before it is judged: where the estimate from the levels below falls short, the
-raised limit is full again at the highest load, and the trial would judge the size, not the cause."""
+"""Make a remedy large enough before it is judged: else the raised limit is full again at the highest load, and the
+trial would judge the size, not the cause."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,16 @@ from loadframe.ledger.rules import rules_for
 from loadframe.model import Limit, Remedy, StepRequest, TargetState
 
 FURTHER = 4.0
-"""A limit that is full again is taken to be wanted four times over."""
+"""A limit that is full again is raised to four times its ceiling."""
 MOST_SIZES = 4
-"""4^3 times what the first estimate said is no matter of size any more."""
+"""After 4^3 times the first estimate, size is not the cause."""
 UNFIT = (TargetError, CageError, StudyError, WorkloadError)
-"""What shows that the target cannot work in a state."""
+"""Errors that show that the target cannot work in a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A remedy as it was applied, its treatment and its state. full: the limit that it raises and the load overruns
-    all the same."""
+    """A remedy as applied. full: the limit that it raises and the load still overruns."""
 
     remedy: Remedy
     treatment: str
@@ -32,12 +31,9 @@ class Applied:
 
 
 def apply(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float) -> Applied:
-    """Bring the target to the state after the remedy.
-
-    For a remedy that raises a silent limit, one step is taken at `level`; where the limit is full again and requests
-    pay for it, more is asked for, as far as the machine and the target allow it. Raises one of UNFIT where the target
-    cannot work with it; it is in an unknown state then.
-    """
+    """Bring the target to the state after the remedy. A raised silent limit is tested by a step at `level`, and raised
+    further while it is full again and requests pay for it. Raises one of UNFIT, in an unknown state, where the target
+    cannot work with it."""
     one = examined.round
     silent = {limit.id for limit in one.limits if limit.thrash_metric and not limit.loud}
     applied: Applied | None = None
@@ -65,7 +61,7 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float) -
 def _full_again(
     book: Bookkeeping, round_number: int, remedy: Remedy, name: str, state: TargetState, level: float
 ) -> Limit | None:
-    """The limit that the remedy has raised and that the load overruns all the same; None where it is large enough."""
+    """None where the raised limit is large enough."""
     step = book.take(StepRequest(name, level, round_number, purpose="sizing"))
     rules = rules_for(book.bench.study.target.limit, [step])
     limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]

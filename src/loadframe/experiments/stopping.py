@@ -1,5 +1,5 @@
-"""A target that falls under a load: what was seen is kept as evidence. A private target is started again and measured
-below that load; the run of an attached one is concluded from the steps before."""
+"""A target that dies or hangs under a load: keep evidence. A private one is measured further below that load; the run
+of an attached one is concluded from the steps before."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from loadframe.errors import NotRecovered, TargetError, TooFewRequests
 from loadframe.model import NOT_RECOVERED, Stop
 
 LOG_LINES = 6
-"""Of its log that are kept."""
+"""Last lines of its log that are kept."""
 
 
 @contextmanager
 def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
-    """Where the target falls within, that is kept in the run, and raised on."""
+    """Record in the run where the target does not recover within, and raise on."""
     try:
         yield
     except NotRecovered as error:
@@ -25,9 +25,8 @@ def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
 
 @contextmanager
 def concluding(book: Bookkeeping) -> Iterator[None]:
-    """Where the target falls within, or a state is so slow that no window of it decides anything, what is within ends
-    there, and what was measured is concluded from. NotRecovered and TooFewRequests where no step of the state that the
-    study declares counts."""
+    """Leave the block where the target does not recover, or no window of a state decides anything; raised on only where
+    no step of the study's own state counts."""
     try:
         yield
     except NotRecovered as error:
@@ -42,8 +41,8 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """Start a target that fell again in the same state, of which only lower loads are measured from now on.
-    NotRecovered where it is not ours, does not start again, or fell at the lowest load."""
+    """Start a target that failed again in the same state, of which only lower loads are measured from now on.
+    NotRecovered where it is not private, does not start again, or failed at the lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):
         raise error
@@ -59,7 +58,7 @@ def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
 
 
 def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
-    """In which state, and at which load it fell."""
+    """The treatment and the load at which it failed."""
     last = book.steps[-1] if book.steps else None
     if error.treatment is not None and error.level is not None:
         return error.treatment, error.level
@@ -69,7 +68,7 @@ def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
 
 
 def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
-    """Keep at which load it was, once, and flag the step after which it was seen; nothing where no load was on it."""
+    """Record once at which load it failed, and flag the step after which it was seen; nothing where it had no load."""
     if error.noted or (error.level is None and not book.steps):
         return
     error.noted = True

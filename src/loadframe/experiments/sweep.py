@@ -1,4 +1,4 @@
-"""One treatment over all levels, in randomised blocks, and closer looks at the place where throughput falls."""
+"""One treatment over all levels, in randomised blocks, and a bisection where throughput falls."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -23,15 +23,15 @@ RESOLUTION = 0.15
 """A cliff is bracketed until the two levels around it are no further apart than this share."""
 MOST_STEPS = 0.5
 SWEEP_SHARE = 0.4
-"""More blocks than the least are measured only while a sweep uses less than this share of what was left."""
+"""Share of the remaining budget within which a sweep measures more than the fewest blocks."""
 FEWEST_LEVELS = 2
-"""Of a curve that ends there."""
+"""Of a curve that ends because the budget is overdrawn."""
 
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Collection[int] = ()) -> Curve:
     """The curve of one treatment among these steps, from those that count (analysis/selection.py)."""
     taken = [step for step in _taken(steps, treatment) if step.number not in decided]
-    mine = [step for step in taken if step.counts] or taken  # of a change that made it so slow: it is not kept
+    mine = [step for step in taken if step.counts] or taken  # after a change that made it too slow, which is not kept
     counting = select(mine).steps
     samples = [
         curves.LevelSample(
@@ -88,7 +88,7 @@ def check_enough(steps: Sequence[Step], treatment: str) -> None:
 
 
 def _window_warnings(steps: Sequence[Step]) -> list[str]:
-    """In words, the levels of which no window decides anything, and those without a response time."""
+    """Warnings on levels at which no window decides anything, and on those without a response time."""
     counting = [step for step in steps if step.counts]
     few = {step.level: step.needed_s for step in steps if TOO_FEW in step.flags and NOT_RECOVERED not in step.flags}
     few = {level: few[level] for level in sorted(few.keys() - {step.level for step in counting})}
@@ -114,8 +114,7 @@ def _listed(levels: Iterable[float]) -> str:
 
 
 def _driver_warnings(steps: Sequence[Step]) -> list[str]:
-    """In words, at which levels most steps show the driver's limit instead of the target's, or both together; [] where
-    none does."""
+    """Warnings on levels at which most steps show the driver's limit instead of the target's, or both together."""
     said = {
         "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the curve is not the target's "
         "there",
@@ -132,13 +131,10 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
-    """Measure the levels of the study for a treatment, as far as that is not done yet, and fit its curve; below the
-    load at which a target of ours falls, where it does.
-
-    At least two blocks, at least as many as the study's least while the budget allows it, more until every level's
-    interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection. All but the first two
-    blocks leave enough time to prove a remedy. TooFewRequests where no window decides anything.
-    """
+    """Measure the levels of the study for a treatment, except what is done, and fit its curve; below the load at which
+    a private target fails. At least two blocks, the study's fewest within the budget, and more until all intervals are
+    narrow enough; then a cliff is bisected. All but two blocks leave time to prove a remedy. TooFewRequests where no
+    window decides."""
     while True:
         try:
             return _swept(book, treatment, round_number)
@@ -182,8 +178,8 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
 
 
 def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
-    """Measure levels whose warm-up had not ended again, with a longer one: what all blocks of a level show together, no
-    single step needs to show. Not where the study names the warm-up: then it is only told."""
+    """Measure unsettled levels again with a longer warm-up (not where the study sets it): all blocks of a level
+    together may show what no single step does."""
     for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
         counting = select(book.of(treatment)).steps
@@ -206,8 +202,8 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """A step at each of these levels that this block does not have yet, in random order; from the lowest on in the
-    first block of a target that is not ours: what it falls at is measured last."""
+    """A step at each of these levels that this block lacks, in random order; in the first block of an attached target
+    in rising order, so that a level at which it fails comes last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):

@@ -1,8 +1,6 @@
-"""Try remedies one at a time, the most promising first, until one provably helps; and limits in series.
-
-Lifting one of two that are full at nearly the same load shows nothing: each would be refuted. So the state with a
-remedy that did not help is diagnosed, what is there as well is lifted with it, and where both help, each is reverted
-alone."""
+"""Try remedies one at a time, the most promising first, until one provably helps; and limits in series. Of two limits
+that saturate at nearly the same load each would be refuted alone. So what limits the state with a remedy that did not
+help is lifted in addition, and where both help together, each is reverted alone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +36,7 @@ LAYERS = {"server": "target", "application": "target", "process": "process", "ho
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A round after its remedies were tried; kept: the treatment and state to go on from, None where none helped."""
+    """A round after its remedies were tried. kept: the treatment and state to go on from; None where none helped."""
 
     round: Round
     kept: tuple[str, TargetState] | None
@@ -47,12 +45,10 @@ class Tried:
 def try_remedies(
     book: Bookkeeping, examined: Examined, already: set[str], note: Callable[[Round], None] = lambda one: None
 ) -> Tried:
-    """Prove the remedies for a round's findings in turn. Stops at the first that is kept; those that give durability
-    up, touch a layer that the study does not allow, cannot be applied or no longer fit into the budget are listed
-    with the reason. Where none helps alone, those are lifted together that show another limit behind them.
-
-    `already`: ids of remedies that did not help before; grows, and is open again once another state is kept. note: told
-    of the round after each trial, so that nothing proved is lost."""
+    """Prove the remedies for a round's findings in turn, until one is kept; those that may not or cannot be tried are
+    listed with the reason. Where none helps alone, those with another limit behind them are lifted together. already:
+    ids of remedies that did not help; grows, and is reset once another state is kept. note: called after each trial, so
+    that no proof is lost."""
     one, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
@@ -106,8 +102,8 @@ def _shown(one: Round, remedy: Remedy, because: str) -> Round:
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """After several kept remedies: the last state against the first one, in blocks of their own, at the levels of the
-    first proof: as many as are settled before the first of them. Nothing after fewer, or where no budget is left."""
+    """After several kept remedies: the last state against the first, in blocks whose number is settled before, if
+    affordable."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
@@ -115,7 +111,7 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
 
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:
-    """The reason why a remedy is shown, not tried; None where it may be tried."""
+    """None where the remedy may be tried."""
     study = book.bench.study
     if remedy.price.durability is not None and study.remedies.durability == "keep":
         return (
@@ -128,7 +124,7 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
     if not book.error.left:
         return NO_ERROR
     levels = judged_levels(examined.round.curve, examined.bend)
-    proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * levels)]  # a step to size it, and two blocks
+    proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * levels)]  # a sizing step and two blocks
     if not book.budget.affords(proof, afterwards_s(book, examined.round, levels, treatments=1)):
         return "too little of the budget is left to prove it; give measure.budget more time"
     return None
@@ -137,7 +133,7 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
 # --- of several remedies that are guessed, the first to prove ---------------------------------------------------------
 
 SHOWS = 1.2
-"""Times the throughput, in one step: more than single steps of one state differ by on a machine that is quiet."""
+"""Throughput ratio of a single step: more than single steps of one state differ by on a quiet machine."""
 
 
 def promising_first(
@@ -147,13 +143,9 @@ def promising_first(
     levels: Sequence[float],
     why_not: Callable[[Remedy], str | None],
 ) -> tuple[Remedy, ...]:
-    """The same remedies; of the guessed ones for the first cause that one comes first that is the first to show a gain,
-    at the highest of these levels: a proof of one that does nothing costs the time of ten looks. A look decides the
-    order alone: what is kept is proved in blocks of its own, of which these steps are none.
-
-    As they are where one that is known to be for the cause is the first, where fewer than two may be tried, or the
-    budget has no room for a look and a proof. why_not: why one may not be tried, else None. The target is in the
-    round's state again."""
+    """The same remedies, but of the guessed ones for the first cause the first that shows a gain in a single step at
+    the highest level comes first: a proof of a useless one costs ten times as much. That decides the order alone.
+    why_not: the reason why one may not be tried, else None. The target is in the round's state again on return."""
     guessed = [one for one in remedies if one.guessed and one.addresses == remedies[0].addresses]
     may = [one for one in guessed if why_not(one) is None]
     before = next((point.throughput for point in examined.round.curve.points if point.load == levels[-1]), 0.0)
@@ -198,9 +190,7 @@ Note = Callable[[Round], None]
 def lift_together(
     book: Bookkeeping, examined: Examined, one: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
 ) -> tuple[Round, Attempt | None]:
-    """The round after remedies were tried together of which none had helped alone, and what is kept of that.
-
-    why_not: the reason why a remedy may not be tried; None where it may."""
+    """Try remedies together of which none had helped alone. why_not: the reason why one may not be tried, else None."""
     levels, done = judged_levels(one.curve, examined.bend), set[frozenset[str]]()
     for first in fruitless:
         chain, last = [first.applied.remedy], first
@@ -239,7 +229,7 @@ def lift_together(
 
 
 def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[frozenset[str]]) -> Remedy | None:
-    """The first remedy for what is there with those of the chain, that may be tried with them and was not yet."""
+    """The first remedy, not tried in this combination yet, for what limits the state with those of the chain."""
     lifted = {cause for each in chain for cause in each.addresses}
     there = [finding for finding in last.after.round.findings if finding.id not in lifted]
     names = {each.id for each in chain}
@@ -252,8 +242,8 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
 def _taken_back(
     book: Bookkeeping, one: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
 ) -> Round:
-    """The round after each of several changes was reverted alone, as far as the budget goes. The whole against the
-    same without one change is a proof of that change by itself: it may confirm its cause, and refute it."""
+    """Revert each of several changes alone, as far as the budget goes. All changes against all without one is a proof
+    of that one: it may confirm its cause, and refute it."""
     whole, findings, controls = kept.applied.treatment, one.findings, list[Control]()
     for remedy in chain:
         others = [each for each in chain if each is not remedy]
@@ -291,8 +281,7 @@ def _without_idle(
     levels: Sequence[float],
     why_not: WhyNot,
 ) -> tuple[Round, Attempt]:
-    """The round and what is kept of several changes once those that are known to add nothing are left out, and the rest
-    is proved by itself; as before where it is not."""
+    """Keep only the changes that are needed, if they prove better alone."""
     idle = {control.title for control in one.tried[-1].controls if control.holds is False}
     needed = [remedy for remedy in chain if remedy.title not in idle]
     if not idle or not needed:

@@ -1,4 +1,4 @@
-"""One remedy against the state before it: applied, proved, measured once more where it is kept, and judged."""
+"""One remedy against the state before it: applied, proved, measured again if it is kept, and judged."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,17 +31,17 @@ from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
 FIRST = 1 - ERROR
-"""Of the first remedy's interval: at its lower end half of the error that all share, and so is the other half left."""
+"""Confidence of the first remedy's interval, whose lower end spends half of the error that all share."""
 NOT_MORE = "faster requests may have given the gain: the response time at the lowest load is not known well enough"
 FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A remedy that was tried. steps: of its proof. after: what is seen of the state with it. promising: these blocks
-    prove a gain, or that failures ended; fresh ones tell whether it is kept. holds: see held_at_the_fall. again: the
-    steps of those blocks. unloaded: the lowest level, where how many requests are served at once is what a kept remedy
-    is for. collecting: by treatment, what a profile shows of the collector of garbage, where it is for that."""
+    """A remedy that was tried. steps: of its proof. after: the state with it. promising: these blocks prove a gain, or
+    that failures ended; fresh ones (`again`) decide. holds: see held_at_the_fall. unloaded: the lowest level, for a
+    remedy for the number of requests served at once. collecting: garbage collector CPUs by treatment, for a remedy for
+    these."""
 
     applied: Applied
     trial: Trial
@@ -55,15 +55,14 @@ class Attempt:
 
     @property
     def in_series(self) -> tuple[str, ...]:
-        """The causes that are there with the remedy and that it is not for; what only says again that throughput ends
-        is no other cause."""
+        """Causes that limit the state with the remedy and that it does not address, without merely operational ones."""
         own = OPERATIONAL.union(self.applied.remedy.addresses)
         return tuple(finding.id for finding in self.after.round.findings if finding.id not in own)
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Sequence[float]) -> Attempt:
-    """The proof of a remedy that is applied already. Without fresh blocks it is kept where failures ended, or where the
-    gain is clear of the noise."""
+    """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or the gain clears
+    the noise."""
     one, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     proved, steps = prove_remedy(book, one.treatment, name, levels, round_number=one.number)
@@ -99,14 +98,14 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
 
 
 def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
-    """In words, that the target serves the load at which it falls with a remedy, and right after falls again without;
-    "" where it does not, or was not tried. That is no ratio: before, nothing is served."""
+    """A sentence that the target serves the load at which it failed with the remedy, and fails again without it; else
+    "". That gives no ratio: without it nothing is served."""
     before, after, level = one.treatment, applied.treatment, book.fell_at(one.treatment)
     if math.isinf(level) or not book.budget.affords([level, level]):
         return ""
     try:
         step = book.take(StepRequest(after, level, one.number, purpose="sizing"))
-        book.bench.use(before)  # after a look at it
+        book.bench.use(before)
     except NotRecovered as error:
         note_fall(book, error, went_on=True)
         book.bench.recover(before)
@@ -124,10 +123,9 @@ def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
 
 
 def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int) -> Proof:
-    """The proof of a change, at a level of the error that all remedies of the investigation share: half of what is
-    left, or all of it where not even the shortest proofs of this one and another have room in the budget. That is the
-    error of proving it better, so of one end of the interval, which is never narrower than FIRST. What is not proven
-    better, or is cut short, has spent its level. Some error must be left."""
+    """The proof of a change, at half of the error that is left for all remedies, or at all of it where the budget has
+    no room for another proof. It is the error of one end of the interval, which is never narrower than FIRST. What is
+    not proven better, or is cut short, has spent it. Some error must be left."""
     error = book.error
     with_another = (book.bench.study.measure.blocks.min + FEWEST_BLOCKS) * 2 * list(levels)
     level = error.level(last=not book.budget.affords(with_another))
@@ -141,9 +139,8 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 def measured_again(
     book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Attempt:
-    """A promising remedy with what fresh blocks say of it, as far as the budget has room for them, and with what tells
-    its cause, where it is kept. Beside a reserve where it is kept without them; where it is not, they are what the
-    budget is for. One that is not kept has spent its level of the error: nothing was proved."""
+    """A promising remedy with its fresh blocks, as far as the budget has room (besides a reserve, if it is kept without
+    them), and if kept, with measurements that identify its cause. One that is not kept has spent its error."""
     if not tried.promising:
         return tried
     trial = tried.trial
@@ -196,10 +193,10 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
 
 
 def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
-    """The round with this trial, judged from its fresh blocks where there are any. Where these blocks and those that
-    decided differ, or nothing shows that the gain is no noise, its causes stay as they were. Nothing is refuted where
-    the limit that was raised was full again all the same, nor where another cause is there with the remedy: of two
-    limits in series neither helps alone. doubt: why the trial confirms nothing."""
+    """The round with this trial, judged from its fresh blocks if there are any. Causes stay as they were where these
+    contradict the deciding blocks, or the gain may be noise. Nothing is refuted where the raised limit was full again,
+    or another cause limits the state: of two limits in series neither helps alone. doubt: why the trial confirms
+    nothing."""
     trial = tried.trial
     if tried.promising and not trial.kept and trial.told.decision != "worse":
         return replace(one, tried=(*one.tried, trial))
@@ -215,7 +212,9 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
         refutes=tried.applied.full is None and not tried.in_series and not tried.holds,
         doubt=doubt,
     )
-    if not tried.unloaded.shows_more(trial.told):  # then the trial alone confirms none of those of more at once
+    if not tried.unloaded.shows_more(
+        trial.told
+    ):  # then the trial alone confirms no cause about the number served at once
         findings = tuple(
             judging.only_helped(after, NOT_MORE)
             if after.id in SERVED_AT_ONCE and after.status == "confirmed" != before.status
@@ -226,13 +225,12 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
 
 
 def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
-    """The steps of the state before and of the one after."""
     return _of(steps, trial.treatment_before), _of(steps, trial.treatment_after)
 
 
 def beside(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0) -> Trial:
-    """The trial of a kept remedy with the ratios at the levels at which it was not judged, too, where the budget has
-    room for them beside a reserve; in more than the fewest blocks where it has room for a next remedy, too."""
+    """A kept remedy's trial with the ratios at its other levels, as the budget allows besides a reserve; in more than
+    the fewest blocks only if there is room for another remedy."""
     trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
     before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
     others = [level for level in _other_levels(book, one, levels) if level not in done]
@@ -244,14 +242,14 @@ def beside(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float
 
 
 def afterwards_s(book: Bookkeeping, one: Round, judged: Sequence[float], *, treatments: int) -> float:
-    """Seconds to keep in hand, so that the state after a kept remedy (and the one before it, for two treatments) can be
-    measured at the other levels, and after a second remedy be proved against the first state."""
+    """Seconds to reserve: for the other levels of the state after a kept remedy (and before it, for two treatments),
+    and after a second remedy for the proof against the first state."""
     total = 2 * fresh.BLOCKS * list(judged) if one.number > 1 else []
     return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, one, judged) + total)
 
 
 def known(verdict: Verdict) -> bool:
-    """Whether it is known that a remedy helps, or that it does not: by how much, fresh blocks say."""
+    """Whether it is known that a remedy helps, or that it does not; fresh blocks measure by how much."""
     return verdict.decided or judging.without_effect(verdict)
 
 

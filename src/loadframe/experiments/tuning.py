@@ -27,8 +27,8 @@ from loadframe.tuning.search import Search, Space
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the start tells a search. space: what is varied; left_out: what is not, and why. tries: what a diagnosis
-    asks for, worth trying first. levels: at which settings are judged, the highest first. asked: besides throughput."""
+    """What a search derives from the first curve. left_out: settings that are not varied, and why. tries: proposed by a
+    diagnosis. levels: at which settings are judged, the highest first. asked: the objective besides throughput."""
 
     space: Space
     left_out: Mapping[str, str]
@@ -39,7 +39,7 @@ class Plan:
     def trials(
         self, book: Bookkeeping, run: RunFolder, search: Search, state: TargetState, levels: tuple[float, ...]
     ) -> Trials:
-        """None yet, to be judged at these levels."""
+        """Empty trials, to be judged at these levels."""
         start = Start.of(select(book.of(START)).steps, levels)
         names = {self.space.start: START}
         return Trials(book, run, self.space, search, levels, state, start, objective=self.asked, names=names)
@@ -71,9 +71,9 @@ def tune(
     earlier: Sequence[TuningTrial] = (),
     searching: Callable[[Trials, int], None] = HERE.trials,
 ) -> Tuning:
-    """Search from the state that the study declares, as far as trials and budget go, and prove the best. examined: its
-    first curve, from which the search learns what is worth trying first. memory_bytes: as for tuning_space.vary.
-    earlier: trials of a run to go on from. searching: how the trials are taken."""
+    """Search from the study's state, and prove the best. examined: its first curve, which says what to try first.
+    memory_bytes: as for tuning_space.vary. earlier: trials of a run to continue. searching: how the trials are
+    taken."""
     one = examined.round
     plan = planned(book, examined, memory_bytes)
     search = Search(plan.space, tries=plan.tries, seed=book.random.randrange(2**32))
@@ -89,7 +89,7 @@ def tune(
 
 
 def trials_of(path: Path, study: Study) -> list[TuningTrial]:
-    """The trials of a run of the same study."""
+    """The trials of a run of the same study; RunError for a run of another one."""
     run = open_run(path)
     before, now = run.study(), study.resolved()
     tables = ("target", "cage", "workload", "load", "host", "objective")
@@ -103,8 +103,7 @@ def trials_of(path: Path, study: Study) -> list[TuningTrial]:
 
 
 def check_start(path: Path, effective: Mapping[str, SettingValue]) -> None:
-    """That a run began where another one goes on from it: its trials are told as changes of its start, and held against
-    what that served."""
+    """RunError unless a run began with the settings in effect now: its trials are relative to its start."""
     before = open_run(path).effective().get(START, effective)
     if differing := [name for name in before if name in effective and before[name] != effective[name]]:
         told = ", ".join(f"{name} was {before[name]}, is {effective[name]}" for name in differing)

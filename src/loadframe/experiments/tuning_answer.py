@@ -1,4 +1,4 @@
-"""What a search has found, as its record says it."""
+"""The result of a search for settings, as its record has it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ NORMAL = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a search answers, from what it has measured when it is asked. left_out, findings: as in Tuning."""
+    """The results of a search, from what it has measured at the time of the call. left_out, findings: as in Tuning."""
 
     trials: Trials
     left_out: Mapping[str, str]
@@ -35,17 +35,15 @@ class Answers:
         return replace(found, settings=settings, failed_proofs=_told(failed))
 
     def nothing_better(self) -> Tuning:
-        """Nothing was worth a proof."""
         start = self.trials.space.start
         return self._found(start, "nothing-better", self.trials.search.expected_gain(start))
 
     def not_proved(self, failed: Sequence[Proof]) -> Tuning:
-        """No proof held: the first one was that of the best settings."""
+        """No proof held; the first one was that of the best settings."""
         return replace(self._proved(failed[0], "no-proven-gain"), failed_proofs=_told(failed))
 
     def so_far(self, proofs: Sequence[Proof]) -> Tuning:
-        """After these proofs, of which the last one alone may have held; then with the settings as the target's own
-        file has them."""
+        """After these proofs, of which only the last may have held; then with the settings as a file."""
         if not proofs or not proofs[-1].told.held:
             return self.stopped(proofs)
         found = replace(self._proved(proofs[-1], "gained"), failed_proofs=_told(proofs[:-1]))
@@ -84,9 +82,8 @@ class Answers:
 
 
 def with_file(found: Tuning, row: KindOfTarget | None) -> Tuning:
-    """What was found, with its settings as the file of that kind of target has them, where they are proved: name and
-    text are worked out here, and never taken from a record. Without them where the kind is not available here (None).
-    StudyError for settings that no such target has."""
+    """The result with its proven settings as a file for that kind, computed here and never taken from a record; empty
+    where the kind is not available (None). StudyError for settings that no such target has."""
     if found.end != "gained" or row is None:
         return replace(found, file_name="", file_text="")
     changed = {each.name: each.after for each in found.settings if each.after != each.before}

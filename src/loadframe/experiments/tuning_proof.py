@@ -1,5 +1,4 @@
-"""The best settings of a search against the start, in blocks of their own; where they do not hold, the next best ones.
-The gain of what holds is told from further blocks that decide nothing (fresh.py)."""
+"""Prove the best settings of a search against the start, else the next best ones; further blocks measure the gain."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,19 +15,17 @@ from loadframe.model import SettingValue, Step, TargetState, TuningObjective, Tu
 from loadframe.tuning.search import Point
 
 PROOF_ROUND = 3
-"""The round of the first proof's steps; each further one has the next."""
+"""The round of the first proof's steps; each further proof has the next."""
 PROOF_SHARE = 0.3
-"""Of the budget, what is kept for the first proof and the fresh blocks after it, where as many blocks as the study
-allows would take more."""
+"""Share of the budget kept for the first proof and its fresh blocks, where the study's most blocks would take more."""
 MOST_PROOFS = 3
 ERROR = 0.05
-"""Of all proofs of a search together: that one decides where there is no difference."""
+"""Family-wise error of all proofs of a search: deciding where there is no difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A point that was held against the start. steps: those of its blocks, the fresh ones last. clamped: settings
-    that the target did not grant."""
+    """steps: those of its blocks, the fresh ones last. clamped: settings that the target reduced."""
 
     point: Point
     told: TuningProof
@@ -37,24 +34,20 @@ class Proof:
 
 
 def kept_s(book: Bookkeeping, levels: Sequence[float]) -> float:
-    """Seconds to keep for the first proof and the fewest fresh blocks after it."""
+    """Seconds to reserve for the first proof and the fewest fresh blocks after it."""
     least, most = _proof_s(book, levels)
     again = book.budget.cost_s(2 * fresh.BLOCKS * list(levels))
     return max(least, min(most + again, PROOF_SHARE * book.budget.total_s))
 
 
 def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proof]:
-    """Proofs in turn, of the point that promises most each time, until one holds, nothing promises more than the start,
-    or no time is left for another one: the last one alone may have held. What failed is told to the search, so that the
-    next point is chosen with it. A point with which the target fails amid its proof, or in the fresh blocks after it,
-    has failed: there is no proof of it, but a trial that says why. note: told of all proofs whenever they change, so
-    that nothing proved is lost.
-
-    Together they err in ERROR of all searches at most. Levels depend on what was proved before and on time alone; a
-    proof that was cut short has spent its level once it could have been looked at.
-    """
+    """Proofs in turn, each of the most promising point, until one holds, none promises more than the start, or time is
+    up: only the last may have held. Failed ones are reported to the search. A point with which the target fails in its
+    proof or fresh blocks has a trial that says why. note: called with all proofs on every change. Their family-wise
+    error is at most ERROR: a proof's share depends on earlier ones and on time alone, and is spent once it could have
+    been looked at."""
     error, tried, found = ErrorBudget(ERROR), list[Point](), list[Proof]()
-    while not tried or (error.left and _another(trials, len(tried))):  # time for the first one was kept
+    while not tried or (error.left and _another(trials, len(tried))):  # time for the first one was reserved
         point = trials.search.best(tried)
         if point == trials.space.start:
             break
@@ -75,7 +68,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
                 proof = _measured_again(trials, proof, round_number=number)
         except UNFIT as unfit:
             blocks = by_block(step for step in trials.book.steps if step.round == number)
-            if len(blocks) >= FEWEST_BLOCKS:  # a proof that was cut short may have had enough for an interval
+            if len(blocks) >= FEWEST_BLOCKS:  # enough for an interval, though cut short
                 error = error.after(level, decided=False)
             trials.refuse(point, f"in its proof, {unfit.fact}")
             note(found)
@@ -105,7 +98,7 @@ def _proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:
 def _prove(
     trials: Trials, point: Point, effective: Mapping[str, SettingValue], level: float, *, round_number: int
 ) -> Proof:
-    """One proof, with intervals at 1 - level: whether it is better. By how much, fresh blocks say."""
+    """Intervals are at 1 - level, and decide whether it is better; fresh blocks measure by how much."""
     book, name, levels = trials.book, trials.treatment(point), sorted(trials.levels)
     changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
     proved, taken = prove(book, START, name, levels, round_number=round_number, confidence=1 - level)
@@ -116,8 +109,8 @@ def _prove(
 
 
 def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:
-    """A proof that held with what fresh blocks say of it, as far as the budget has room for them. What they prove to be
-    worse, or to miss the objective, has not held."""
+    """Fresh blocks, as far as the budget has room. Where they prove it worse, or miss the objective, it has not
+    held."""
     book, name, known = trials.book, trials.treatment(proof.point), proof.told.verdict
     blocks = fresh.wanted([known], book.bench.study.measure.blocks.max)
     steps = fresh.measure_again(

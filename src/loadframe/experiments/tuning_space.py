@@ -14,9 +14,9 @@ from loadframe.study.declaration import TuneRange
 from loadframe.tuning.search import Dimension, Space, dimension, spread
 
 MEMORY_SHARE = 0.8
-"""Of the cage's or the machine's memory, what the settings may take together: the rest is for everything else."""
+"""Share of the cage's or the machine's memory that the settings may take together."""
 LARGEST_SHARE = 0.5
-"""Of it, what a single setting may take: as for a remedy that enlarges one."""
+"""Share of it that a single setting may take: as for a remedy that enlarges one."""
 USUAL_CONNECTIONS = 151
 
 
@@ -36,10 +36,9 @@ def check(study: Study) -> None:
 def vary(
     study: Study, effective: Mapping[str, SettingValue], memory_bytes: float | None, first: Sequence[str]
 ) -> tuple[Space, dict[str, str]]:
-    """The space: what the study names, or the target's table; settings in `first` come first; and which of them are not
-    searched, and why. effective: what the target uses at the start. memory_bytes: of its cage or its machine; None
-    where unknown here: then no range of memory is searched that the study does not give. StudyError where nothing is
-    left to vary."""
+    """The space, from the study or the target's table, `first` first; and which settings are left out, and why.
+    effective: what the target uses at the start. memory_bytes: of its cage or machine; None where unknown: memory is
+    then varied only over values that the study gives. StudyError where nothing is left to vary."""
     known = targets.of_study(study)
     by_load = study.load.axis in CLIENT_AXES
     connections = study.levels[-1] if by_load else float(effective.get("max_connections", USUAL_CONNECTIONS))
@@ -82,7 +81,7 @@ def vary(
 
 
 def _row(study: Study, name: str) -> Tunable:
-    """How far a setting may be varied: as the study says, else as the table does."""
+    """The range of a setting: from the study, else from the table."""
     known, asked = targets.of_study(study), study.tune.settings
     spec = known.catalogue.spelt(name)
     canonical = name if spec is None else spec.name
@@ -120,7 +119,6 @@ def _row(study: Study, name: str) -> Tunable:
 
 
 def may_lose(row: KindOfTarget, name: str, value: SettingValue) -> bool:
-    """Whether durability may be given up with a value."""
     spec = row.setting(name)
     assert spec is not None, "only settings of the catalogue are varied"
     return spec.weakens(value)

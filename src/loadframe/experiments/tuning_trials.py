@@ -1,6 +1,6 @@
-"""The trials of a search on a real target: each measured, told to the search, and kept. All are held against what the
-target serves as given: a median of blocks of which most agree, measured once more when a trial looks too good. A stall
-in few steps would make every trial look many times as fast."""
+"""The trials of a search on a real target, all compared with the start: a median of blocks of which most agree,
+measured again when a trial looks too good. A stall in few of its steps would make every trial look many times as
+fast."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,17 @@ from loadframe.runs.folder import RunFolder
 from loadframe.tuning.search import Outcome, Point, Proposal, Search, Space
 
 START_ROUND = 1
-"""The round of its steps."""
+"""Round of the start's steps."""
 ALIKE = 1.5
-"""Throughputs agree within this factor of their median; what a stall leaves does not."""
+"""Throughputs agree within this factor of their median; a stalled one does not."""
 MOST_BLOCKS = 5
-"""The number of blocks at a level at which the first ones do not agree: the median bears two stalls then."""
+"""Blocks at a level at which the first ones do not agree: the median then tolerates two stalls."""
 BLOCKS_ANEW = 3
 """Blocks of a start that is measured again."""
 
 
 def measure_start(book: Bookkeeping) -> None:
-    """The start at the study's levels, in the fewest blocks; more of them where these do not agree. TooFewRequests
-    where no window decides anything."""
+    """Measure the start at the study's levels; in more blocks where the first ones disagree. TooFewRequests."""
     levels = list(book.bench.study.levels)
     book.progress.phase(f"measuring {counted(len(levels), 'level')} as given", len(levels) * FEWEST_BLOCKS)
     for block in range(1, FEWEST_BLOCKS + 1):
@@ -48,8 +47,7 @@ def measure_start(book: Bookkeeping) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What the start serves at the judged levels. steps: of all its blocks that count. reference: the median of its
-    throughputs (1/s) at each level."""
+    """steps: the start's at the judged levels. reference: their median throughput (1/s) at each level."""
 
     steps: tuple[Step, ...]
     reference: Mapping[float, float]
@@ -66,23 +64,23 @@ class Start:
         return cls(tuple(step for step in steps if step.level in reference), reference)
 
     def value(self, steps: Sequence[Step]) -> float:
-        """Log throughput of steps against the start's, mean over their levels."""
+        """Log throughput of steps relative to the start's, mean over their levels."""
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
     def blocks(self) -> list[float]:
-        """What each of its blocks says of itself: the noise that there is. Those that a stall has spoilt are left out,
-        unless no block agrees with the median."""
+        """The same of each of its own blocks: the noise. Stalled ones are left out, unless no block agrees with the
+        median."""
         blocks = by_block(step for step in self.steps if step.throughput > 0).values()
         agreeing = [steps for steps in blocks if self.agrees(steps)]
         return [self.value(steps) for steps in agreeing or blocks]
 
     def agrees(self, steps: Sequence[Step]) -> bool:
-        """Whether other steps of the start show about the same at every level."""
+        """Whether other steps of the start have about the same throughput at every level."""
         return all(_alike(step.throughput, self.reference[step.level]) for step in steps)
 
     def again(self, book: Bookkeeping) -> "Start":
-        """The start after another block of it. Where that does not agree with those before, it is measured again: what
-        is measured beside the trials is what they are held against."""
+        """The start after another block. Where that disagrees with those before, only new blocks count: trials are
+        compared with what is measured close to them."""
         book.progress.say("a trial looks too good: measuring the start again")
         fresh = self._block(book)
         if self.agrees(fresh):
@@ -95,7 +93,7 @@ class Start:
         block = 1 + max(by_block(book.of(START)))
         measure_block(book, START, tuple(self.reference), block, round_number=START_ROUND)
         mine = by_block(book.of(START))[block]
-        return list({step.level: step for step in mine}.values())  # of one that was disturbed its repetition
+        return list({step.level: step for step in mine}.values())  # the repetition of a disturbed step
 
 
 def _throughputs(steps: Sequence[Step], level: float) -> list[float]:
@@ -103,7 +101,7 @@ def _throughputs(steps: Sequence[Step], level: float) -> list[float]:
 
 
 def _agree(throughputs: Sequence[float]) -> bool:
-    middle = median(throughputs or [0.0])  # of a level for which the budget had no time
+    middle = median(throughputs or [0.0])  # 0 for a level for which the budget had no time
     return 2 * sum(_alike(each, middle) for each in throughputs) > len(throughputs)
 
 
@@ -121,9 +119,9 @@ TOO_GOOD = 2.0
 
 @dataclass
 class Trials:
-    """The trials of one search. levels: those that every trial is judged at, the highest first. objective: what is
-    asked besides throughput. names: points with a treatment. recalled: the highest number of a trial of an earlier run.
-    sure: whether the start was measured again since its first blocks. notes: what a reader must know, in sentences."""
+    """levels: at which trials are judged, the highest first. objective: besides throughput. names: treatments of
+    points. recalled: the highest number of an earlier run's trials. sure: the start was measured again since its first
+    blocks. notes: sentences for the reader."""
 
     book: Bookkeeping
     run: RunFolder
@@ -140,7 +138,6 @@ class Trials:
     notes: list[str] = field(default_factory=list)
 
     def treatment(self, point: Point) -> str:
-        """The treatment of a point, declared once."""
         if point not in self.names:
             changes = self.space.changes(point)
             title = named(changes)
@@ -149,8 +146,7 @@ class Trials:
         return self.names[point]
 
     def begin(self, earlier: Sequence[TuningTrial]) -> None:
-        """Learn what the start's blocks say, then from trials of an earlier run; those of settings that are not varied
-        any more say nothing here."""
+        """Learn the start's blocks, then an earlier run's trials, except those of values that are no longer varied."""
         known = {each.name: each.values for each in self.space.dimensions}
         self._observe_start()
         for trial in earlier:
@@ -159,8 +155,7 @@ class Trials:
         self.recalled = self._highest()
 
     def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
-        """A trial, from the proposal to its line in the run folder. kept_s: seconds of the budget that it must leave,
-        as far as it may do without them."""
+        """Take and record a trial. kept_s: budget (s) that measuring the start again must leave."""
         number = self.next_number
         steps: list[Step] = []
         failed = ""
@@ -180,7 +175,7 @@ class Trials:
         if (
             trial.ratio is not None
             and not self.sure
-            and self.start.value(steps) > math.log(TOO_GOOD)  # it may be the start that was measured too slow
+            and self.start.value(steps) > math.log(TOO_GOOD)  # the start may have been measured too slow
             and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s)
         ):
             self._look_at_start_again()
@@ -188,8 +183,8 @@ class Trials:
     def judged(
         self, number: int, proposal: Proposal, steps: Sequence[Step], failed: str, start: Start, host: str = ""
     ) -> TuningTrial:
-        """What these steps of a proposal come to against a start, which that host has served. failed: why the target
-        would not work; "" where it did."""
+        """The trial that these steps make against a start, which `host` has served. failed: why it did not work, else
+        ""."""
         served = not failed and bool(steps) and all(step.throughput > 0 for step in steps)
         value = start.value(steps) if served else None
         return TuningTrial(
@@ -206,13 +201,12 @@ class Trials:
         )
 
     def floors(self, start: Start) -> dict[float, float]:
-        """Below which throughput (1/s, by level) a trial held against that start has no hope."""
+        """Throughput (1/s) by level below which a trial against that start is hopeless."""
         best = math.exp(max(0.0, self.search.leading_value()))
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
 
     @property
     def next_number(self) -> int:
-        """Of the trial to come."""
         return 1 + self._highest()
 
     def add(self, trial: TuningTrial) -> None:
@@ -221,8 +215,7 @@ class Trials:
         self._write(trial)
 
     def refuse(self, point: Point, why: str) -> None:
-        """A point with which the target turned out not to work, outside of a trial of it: noted before anything else
-        can fail."""
+        """Record that the target does not work with a point outside of its trial, before anything else can fail."""
         trial = TuningTrial(self.next_number, "again", self.space.changes(point), {}, None, failed=why)
         self.add(trial)
         self.say(trial)
@@ -230,7 +223,7 @@ class Trials:
         self.book.bench.recover(START)
 
     def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
-        """Learn from steps of a point that are no trial. missed: they missed the objective; use: how much they used."""
+        """Learn from steps of a point that are no trial. missed: the objective; use: the share of it that they used."""
         served = all(step.throughput > 0 for step in steps)
         self._tell(point, self.start.value(steps) if served else None, missed=missed, use=use)
 
@@ -240,23 +233,23 @@ class Trials:
         self.done.append(trial)
 
     def _tell(self, point: Point, value: float | None, *, missed: bool, use: float | None) -> None:
-        """Tell the search a throughput against the start, in logarithms; of what missed the objective at most by how
-        much closer to it than the start it was, so that the search turns back."""
+        """What missed the objective gains at most as much as it is closer to it than the start: the search turns
+        back."""
         if value is not None and missed and use is not None:
             start_use = within.used(self.objective, self.start.steps) or 0.0
             value = min(value, math.log(max(1.0, start_use) / use))
         self.search.observe(Outcome(point, value, missed=missed))
 
     def _write(self, trial: TuningTrial) -> None:
-        """A line of the run folder; of two for one trial the later one counts."""
+        """Of two lines for one trial the later one counts."""
         self.run.append_line("trials.jsonl", "tuning-trial", trial)
 
     def _highest(self) -> int:
         return max((trial.number for trial in self.done), default=0)
 
     def _look_at_start_again(self) -> None:
-        """Measure the start once more, and hold the trials so far against what that says. Where it cannot be measured
-        now, the search goes on with what it was; the proof has a start of its own."""
+        """Measure the start again, and compute the trials so far against it. Where that fails, the old one stays; the
+        proof has a start of its own."""
         before, self.sure = self.start.reference, True
         try:
             self.start = self.start.again(self.book)
@@ -281,8 +274,7 @@ class Trials:
             self.search.observe(Outcome(self.space.start, value))
 
     def _hopeless(self, steps: Sequence[Step]) -> bool:
-        """Whether what was measured so far of a trial is far below what the best one gives there, or clearly misses
-        the objective."""
+        """Whether what was measured so far of a trial is far below the best one's, or clearly misses the objective."""
         if not steps:
             return False
         if within.missed(self.objective, steps):
@@ -291,7 +283,7 @@ class Trials:
         return any(step.throughput < floors[step.level] for step in steps)
 
     def say(self, trial: TuningTrial) -> None:
-        """What came of it, to who looks on."""
+        """Report a trial's result as progress."""
         where = f" on {trial.host}" if trial.host else ""
         told = named(trial.changes) or "as given"
         came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
@@ -300,5 +292,5 @@ class Trials:
 
 
 def named(changes: Mapping[str, SettingValue]) -> str:
-    """Settings as they are asked for: "name = value, ..."."""
+    """Settings as "name = value, ..."."""
     return ", ".join(f"{name} = {value}" for name, value in changes.items())

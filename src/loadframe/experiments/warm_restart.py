@@ -1,4 +1,4 @@
-"""What a cache still has after a restart: everything is asked for once, and its origin counts what it had to fetch."""
+"""What a cache still has after a restart: every object is requested once, and its origin counts the fetches."""
 
 import time
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from loadframe.runs.folder import RunFolder
 from loadframe.workloads.base import AsksForObjects
 
 FETCHES = "fetches"
-"""What a cache counts: requests that it passed on to its origin."""
+"""Counter of a cache: requests that it passed on to its origin."""
 POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """The first treatment of each kind of target: to end every one of them would take as long as to measure them."""
+    """The first treatment of each kind of target: restarting every treatment would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)
@@ -26,9 +26,8 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
-    """End each cache among these treatments cleanly, and by SIGKILL, and keep in the run what it still has; at the
-    study's lowest level, so that it takes seconds. One that does not come back is not ended again: the next one is.
-    Nothing where none of them is a cache."""
+    """End each cache among these treatments cleanly, and by SIGKILL, and record what it still has, at the study's
+    lowest level. One that does not come back is not ended again."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):
@@ -40,7 +39,7 @@ def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -
 
 
 def warm_restart(bench: Bench, treatment: str, level: float, how: Ending) -> WarmRestart:
-    """What the cache of a treatment (`Bench.is_cache`) still has after it was ended so, of all objects of a level."""
+    """What the cache of a treatment still has of all objects of a level after it was ended that way."""
     workload = bench.workload
     assert isinstance(workload, AsksForObjects), "a cache is asked for objects"
     asked, kept, failed = workload.objects_at(level), None, ""
@@ -53,14 +52,13 @@ def warm_restart(bench: Bench, treatment: str, level: float, how: Ending) -> War
         before = _fetched(bench)
         workload.warm(bench.endpoint, level)
         kept = min(max(asked - round(_fetched(bench) - before), 0), asked)
-    except (TargetError, WorkloadError) as error:  # all else is measured: this one is told with it
+    except (TargetError, WorkloadError) as error:  # the rest is measured already: recorded with this failure
         failed = error.fact
     return WarmRestart(treatment, bench.kind, how, asked, kept, failed)
 
 
 def _fetched(bench: Bench) -> float:
-    """What a cache has fetched in all: a thread of it may tell that a moment after the answer, so until two looks
-    say the same."""
+    """A thread may report a fetch a moment after the answer, so read until two readings agree."""
     found, seen = bench.counters()[FETCHES], -1.0
     while found != seen:
         time.sleep(POLL_S)

@@ -1,5 +1,4 @@
-"""Beginning a watch: what is to be watched is found and checked here, with all that Loadframe knows; then this process
-becomes the light one that stays (watch_process.py)."""
+"""Begin a watch: find and check its subject with all that Loadframe knows, then become the light process that stays."""
 
 import os
 import shlex
@@ -29,14 +28,14 @@ from loadframe.study import Study
 from loadframe.study.exposed_tables import MetricsTable
 
 COUNTED = {kind: (f"{kind}.connections", (f"{kind}.questions",)) for kind in ("mariadb", "mysql")}
-"""Databases whose own counters a watch reads: the metric that is the load, and what counts requests."""
+"""Databases whose own counters a watch reads: the metric that is the load, and the request counters."""
 PRIVATE = "A watch is for a server that runs already"
 CONNECTIONS = "target.connections"
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the command line says beside what is to be watched. Times in seconds; None: as the study says."""
+    """What the command line says besides the subject. Times in seconds; None: as the study says."""
 
     every_s: float | None = None
     interval_s: float = 10.0
@@ -53,8 +52,8 @@ class Wishes:
 
 
 def of_study(study: Study, wishes: Wishes) -> WatchPlan:
-    """The plan for the running target of a study. StudyError for a study that starts its own, TargetError where it is
-    not found."""
+    """The plan for a study's running target. StudyError for a study that starts its own, TargetError where it is not
+    found."""
     check_consent(study)
     target, name = study.target, study.study.name
     if target.is_running_service:
@@ -92,12 +91,13 @@ def of_process(pid: int, wishes: Wishes) -> WatchPlan:
 
 
 def of_server(server: str, option_file: Path | None, user: str, wishes: Wishes) -> WatchPlan:
-    """The plan for a database that runs. StudyError for a kind that cannot be attached to, TargetError."""
+    """The plan for a running database. StudyError for a kind that cannot be attached to, TargetError."""
     return _wished(_database(server, option_file, user, BY_OPTION), wishes, server.partition(":")[0])
 
 
 def begin(plan: WatchPlan) -> NoReturn:
-    """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is no text."""
+    """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is not plain
+    text."""
     text = write_json(plan.as_record())
     try:
         parse_json(text)
@@ -161,7 +161,7 @@ def _database(where: str, option_file: Path | None, user: str, account: str) -> 
 
 
 def _of_attached(server: Attached) -> WatchPlan:
-    """A database with counters of its own, where the light process knows how to ask; any other by its process."""
+    """A database that the light process can query has its own counters; any other is watched by its process."""
     pid = server.pid()
     subject = f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else "")
     if server.kind not in COUNTED and pid is None:
@@ -180,8 +180,7 @@ def _of_attached(server: Attached) -> WatchPlan:
 
 
 def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
-    """One small unit of work: the program that the study names, else a request that changes nothing. None for what is
-    not reached by HTTP."""
+    """The study's program, else a request that changes nothing; empty where the target is not reached by HTTP."""
     if study.watch.unit:
         return {"form": "command", "command": list(study.watch.unit)}
     target = study.target
@@ -245,8 +244,7 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
 
 
 def _port_users(plan: WatchPlan) -> dict[str, tuple[int, ...]]:
-    """Who listens at the ports of this machine that will be asked; such a port is of the service, too, where a source
-    names none."""
+    """Users who listen at the ports that will be asked. A port is the service's, too, where a source names none."""
     asked = [(one["host"], one["port"]) for one in (plan.unit, *plan.sources) if one.get("form") != "command" and one]
     asked += [plan.find["listen"]] if plan.find.get("listen") else []
     if plan.server and not plan.server["address"].startswith("/"):

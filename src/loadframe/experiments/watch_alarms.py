@@ -1,6 +1,5 @@
-"""Giving an alarm: on the terminal, to a webhook, to a command. What is slow or fails holds up nothing, and is said.
-And what it says to try: the next command, and the setting that asks for the limit.
-Light: the lasting process imports it."""
+"""Give an alarm on the terminal, to a webhook, to a command, with advice; what is slow or fails blocks nothing.
+Imported by the lasting process: keep imports light."""
 
 import os
 import re
@@ -22,29 +21,29 @@ from loadframe.model.watch import WatchAlarm, WatchPlan
 
 WITHIN_S = 60.0
 AGAIN_S = (10.0, 60.0, 300.0, 1800.0)
-"""A webhook that does not take an alarm is tried again after each of these."""
+"""Pauses (s) after which a webhook that does not take an alarm is tried again."""
 LONGEST_SAID = 4000
-"""Bytes of a line. A pipe that takes anything takes this much at once (POSIX's PIPE_BUF)."""
+"""Bytes of a line: a pipe that accepts anything accepts this much at once (POSIX's PIPE_BUF)."""
 MOST_SAID = 1 << 16
-"""Bytes that a command may say on stderr."""
+"""Bytes read of a command's stderr."""
 VARIABLE = re.compile(r"\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 NOT_PLAIN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""As cli/terminal.py, and the line feed: one line is one thing that is said."""
+"""As cli/terminal.py, and the line feed: one line is one message."""
 Failed = Callable[[str], None]
 
 
 def say(text: str) -> None:
-    """A line for people on stderr; one that is not taken at once is lost: a stopped terminal holds up nothing."""
+    """Write a line to stderr; one that is not taken at once is lost: a stopped terminal blocks nothing."""
     plain = NOT_PLAIN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     try:
         if select.select([], [2], [], 0)[1]:
             os.write(2, plain.encode("utf-8", "backslashreplace")[:LONGEST_SAID] + b"\n")
-    except (OSError, ValueError):  # closed, or full: what is in the day file is not lost
+    except (OSError, ValueError):  # closed or full; the day file has it
         return
 
 
 class Alarms:
-    """failed: told, in words, of an alarm that was not taken. again_s: pauses after which a webhook is tried again."""
+    """failed: called with a sentence where an alarm was not taken. again_s: pauses between tries of a webhook."""
 
     def __init__(self, plan: WatchPlan, failed: Failed, *, again_s: Sequence[float] = AGAIN_S) -> None:
         self._plan, self._failed, self._again_s = plan, failed, again_s
@@ -52,7 +51,7 @@ class Alarms:
         self._ending = threading.Event()
 
     def give(self, alarm: WatchAlarm, record: Mapping[str, Any]) -> None:
-        """One alarm. record: as it stands in the day file."""
+        """Give one alarm. record: as in the day file."""
         say(in_words(alarm))
         if self._plan.webhook:
             self._begin(lambda: self._post(record), self._again_s)
@@ -60,7 +59,7 @@ class Alarms:
             self._begin(lambda: self._run(record))
 
     def wait(self) -> None:
-        """Until all that was given is through, without further pauses: at the end of a watch."""
+        """At the end of a watch: wait for all alarms given, without further pauses."""
         self._ending.set()
         for thread in self._threads:
             thread.join(WITHIN_S)
@@ -101,7 +100,7 @@ class Alarms:
         assert process.stdin is not None and process.stderr is not None, "asked for"
         until_s = time.monotonic() + WITHIN_S
         try:
-            with suppress(BrokenPipeError):  # its exit status says whether it has taken the alarm
+            with suppress(BrokenPipeError):  # its exit status decides
                 os.write(process.stdin.fileno(), data)
             process.stdin.close()
             said = until_end(process.stderr, until_s, MOST_SAID)
@@ -129,7 +128,7 @@ def _failure(work: Callable[[], None]) -> str:
 
 
 def filled(text: str) -> str:
-    """With the values of {ENV:NAME}. UserError for a variable that is not set."""
+    """The text with the values of {ENV:NAME}. UserError for a variable that is not set."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
@@ -158,17 +157,17 @@ def _moment(at_s: float | None) -> str:
 
 
 def answer(document: Mapping[str, Any]) -> int:
-    """The one JSON object on stdout; as `printed`."""
+    """Print the one JSON object on stdout; as `printed`."""
     return printed(write_json(document))
 
 
 def printed(text: str) -> int:
-    """A line on stdout; 1 where that is not taken, else 0."""
+    """Print a line on stdout; 1 where that fails, else 0."""
     try:
         print(text, flush=True)
     except (OSError, ValueError) as error:
         say(f"Cannot write the answer to standard output: {getattr(error, 'strerror', None) or error}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes what is left at its end, and would end with 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python's flush at exit fails, with exit code 120
         return 1
     return 0
 
@@ -206,7 +205,7 @@ ADVICE: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Raise LimitNOFILE of the unit (or ulimit -n) and start the service again.",
     )),
 )  # fmt: skip
-"""By the id of a limit, or the kind of an alarm with what it is about."""
+"""By the id of a limit, or by the kind of an alarm with its subject."""
 OTHERWISE = (
     "`loadframe limits` shows all limits and what asks for this one.",
     "`loadframe investigate` on a copy of the service proves which change moves it.",
@@ -214,5 +213,5 @@ OTHERWISE = (
 
 
 def advice_for(about: str) -> tuple[str, ...]:
-    """Sentences; what holds for any limit where nothing is known of this one."""
+    """Sentences of advice, general ones where nothing is known of this limit."""
     return next((advice for name, advice in ADVICE if name == about), OTHERWISE)

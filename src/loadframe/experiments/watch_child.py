@@ -23,15 +23,15 @@ from loadframe.system.files import Folder, Whose
 POSTED_WITHIN_S = 20.0
 MOST_ANSWER = 1 << 16
 LEVEL = 9
-"""Of zstd. A day of samples every 10 s, 6 MB, takes half a second."""
+"""Of zstd: a day of samples every 10 s, 6 MB, takes half a second."""
 LARGEST = 256 << 20
 """Bytes of a compacted day; at a sample a second it has 5 MiB."""
 ROW_S, FINE_ROW_S, FEW_ROWS = 60.0, 10.0, 120
-"""Within the first two hours rows of a minute are too few: jobs that are added within ten minutes are ten of them."""
+"""Within the first two hours rows of a minute are too few: jobs added within ten minutes are ten rows."""
 
 
 def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -> dict[str, Any]:
-    """The model of what a folder has: from its rows of every_s, from finer ones where there are few of these."""
+    """The model of a folder, from its rows of every_s, or from finer ones where these are few."""
     table = observed(folder, every_s=every_s, since_s=since_s)
     if len(table.time_s) >= FEW_ROWS or every_s <= FINE_ROW_S:
         return fitted(table)
@@ -39,9 +39,8 @@ def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -
 
 
 def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
-    """The model of what was observed: limits by load, the bend of the response, the highest load. fine: neighbours may
-    be alike. Of a use that the hour of the day drives rather than the load no load is told; rows of an hour at which
-    something else takes it near its end each day are left out."""
+    """Limits by load, the bend of the response, the highest load. fine: neighbouring rows may be correlated. A use that
+    follows the hour rather than the load gets no load; hours in which something else fills it each day are left out."""
     from loadframe.analysis.by_the_hour import driver
     from loadframe.analysis.saturation_of_rows import bend, of_rows
 
@@ -63,7 +62,7 @@ def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
 
 
 def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float | None]:
-    """A use without what a backup of each night takes."""
+    """A use without what a nightly backup takes."""
     import numpy as np
 
     from loadframe.analysis.by_the_hour import FULL, by_the_clock
@@ -79,8 +78,8 @@ def _interval(one: Any) -> dict[str, float]:
 
 
 def compact(file: Path) -> None:
-    """Add a day's lines as one frame to FILE.zst, whole or not at all, then remove the file. RecordingError where the
-    disk does not take it; a day that is being written to is left alone."""
+    """Append a day to FILE.zst, atomically, then remove it; not while it is written to. RecordingError for a full
+    disk."""
     import zstandard
 
     files, packed = Folder(file.parent, Whose.OURS, RecordingError, what="watch folder"), f"{file.name}.zst"
@@ -105,8 +104,8 @@ def compact(file: Path) -> None:
 
 
 def post(order: dict[str, Any]) -> None:
-    """Send an alarm. StudyError for an address that is not allowed, UserError where it is not taken. Redirects are not
-    followed, no proxy is used, and the address that is checked is the one that is used."""
+    """Send an alarm to the address that was checked, without redirects or proxy. StudyError where it is not allowed,
+    UserError where it is not taken."""
     import http.client
     import socket
     import ssl
@@ -139,8 +138,7 @@ def post(order: dict[str, Any]) -> None:
 
 
 def check_webhook(url: str, owner: str) -> None:
-    """UsageError for an address that is none, has an account in it, or is of another machine without an owner's
-    consent. Nothing is sent; the name is looked up."""
+    """UsageError for an invalid address, one with an account, or another machine's without its owner's consent."""
     from urllib.parse import urlsplit
 
     from loadframe.connections.address import is_here

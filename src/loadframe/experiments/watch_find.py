@@ -1,6 +1,5 @@
-"""Finding the service again: by its pid, its port, its control group, or its command line; and whose it is: another
-user's process in its place is not the service. Once a minute at most its workers are looked for, which come and go; a
-walk over all processes is made only where nothing else tells them. Light: the lasting process imports it."""
+"""Find the service again, by its pid, port, control group or command line: another user's process in its place is not
+it. All processes are walked only where nothing else finds it. Imported by the lasting process: keep imports light."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,17 +18,16 @@ from loadframe.system.trust import user
 MOST_PIDS = 256
 MOST_LIST = 4096
 MOST_THREADS = 64
-"""Of a service, whose children are asked for one by one; of one that has more, a walk over all processes costs less."""
+"""Of a service whose children are looked up thread by thread; with more, a walk over all processes costs less."""
 
 
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
-"""Where the kernel keeps a list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
+"""The kernel's list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
 
 
 class Finder:
-    """find: of a WatchPlan. told_pid: what else knows the pid, such as the socket of a database. by_thread: whether the
-    kernel tells the children of each thread. words: what stands in the service's place and is not taken for it, or of
-    which other program it is now; "" for neither."""
+    """find: of a WatchPlan. by_thread: whether the kernel lists the children of each thread. words: what stands in the
+    service's place and is not it, or that it runs another program now; else ""."""
 
     def __init__(self, find: Mapping[str, Any], *, by_thread: bool | None = None) -> None:
         self._find = find
@@ -39,7 +37,8 @@ class Finder:
         self._family: tuple[int, ...] = ()
 
     def pids(self, told_pid: int | None = None) -> tuple[int, ...]:
-        """All processes of the service now, the first one first; none where it is not there."""
+        """The service's processes, the main one first; empty while it is not running. told_pid: its pid, if known
+        elsewhere."""
         self.words = ""
         first = self._first(told_pid)
         if first is None:
@@ -56,14 +55,13 @@ class Finder:
         return self._family
 
     def _of_threads(self, first: int) -> tuple[int, ...] | None:
-        """The family of a process, at a cost that grows with the service and not with the machine; None where it has
-        too many threads for that. One that ends while a list is read may hide another (proc(5)): those of the last time
-        are asked for their parent."""
+        """The family of a process, at a cost that does not grow with the machine; None for too many threads. One that
+        ends while a list is read may hide another (proc(5)), so the last known ones are checked by their parent."""
         found, threads = [first], 0
-        for pid in found:  # grows meanwhile
+        for pid in found:  # grows in the loop
             try:
                 tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - one call, no objects
-            except OSError:  # it has ended
+            except OSError:
                 continue
             threads += len(tasks)
             if threads > MOST_THREADS:
@@ -133,7 +131,7 @@ def _children(pid: int, task: str) -> list[int]:
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
-    """A process that is named by its pid: by what it is found again once it was started again."""
+    """A plan's `find` for a process named by its pid, to find it again after a restart."""
     found = identity.identify(pid)
     line = identity.command_of(pid)
     return {
@@ -146,12 +144,12 @@ def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def whose(pid: int) -> dict[str, Any]:
-    """Of a plan's `find`: who runs the service, and of which program it is."""
+    """Part of a plan's `find`: the service's user and program."""
     return {"uids": uids_of(pid), "program": program_of(pid)}
 
 
 def uids_of(pid: int) -> tuple[int, ...]:
-    """The real, effective and saved user of a process (proc_pid_status(5)); none where it has ended."""
+    """The real, effective and saved user of a process (proc_pid_status(5)); empty where it has ended."""
     try:
         text = Path(f"/proc/{pid}/status").read_bytes()
     except OSError:
@@ -160,7 +158,7 @@ def uids_of(pid: int) -> tuple[int, ...]:
 
 
 def program_of(pid: int) -> str:
-    """The file of its program; "" where that may not be seen, or has no name in text."""
+    """The file of its program; "" where that is not readable or not printable."""
     try:
         path = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - any bytes
     except OSError:
@@ -169,15 +167,14 @@ def program_of(pid: int) -> str:
 
 
 def run_by(find: Mapping[str, Any]) -> Privilege | None:
-    """Who runs the service's programs, from how it was found at the start: its user; we, where we are not root. None
-    where its user is not known, or its process has several."""
+    """The user to run programs as: the service's at the start, or ours where not root; None where it has none or
+    several."""
     users = set(find.get("uids", ()))
     return US if os.geteuid() != 0 else of_uid(users.pop()) if len(users) == 1 else None
 
 
 def stranger(pid: int, uids: Sequence[int], place: str) -> str:
-    """In words that a process at the service's place is another user's; "" for its user's, and where that is unknown.
-    uids: as `uids_of` had them when the watch began."""
+    """A sentence that another user's process stands in the service's place; else "". uids: when the watch began."""
     now = uids_of(pid)
     if not uids or not now or now == tuple(uids):
         return ""
@@ -188,15 +185,14 @@ def stranger(pid: int, uids: Sequence[int], place: str) -> str:
 
 
 class Ports:
-    """Who may answer at the ports of this machine that a watch asks: who did when it began, the service's user, root.
-    Of a port that nothing is known of it is not checked."""
+    """Who may answer at this machine's ports that a watch asks: who did when it began, the service's user, root."""
 
     def __init__(self, port_users: Mapping[str, Iterable[int]], find: Mapping[str, Any]) -> None:
         self._port_users, self.uids = port_users, tuple(find.get("uids", ()))
         self._asking = Asking()
 
     def taken(self, port: int) -> str:
-        """In words that another user has taken the port; "" where none has."""
+        """A sentence that another user has taken the port; else ""."""
         allowed = frozenset(self.uids).union(self._port_users.get(str(port), ()))
         others = listening_users(port, self._asking) - allowed - {0} if allowed else frozenset()
         if not others:
@@ -204,18 +200,17 @@ class Ports:
         return f"port {port} is held by {_users(others)} now, before by {_users(allowed)}: no request is sent to it"
 
     def another_user(self, uid: int, place: str) -> str:
-        """In words that what answers at a place is not the service's; "" where it is, and where that is not known."""
+        """A sentence that what answers at a place is not the service's; "" where it is, and where that is unknown."""
         if not self.uids or uid in (0, *self.uids):
             return ""
         return f"{place} is held by {user(uid)}, and the service is that of {_users(self.uids)}: nothing is asked there"
 
     def close(self) -> None:
-        """Let go of its socket."""
         self._asking.close()
 
 
 def listening_users(port: int, asking: Asking | None = None) -> frozenset[int]:
-    """The users of the sockets that take connections at a port of this machine."""
+    """The users of the sockets that listen at a port of this machine."""
     try:
         return users_of(port, asking=asking)
     except RecordingError:  # a kernel without sock_diag

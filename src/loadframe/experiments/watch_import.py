@@ -1,5 +1,4 @@
-"""What monitoring has recorded becomes the beginning of a watch: its rows are written as days of the watch folder, and
-what they say is learned as a watch learns it, so that the first answer comes from last month's data."""
+"""Begin a watch from what other monitoring has recorded, so that the first answer comes from last month's data."""
 
 import re
 import tempfile
@@ -34,20 +33,20 @@ from loadframe.version import __version__
 FORGET_S = 14 * 86400.0
 """As in watch_watcher: the fit reads so far back."""
 FIRST_S = 315_532_800.0
-"""1980. Rows before it have no wall clock, such as those of a CSV file without times, which begin at 0."""
+"""1980: rows before it have no wall clock, such as those of a CSV file without times, which begin at 0."""
 AHEAD_S = DAY_S = 86400.0
-"""A file whose times are of another time zone is ahead by less."""
+"""Tolerated time in the future: a file in the times of another time zone is ahead by less."""
 ROLES = ("load", "throughput", "response")
 WORDS = (
     (re.compile(r"--(load|throughput|response)\b(?: NAME)?"), r"--as \1=SERIES"),
     (re.compile(r"--use\b(?= \S+=)"), "--as"),
     (re.compile(r"--use\b"), "--as LIMIT=SERIES"),
 )
-"""The options of `curve` in the messages of its readers, as those of a watch."""
+"""Replacements of the options of `curve` in its readers' messages by those of a watch."""
 
 
 class _Times:
-    """The clocks of a watch at the time of a row; what was imported has no boot."""
+    """The clocks of a watch at the time of a row; imported rows have no boot time."""
 
     def __init__(self) -> None:
         self.at_s = 0.0
@@ -63,7 +62,7 @@ class _Times:
 
 
 def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
-    """Of `NAME=SERIES` each: NAME is load, throughput, response or a limit. UsageError."""
+    """From terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
     found = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
     load, throughput, response = (found.pop(name, None) for name in ROLES)
     return ObservedMapping(load=load, throughput=throughput, response=response, use=found, counters=tuple(counters))
@@ -72,9 +71,9 @@ def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping
 def begin_from(
     files: Sequence[str], mapping: ObservedMapping, folder: Path, *, plan: WatchPlan | None = None, load: str = ""
 ) -> ImportedWatch:
-    """Read the files (the first, and others joined to it by their times), write the days, learn. plan: of the watch
-    that will go on in the folder; load: without one, how the load is called. RunError where the folder has days of a
-    watch already; SampleError where the rows cannot be read, or have no wall clock."""
+    """Read the files (further ones joined by time), write the days, learn. plan: of the watch that will go on in the
+    folder; load: its name without a plan. RunError where the folder has days already; SampleError for unreadable
+    rows."""
     plan = plan or WatchPlan("", str(folder), load=load)
     load, titles = plan.load, Ledger(plan.limits, plan.kinds).titles
     rows = _read(files, mapping)
@@ -107,13 +106,13 @@ def begin_from(
 
 
 def learn_from(files: Sequence[str], mapping: ObservedMapping, load: str = "") -> ImportedWatch:
-    """The same answer, and no folder. SampleError."""
+    """The same answer without a folder. SampleError."""
     with tempfile.TemporaryDirectory(prefix="loadframe-import-") as name:
         return replace(begin_from(files, mapping, Path(name), load=load), folder="")
 
 
 def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
-    """SampleError, in the words of the options that a watch has."""
+    """SampleError, in the words of a watch's options."""
     try:
         return import_observed(files[0], mapping, also=files[1:])
     except SampleError as error:
@@ -124,8 +123,8 @@ def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
 
 
 def _learned(rows: Observed, model: Model) -> dict[str, Any]:
-    """A line `model`, once the loads of all rows are known. When a limit will be reached is that of the latest row of
-    the last day that told it: at night, when most files end, no load is on its way anywhere."""
+    """When a limit will be reached comes from the latest row of the last day that has it: at night the load is not
+    rising."""
     last_s = rows.time_s[-1]
     ahead: dict[str, Any] = {}
     for at_s, load in zip(rows.time_s, rows.load, strict=True):
@@ -180,7 +179,7 @@ def _told(
 
 
 def _changes(rows: Observed) -> list[str]:
-    """Since when a use is another one at equal load: rows from before and after it were learned from alike."""
+    """Since when a use has been different at equal load; rows from before and after it were learned from alike."""
     time_s, load = np.array(rows.time_s), np.array(rows.load)
     uses = {f"the use of {name}": np.array(shares) for name, shares in rows.use.items()}
     found = (*observed_regimes.changes(time_s, load, uses), *observed_regimes.recent(time_s, load, uses))
@@ -188,8 +187,7 @@ def _changes(rows: Observed) -> list[str]:
 
 
 def _apart(rows: Observed) -> list[str]:
-    """What a share of a limit alone does not tell: when it was near its end though the load did not take it there, and
-    which rows are missing."""
+    """What a limit's use alone does not show: times near its end that the load does not explain, and missing rows."""
     time_s, loads = np.array(rows.time_s), np.array(rows.load)
     response = None if rows.response_s is None else np.array(rows.response_s)
     found = (apart(name, time_s, loads, np.array(shares), response) for name, shares in rows.use.items())
@@ -202,7 +200,7 @@ def _apart(rows: Observed) -> list[str]:
 
 
 def _hours(rows: Observed, told: set[str]) -> list[str]:
-    """Which uses the hour of the day drives, and of which it may be either. told: those that have a load."""
+    """Uses that follow the hour of the day, and those that may follow either. told: those that have a load."""
     drivers = {name: driver(rows.time_s, rows.load, use) for name, use in rows.use.items()}
     hourly = [name for name, found in drivers.items() if found == "hour" and name not in told]
     either = [name for name, found in drivers.items() if found == "either" and name in told]
@@ -222,7 +220,7 @@ def _head(rows: Observed, subject: str, load: str) -> dict[str, Any]:
 
 
 def _line(rows: Observed, at: int) -> dict[str, Any]:
-    """A line `sample`. The response is none of a unit of work, so it has a name of its own."""
+    """A line `sample`. The response is not that of a unit of work, hence its different name."""
     columns = {"load": rows.load, "throughput": rows.throughput, "observed_response_s": rows.response_s}
     known = {name: values[at] for name, values in columns.items() if values is not None and isfinite(values[at])}
     use = {name: shares[at] for name, shares in rows.use.items() if isfinite(shares[at])}

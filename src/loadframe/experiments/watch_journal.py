@@ -1,7 +1,5 @@
-"""The day files of a watch as they are written (docs/watching.md): one line at a time, so that a kill loses at most the
-line in progress. One watcher per folder, by a lock. And where nothing was recorded, and why, told from three clocks.
-Light: the lasting process imports it.
-"""
+"""Write the day files of a watch (docs/watching.md), line by line: a kill loses at most one. One watcher per folder, by
+a lock. Also gaps in the recording, from three clocks. Imported by the lasting process: keep imports light."""
 
 import errno
 import fcntl
@@ -23,11 +21,11 @@ LOCK, STATE = "watch.lock", "state.json"
 TAIL_BYTES = 1 << 17
 DAY_S = 86400
 SYNC_EVERY_S = 300.0
-"""A kill of the process loses nothing that was written; what a power failure may lose is this much."""
+"""A kill of the process loses nothing that was written; a power failure may lose this many seconds."""
 LARGEST_STATE = 16 << 20
 PRIVATE, MOST_NAMES = 0o600, 10_000
 MOST_LINES = 1 << 53
-"""A number of a line from which on it was never one."""
+"""A line number from here on is invalid."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -35,18 +33,18 @@ class Clocks(Protocol):
     """The clocks of a watch, and its sleep; tests and simulated days have their own."""
 
     def wall(self) -> float:
-        """Seconds since 1970; it may be set."""
+        """Seconds since 1970; may be set back or forth."""
 
     def boot(self) -> float:
-        """CLOCK_BOOTTIME: goes on while the machine is suspended."""
+        """CLOCK_BOOTTIME: runs on while the machine is suspended."""
 
     def monotonic(self) -> float:
-        """CLOCK_MONOTONIC: stands still meanwhile."""
+        """CLOCK_MONOTONIC: stands still while it is suspended."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealClocks:
-    """Those of this machine."""
+    """The clocks of this machine."""
 
     def wall(self) -> float:
         return time.time()
@@ -96,8 +94,8 @@ class Journal:
         *,
         durable: bool = False,
     ) -> bool:
-        """Append a line; False where the disk does not take it: it is lost, and counted. numbers: fields that are
-        tables of numbers, of which six digits are kept."""
+        """Append a line; False if the disk does not take it: it is lost, and counted. numbers: tables, in six
+        digits."""
         at_s = self._clocks.wall()
         self._turn_to(at_s)
         self.n += 1
@@ -115,7 +113,7 @@ class Journal:
         now_s = self._clocks.monotonic()
         if self._descriptor is not None and (durable or now_s - self._synced_s >= SYNC_EVERY_S):
             self._synced_s = now_s
-            with suppress(OSError):  # the next write says what is wrong with the disk
+            with suppress(OSError):  # the next write reports what is wrong with the disk
                 os.fdatasync(self._descriptor)
         return True
 
@@ -125,7 +123,7 @@ class Journal:
 
     def days(self) -> list[str]:
         """The names of all day files."""
-        with suppress(OSError):  # a folder that cannot be read is said by the next line that it does not take
+        with suppress(OSError):  # an unreadable folder shows at the next write
             return [name for name in self.files.names(MOST_NAMES) if DAY.fullmatch(name)]
         return []
 
@@ -134,8 +132,8 @@ class Journal:
         return [self.folder / name for name in self.days() if name.endswith(TODAY) and name[:10] != self._day]
 
     def forget(self, keep_days: int, keep_bytes: int) -> tuple[list[str], int]:
-        """Remove the oldest days until no more than these are left; (the days, their bytes). Days are counted by what
-        is there and not by the clock: one that is set to another year removes nothing. The day in progress stays."""
+        """Remove the oldest days beyond these bounds; returns them and their bytes. Days are counted by files and not
+        by the clock: setting it to another year removes nothing. The day in progress stays."""
         files: dict[str, dict[str, int]] = {}
         removed, freed = list[str](), 0
         for name in self.days():
@@ -154,7 +152,7 @@ class Journal:
     # --- what was learned ---
 
     def keep(self, state: Mapping[str, Any]) -> bool:
-        """Write what was learned, whole or not at all; False where the disk does not take it."""
+        """Write what was learned, atomically; False where the disk does not take it."""
         try:
             self.files.replace(STATE, write_json({"schema": SCHEMA, "n": self.n, **state}).encode(), mode=PRIVATE)
         except OSError:
@@ -162,7 +160,7 @@ class Journal:
         return True
 
     def kept(self) -> tuple[dict[str, Any] | None, str]:
-        """What was learned before, None where nothing was or it cannot be used; and what is wrong with it, in words."""
+        """What was learned before, None where there is none or it is unusable; and what is wrong with it, in words."""
         try:
             data = parse_json(self.files.read(STATE, LARGEST_STATE))
         except FileNotFoundError:
@@ -176,7 +174,6 @@ class Journal:
         return data, ""
 
     def close(self) -> None:
-        """Let go of the folder."""
         self._close_day()
         os.close(self._lock)
 
@@ -193,9 +190,9 @@ class Journal:
         for _ in range(2):
             try:
                 descriptor = self.files.appending(f"{self._day}{TODAY}", PRIVATE)
-                fcntl.flock(descriptor, fcntl.LOCK_SH)  # who compacts days leaves this one alone
+                fcntl.flock(descriptor, fcntl.LOCK_SH)  # so that it is not compacted
                 status = os.fstat(descriptor)
-                if status.st_nlink == 0:  # it was compacted in this moment
+                if status.st_nlink == 0:  # it has just been compacted
                     os.close(descriptor)
                     continue
                 self._torn = status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
@@ -265,7 +262,7 @@ LATE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """from_s, to_s: wall clock; seconds: CLOCK_BOOTTIME, of a clock that was set by how much."""
+    """from_s, to_s: wall clock; seconds: of CLOCK_BOOTTIME, or by how much a clock was set."""
 
     from_s: float
     to_s: float
@@ -274,20 +271,19 @@ class Gap:
     words: str
 
     def as_record(self) -> dict[str, Any]:
-        """Of a line `gap`."""
         return {"from_s": round(self.from_s, 3), "to_s": round(self.to_s, 3), "seconds": round(self.seconds, 3),
                 "reason": self.reason, "words": self.words}  # fmt: skip
 
 
 class Gaps:
-    """Between one look at the clocks and the next."""
+    """Gaps between two readings of the clocks."""
 
     def __init__(self, clocks: Clocks, interval_s: float) -> None:
         self._clocks, self._interval_s = clocks, interval_s
         self._last = self._read()
 
     def look(self) -> list[Gap]:
-        """What came between this look and the last one."""
+        """The gaps since the last reading."""
         last, now = self._last, self._read()
         self._last = now
         wall, boot, monotonic = now[0] - last[0], now[1] - last[1], now[2] - last[2]
@@ -320,12 +316,12 @@ def since_last(last: tuple[int, float, float] | None, same_boot: bool, clocks: C
 
 
 def lost_lines(lines: int, since_s: float, now_s: float) -> Gap:
-    """Of lines that the disk did not take. since_s, now_s: wall clock."""
+    """The gap of lines that the disk did not take. since_s, now_s: wall clock."""
     words = f"{counted(lines, 'line')} could not be written: the disk is full, or fails"
     return Gap(since_s, now_s, now_s - since_s, "disk full", words)
 
 
 def absent(since: Mapping[str, float], clocks: Clocks) -> Gap:
-    """Of a service that is back. since: wall and boot when it went."""
+    """The gap of a service that is back. since: wall and boot clock when it went."""
     seconds = clocks.boot() - since["boot"]
     return Gap(since["wall"], clocks.wall(), seconds, "target absent", f"the service was not there for {seconds:.0f} s")

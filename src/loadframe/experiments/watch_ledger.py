@@ -1,5 +1,5 @@
-"""The limits of a watched service: a few of them with every sample, all of them now and then, and no more often than
-the budget allows. Light: the lasting process imports it."""
+"""The limits of a watched service: a few with every sample, all of them now and then. Imported by the lasting
+process."""
 
 import math
 import time
@@ -21,15 +21,14 @@ SOURCES: tuple[Source, ...] = (
     *snapshot_cgroup.SOURCES,
 )
 CEILINGS = ("target.cgroup.memory.limit", "target.cpus.allowed", "target.memory.allowed", "system.files.limit")
-"""What a look at all limits tells and the samples go on with."""
+"""Metrics that a look at all limits reads and the samples go on using."""
 MOST_SETS = 32
-"""Of names of metrics, whose rules are kept."""
+"""Sets of metric names whose rules are cached."""
 
 
 class Part:
-    """A part of the work that is done now and then: at most every base_s, and so rarely that it takes no more than
-    `share` of a core. thrifty_share: the smaller share that it keeps to, as long as that makes it no rarer than every
-    thrifty_s."""
+    """Work at most every base_s, taking at most `share` of a core. thrifty_share: a smaller share, kept unless the
+    period would exceed thrifty_s."""
 
     def __init__(self, base_s: float, share: float, *, thrifty_share: float = math.inf, thrifty_s: float = 0.0) -> None:
         self._base_s, self._share = base_s, share
@@ -38,11 +37,10 @@ class Part:
         self._now_s = self._before_s = 0.0
 
     def due(self, now_s: float) -> bool:
-        """Whether it is time."""
         return now_s >= self._due_s
 
     def taken(self, now_s: float) -> "Part":
-        """`with` this while it is done."""
+        """Context manager that measures its CPU time; a failure costs nothing."""
         self._now_s = now_s
         return self
 
@@ -54,14 +52,14 @@ class Part:
             self.cost(self._now_s, time.process_time() - self._before_s)
 
     def cost(self, now_s: float, cpu_s: float) -> None:
-        """It has taken so much."""
+        """Record its CPU time and set the next due time."""
         thrifty_s = min(cpu_s / self._thrifty_share, self._thrifty_s)
         self._due_s = now_s + max(self._base_s, thrifty_s, cpu_s / self._share)
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What a sample needs of a rule. ceiling: itself, or the metric that tells it."""
+    """The part of a rule that samples need. ceiling: a number, or the metric that has it."""
 
     id: str
     use: str
@@ -97,8 +95,8 @@ class Ledger:
         self.titles |= {rule.id: rule.title for rule in self._stated(())}
 
     def quick(self, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """(use, harms): of every limit whose use these values tell, the share of its ceiling, and the rate of its harm
-        where that is counted."""
+        """(use, harms) of every limit with these values: share of the ceiling, and the rate of its harm where
+        counted."""
         use: dict[str, float] = {}
         harms: dict[str, float] = {}
         for one in self._judged_by(values):
@@ -134,7 +132,7 @@ class Ledger:
         }  # fmt: skip
 
     def _judged_by(self, there: Mapping[str, float]) -> list[_Judged]:
-        """The rules that these metrics judge: found once for each set of names, of which a watch sees a few."""
+        """Cached by set of names, of which a watch sees a few."""
         names = frozenset(there)
         found = self._judged.get(names)
         if found is None:

@@ -1,5 +1,5 @@
-"""What a watch knows so far, and when it speaks: rows of a minute for the load, the leaks and the limits, rows of five
-minutes for changes of regime. Light: the lasting process imports it."""
+"""What a watch knows, and when it alarms: rows of a minute for load, leaks and limits, of five minutes for changes of
+regime. Imported by the lasting process: keep imports light."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,27 +19,25 @@ from loadframe.reporting.rounding import plain
 ROW_S, SLOW_ROW_S = 60.0, 300.0
 MONTH_S = 30 * 86400.0
 SERIES = ("response", "cpu")
-"""What is watched for a change: the response of the unit of work, and the CPU time of the service."""
+"""Watched for a change: the response of the unit of work, and the CPU time of the service."""
 THRESHOLD = MONTH_S / SLOW_ROW_S * len(SERIES)
-"""Rows between two false alarms of one series, so that all of them together give one a month."""
+"""Rows between two false alarms of one series, so that all series together give one a month."""
 LEAKING = ("target.memory.rss", "target.open_files", "system.filesystem.space")
 COLUMNS = ("load", *LEAKING)
 PATIENCE = {"system.filesystem.space": ((7 * 86400.0, 8 * 86400.0), (86400.0, 1.25 * 86400.0))}
-"""(what ends later than this, is told once so much was watched): logs are rotated each night, and removed each week."""
+"""(a leak that ends later, is reported only after so many seconds): logs rotate each night, and go each week."""
 MOST = {"response": 300.0, "cpu": kept.MOST}
-"""Of a value of a series, without its sign; e to the power of the first is still a number."""
+"""Largest absolute value of a series; exp of the first is still a number."""
 LOOK_S, FIRST_LOOK_S = 3600.0, 900.0
 LEVEL = LOOK_S / MONTH_S / len(LEAKING) / 2
-"""Of each look for a leak: all of a month together are one false alarm, at most; half, as looks of the first hours come
-more often."""
+"""Error of each look for a leak: at most one false alarm a month; half, as looks of the first hours come more often."""
 WORTH = 0.1
-"""A change by less than this share is proven, and not worth an alarm; it is learned as the normal state."""
+"""A smaller relative change is learned as the normal state without an alarm."""
 FULL, FULL_ROWS = 0.97, 5
 REARM_S = 86400.0
 REARM: Mapping[str, float] = {"limit-ahead": 7 * 86400.0, "absent": 3600.0, "unit-fails": 3600.0}
-"""The same alarm comes again once what it told of was over for so long, by its kind. A limit ahead is not over as a
-load sleeps at night, or on a weekend; a service that crashes again and again is one event, one that dies in the morning
-and in the evening is two."""
+"""Seconds for which an alarm's cause must be over before it is given again. A load sleeps at night and on weekends; a
+service that crashes again and again is one event, one that dies in the morning and in the evening is two."""
 FAILED_IN_A_ROW = 3
 UNIT_FAILS = "unit-fails unit"
 NAMES = {
@@ -53,9 +51,8 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one interval brought. t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: of
-    limits that have one, the rate of what must rise where they are full; response_s: None where no unit ended; error:
-    of the last one, if it failed."""
+    """One interval. t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: rates, where a
+    limit counts one; response_s: None where no unit ended; error: of the last unit."""
 
     t_s: float
     values: Mapping[str, float]
@@ -69,8 +66,7 @@ class Sample:
 
 @dataclass(slots=True)
 class _Read:
-    """A limit since the last row: the mean of its shares, and the highest rate of its harm; None where none is
-    counted."""
+    """A limit since the last row. harm: the highest rate; None where none is counted."""
 
     total: float = 0.0
     count: int = 0
@@ -86,7 +82,7 @@ class _Read:
 
 
 class Model:
-    """titles: of limits, by id. ahead_s: by how much the wall clock is ahead of t_s now; it may have been set."""
+    """titles: of limits, by id. ahead_s: by how much the wall clock, which may be set, is ahead of t_s."""
 
     ahead_s = 0.0
 
@@ -110,7 +106,7 @@ class Model:
     # --- what comes in ---
 
     def take(self, sample: Sample) -> list[WatchAlarm]:
-        """The next sample; the alarms that it gives."""
+        """Learn the next sample; returns its alarms."""
         self._values, self._use = sample.values, sample.use
         found = self._units(sample)
         known: dict[str, float | None] = {
@@ -128,12 +124,12 @@ class Model:
         return [one for one in found if self.is_new(one, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
-        """A load from before the watch, which other monitoring has recorded: no alarm comes of it."""
+        """Learn a load from before the watch, recorded by other monitoring, without alarms."""
         for row in self._minute.take(t_s, {"load": load}):
             self._days.take(row.t_s, row.means["load"])
 
     def interrupted(self) -> None:
-        """Nothing was recorded for a while: what comes does not follow from what was."""
+        """After a gap in the recording: later rows do not follow from earlier ones."""
         self._minute.clear()
         self._slow.clear()
         for series in self._series.values():
@@ -145,7 +141,7 @@ class Model:
         self._leaks, self._waiting = {}, {}
 
     def fitted(self, fit: Mapping[str, Any]) -> None:
-        """What the child found."""
+        """Take over the child's fit."""
         self.fit = fit
 
     # --- what is said ---
@@ -181,7 +177,7 @@ class Model:
         return found
 
     def _full_limits(self, t_s: float) -> list[WatchAlarm]:
-        """Of the limits that were read since the last row: some are read more rarely than every row."""
+        """Only limits read since the last row: some are read more rarely than every row."""
         found = []
         read, self._read = self._read, {}
         for name, one in read.items():
@@ -234,7 +230,7 @@ class Model:
             {"text": f"{change.evidence / change.threshold:.3g} times the evidence that an alarm takes", "metric": name,
              "value": None},
         )  # fmt: skip
-        self._told.pop(f"change {name}", None)  # it was learned again: the next one is another
+        self._told.pop(f"change {name}", None)  # learned as normal: the next change is another
         return WatchAlarm("change", name, title, evidence, advice_for(f"change.{name}"))
 
     def _look_for_leaks(self, t_s: float) -> list[WatchAlarm]:
@@ -261,7 +257,7 @@ class Model:
         return [row for row in self._rows.rows if row[1][at] is not None]
 
     def _unjudged(self) -> list[dict[str, Any]]:
-        """Of what leaks are looked for in, and was read: which of them cannot have been told yet."""
+        """Leak metrics that were read and cannot be judged yet."""
         found = []
         for at, name in enumerate(LEAKING, 1):
             rows = self._rows_of(at)
@@ -292,7 +288,7 @@ class Model:
             return []
         self._failed = self._failed + 1 if sample.failed else 0
         if self._failed > FAILED_IN_A_ROW and UNIT_FAILS in self._told:
-            self._told[UNIT_FAILS] = sample.t_s  # it still does
+            self._told[UNIT_FAILS] = sample.t_s  # still failing
         if self._failed != FAILED_IN_A_ROW:
             return []
         text = f"{FAILED_IN_A_ROW} units of work failed one after the other"
@@ -319,7 +315,7 @@ class Model:
     # --- once for each event ---
 
     def is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
-        """Whether it was not told; one that still holds stays told, and comes again once it was over for a while."""
+        """Whether the alarm was not given yet, or was over for a while since; keeps it marked as given."""
         told_s = self._told.get(alarm.key)
         self._told[alarm.key] = t_s
         rearm_s = REARM.get(alarm.alarm, REARM_S)
@@ -330,7 +326,7 @@ class Model:
             self._told.pop(key, None)
 
     def _ends(self, t_s: float, in_s: float, low_s: float, high_s: float) -> dict[str, float | None]:
-        """A moment ahead, with its interval, by the wall clock."""
+        """A future moment with its interval, as wall clock times."""
         now_s = t_s + self.ahead_s
         return {"value": now_s + in_s, "low": now_s + low_s, "high": now_s + high_s if math.isfinite(high_s) else None}
 
@@ -358,11 +354,11 @@ class Model:
 
     @staticmethod
     def unjudged_words(model: Mapping[str, Any]) -> str:
-        """Which leaks a line `model` has not judged, in a sentence; nothing where it has all."""
+        """A sentence on the leaks that a line `model` could not judge; "" where all were."""
         return in_words(model["unjudged"], NAMES, _amount)
 
     def as_json(self) -> dict[str, Any]:
-        """All that was learned, for `of_json`."""
+        """All that was learned, for `restore`."""
         return {
             "series": {name: series.as_json() for name, series in self._series.items()},
             "days": self._days.as_json(),
@@ -373,7 +369,7 @@ class Model:
         }
 
     def restore(self, data: Any) -> str:
-        """Go on with what was learned; or nothing is taken, and the answer is what is wrong with it."""
+        """Go on with what was learned; on an error nothing is taken, and the error is returned."""
         try:
             known = kept.fields(data, ("series", "days", "rows", "told", "looked_s", "fit"))
             by_name = kept.fields(known["series"], SERIES)
@@ -391,7 +387,7 @@ class Model:
 
 
 def _checked(fit: Any) -> dict[str, Any]:
-    """What a child has found. ValueError."""
+    """A child's fit, checked. ValueError."""
     if not kept.table(fit):
         return {}
 
@@ -408,7 +404,7 @@ def _checked(fit: Any) -> dict[str, Any]:
 
 
 def _too_early_s(name: str, grows: Leak) -> float:
-    """How long it has to be watched before it is told; 0 where it has been."""
+    """Seconds that it has to be watched before it is reported; 0 where it has been."""
     early = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
     return max((watched_s for watched_s in early if grows.watched_s < watched_s), default=0.0)
 
@@ -421,7 +417,6 @@ def _amount(name: str, value: float) -> str:
 
 
 def _first(words: str) -> str:
-    """As the first words of a sentence."""
     return words[:1].upper() + words[1:]
 
 

@@ -1,8 +1,5 @@
-"""The process that stays: `python -P -m loadframe.experiments.watch_process DESCRIPTOR`, with a WatchPlan as JSON in
-that file. `loadframe watch` becomes this process once all is checked.
-
-Light on purpose: no numpy, polars, scipy or pydantic (tests/watching/test_for_real.py looks).
-"""
+"""The lasting process: `python -P -m loadframe.experiments.watch_process DESCRIPTOR`, with a WatchPlan as JSON in that
+file. Light: no numpy, polars, scipy or pydantic (tests/watching/test_for_real.py checks)."""
 
 import math
 import os
@@ -47,26 +44,24 @@ from loadframe.recording.listeners import FAMILIES, Asking, established, familie
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
-"""Of a core, that each of these may take; what costs more is read less often."""
+"""Shares of a core that each may take; what costs more is read less often."""
 THRIFTY_SHARE = 0.000025
-"""What counters, and the count of connections, may take as long as they are read once a minute: the model goes by
-minutes."""
+"""Share for counters and the count of connections as long as they are read once a minute, the rows of the model."""
 SLOWLY_S, MACHINE_S, LISTENERS_S = 60.0, 30.0, 600.0
-"""How often what changes slowly is read; what is of the machine but for its CPUs; and of which families the sockets are
-that a service listens at."""
+"""Seconds between readings of slowly changing values, of the machine except its CPUs, and of the sockets' families."""
 EARLY = 0.9
-"""Of an interval: what is due at each tick is so at one that comes a little early, too."""
+"""Share of an interval: what is due at each tick is also due at one that comes a little early."""
 CONNECTIONS = "target.connections"
 MOST_ANSWER = 1 << 20
 CHILD_WITHIN_S = 600.0
-"""A child takes seconds; one that hangs would be the last one."""
+"""A child takes seconds; one that hangs would block all later ones."""
 CLOSED_WITHIN_S = 5.0
 DONE, MUST_ACT, ALARM, INTERRUPTED = 0, 1, 3, 130
 FILESYSTEMS = "proc/self/mounts"
 
 
 class RealReader:
-    """What a tick reads of the world."""
+    """Reads the machine and the service at each tick."""
 
     def __init__(self, plan: WatchPlan) -> None:
         self._plan = plan
@@ -105,7 +100,7 @@ class RealReader:
             self._look_for()
 
     def read(self, now_s: float) -> tuple[dict[str, float], bool]:
-        """(metrics, whether the service is there). now_s: CLOCK_MONOTONIC."""
+        """(metrics, whether the service is running). now_s: CLOCK_MONOTONIC."""
         gauges: dict[str, float] = {}
         counters: dict[str, float] = {}
         self._machine.look(gauges, counters)
@@ -121,12 +116,12 @@ class RealReader:
         self._last = look
         for at in range(len(self._sources) if there or self._plan.server else 0):
             values |= self._counted(at, now_s)
-        if not self._plan.find:  # no process of it is here: it is there as long as its counters answer
+        if not self._plan.find:  # no local process: running while its counters answer
             there = not self._silent
         return values | self._of_machine(now_s) | self._now_and_then(now_s, there), there
 
     def _of_machine(self, now_s: float) -> dict[str, float]:
-        """As it was read last: every sample has it."""
+        """Cached between readings: every sample has it."""
         part = self._parts["machine"]
         if not part.due(now_s):
             return self._rest
@@ -139,15 +134,14 @@ class RealReader:
         return self._rest
 
     def pids(self) -> tuple[int, ...]:
-        """The processes of the service."""
         return self._service.pids
 
     def who(self) -> str:
-        """Which process is the first of them: another text after each start. "" while the service is not there."""
+        """Identifies its main process, different after each start; "" while the service is not running."""
         return self._who
 
     def close(self) -> None:
-        """Let go of the files, sockets and connections that stay open from one look to the next."""
+        """Close the files, sockets and connections that stay open between readings."""
         self._machine.close()
         self._service.close()
         self._asking.close()
@@ -177,7 +171,7 @@ class RealReader:
             source.look(gauges, counters)
             self._silent.discard(source.words)
         except UserError as error:
-            if source.words not in self._silent:  # said once, until it answers again
+            if source.words not in self._silent:  # report once, until it answers again
                 self._silent.add(source.words)
                 say(error.fact)
             self._told.pop(at, None)
@@ -209,8 +203,7 @@ class RealReader:
         return found
 
     def _listening(self, now_s: float) -> tuple[int, ...]:
-        """The families of the sockets that listen at the port: only tables of these are looked through. They are looked
-        for again once the service was started again, and each minute as long as all are looked through."""
+        """Families of the sockets that listen at the port, so that only their tables are read."""
         if self._port is not None and (now_s >= self._families_due_s or self._who != self._families_of):
             self._families, self._families_of = families_of(self._port, asking=self._asking), self._who
             self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
@@ -218,7 +211,7 @@ class RealReader:
 
 
 def _mounts() -> list[str]:
-    """The file systems on disks, by their mount points; network ones are left out: one that hangs would hang us."""
+    """Mount points on disks; network file systems are left out: one that hangs would hang the watch."""
     found: dict[bytes, str] = {}
     try:
         virtual = {line.split()[-1] for line in Path("/proc/filesystems").read_bytes().splitlines() if b"nodev" in line}
@@ -237,9 +230,8 @@ def _children_s() -> float:
 
 
 class RealChildren:
-    """What is left to processes that live for a second: one at a time, so that they never take more than one CPU.
-    within_s: of CLOCK_MONOTONIC, after which one that still runs is killed, and said. command: of a child, from its
-    task and arguments."""
+    """Short-lived processes, one at a time: at most one CPU. within_s: time (s) after which one is killed, and
+    reported."""
 
     def __init__(
         self,
@@ -260,11 +252,11 @@ class RealChildren:
         self._begin("compact", str(file.absolute()))
 
     def fitted(self) -> Mapping[str, Any] | None:
-        """What a fit has found, once; nothing where it failed: stderr has said why."""
+        """The result of a fit, once; None where it failed, with the reason on stderr."""
         if self._process is None:
             return None
         if self._process.poll() is None:
-            if time.monotonic() >= self._until_s:  # it is looked for again at the next tick, as it may not end at once
+            if time.monotonic() >= self._until_s:  # reaped at a later tick, as it may not end at once
                 self._until_s = math.inf
                 say(
                     f"A child of the watch did not end within {self._within_s:g} s: it is killed; the next comes later."
@@ -289,14 +281,12 @@ class RealChildren:
         return found if isinstance(found, dict) else None
 
     def spent_s(self) -> float:
-        """CPU time of the last child that has ended."""
         return self._spent_s
 
     def close(self) -> None:
-        """End what still runs."""
         if self._process is not None:
             self._process.kill()
-            with suppress(subprocess.TimeoutExpired):  # the kernel holds it; it ends when that lets go
+            with suppress(subprocess.TimeoutExpired):  # blocked in the kernel; it ends later
                 self._process.wait(CLOSED_WITHIN_S)
 
     def _begin(self, task: str, *arguments: str, out: bool = False) -> None:
@@ -311,7 +301,7 @@ class RealChildren:
                 stdout=self._out if self._out is not None else subprocess.DEVNULL, stderr=None, cwd=NO_FOLDER,
                 env=environment(),
             )  # fmt: skip
-        except UserError as error:  # it is tried again
+        except UserError as error:  # tried again
             say(error.fact)
             if self._out is not None:
                 os.close(self._out)
@@ -319,7 +309,7 @@ class RealChildren:
 
 
 class Signals:
-    """Ctrl-C, SIGTERM and a hang-up end the watch in order; what whoever started it has us ignore stays ignored."""
+    """Ctrl-C, SIGTERM and a hang-up end the watch in order; signals that were ignored at the start stay ignored."""
 
     def __init__(self) -> None:
         self.came = False
@@ -329,7 +319,6 @@ class Signals:
                 signal.signal(number, self._on)
 
     def wait(self, seconds: float) -> bool:
-        """Sleep; True where a signal came."""
         if not self.came:
             select.select([self._reading], [], [], seconds)
         return self.came
@@ -340,9 +329,8 @@ class Signals:
 
 
 def give_up(plan: WatchPlan) -> None:
-    """What the watch does not need once it has begun. Where it is root it goes on reading what other users' processes
-    have in /proc, and starts programs as the service's user. A program that runs as root, because the plan has one or
-    root gave one for alarms, is a whole root's."""
+    """Give up privileges that are no longer needed. As root the watch goes on reading other users' /proc entries, and
+    starts programs as the service's user. Programs that run as root, by the plan or root's alarm command, keep all."""
     if plan.server or plan.webhook:  # a password, or a token
         leave_no_memory_behind()
     if os.geteuid() != 0:
@@ -354,13 +342,13 @@ def give_up(plan: WatchPlan) -> None:
 
 
 def run(plan: WatchPlan, signals: Signals) -> int:
-    """The whole watch; its exit code. UserError."""
+    """Run the whole watch; returns its exit code. UserError."""
     clocks = RealClocks()
     journal = Journal(Path(plan.folder), clocks)
     children, reader = RealChildren(), RealReader(plan)
     if plan.find and not reader.pids() and not plan.server:
         raise TargetError(f"{plan.subject} is not there", remedy="Start it, then watch it.")
-    ports = Ports(plan.port_users, plan.find)  # of the unit's own thread
+    ports = Ports(plan.port_users, plan.find)  # for the unit's own thread
     unit = Unit(work_of(plan.unit, run_by(plan.find), ports), clocks) if plan.unit else None
     ledger = Ledger(plan.limits, plan.kinds)
     try:

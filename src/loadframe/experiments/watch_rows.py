@@ -1,5 +1,5 @@
-"""Samples averaged over intervals, a bounded list of such rows, and which leaks they cannot have told yet. Light: the
-lasting process imports it."""
+"""Averages of samples over intervals, a bounded list of them, and leaks that they cannot show yet. Light imports
+only."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,12 +11,12 @@ from loadframe.analysis.saturation import FEWEST_ROWS, FORESIGHT_OF_GROWTH, LONG
 
 MOST_ROWS = 1024
 LONGEST_STEP_S = 1200.0
-"""1,024 rows of this are two weeks; what is older is left out."""
+"""1,024 rows of this are two weeks; older ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The means of what was known in one interval, and its middle."""
+    """The means of one interval, and its middle."""
 
     t_s: float
     means: Mapping[str, float]
@@ -31,7 +31,7 @@ class Gathering:
         self._sums: dict[str, tuple[float, int]] = {}
 
     def take(self, t_s: float, known: Mapping[str, float | None]) -> Iterator[Row]:
-        """The next sample; the row that it ends, if any."""
+        """Take the next sample; yields the row that it ends, if any."""
         slot = t_s // self.row_s
         if self._slot is not None and slot != self._slot and self._sums:
             yield Row((self._slot + 0.5) * self.row_s, {name: total / n for name, (total, n) in self._sums.items()})
@@ -43,13 +43,12 @@ class Gathering:
                 self._sums[name] = (total + value, count + 1)
 
     def clear(self) -> None:
-        """Forget the row in progress."""
+        """Drop the row in progress."""
         self._slot, self._sums = None, {}
 
 
 class Thinned:
-    """Rows of several columns, at most MOST_ROWS: once there are as many, neighbours are averaged, and from then on
-    rows come half as often."""
+    """At most MOST_ROWS rows of several columns: once full, neighbours are averaged, and rows come half as often."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
@@ -59,12 +58,11 @@ class Thinned:
 
     @property
     def first_s(self) -> float:
-        """The time of the first row; of none it is infinitely late."""
+        """The time of the first row; infinite where there is none."""
         rows = self.rows or self._waiting
         return rows[0][0] if rows else float("inf")
 
     def add(self, t_s: float, values: Sequence[float | None]) -> None:
-        """A row."""
         self._waiting.append((t_s, list(values)))
         if len(self._waiting) < self._step:
             return
@@ -79,16 +77,14 @@ class Thinned:
             self._step *= 2
 
     def clear(self) -> None:
-        """Begin again."""
         self.rows, self._waiting, self._step = [], [], 1
 
     def as_json(self) -> dict[str, Any]:
-        """For `of_json`."""
         return {"columns": list(self.columns), "rows": self.rows, "step": self._step}
 
     @classmethod
     def of_json(cls, data: Any, columns: Sequence[str]) -> "Thinned":
-        """ValueError for what is none, or has other columns."""
+        """ValueError for invalid data, or other columns."""
 
         def values(row: Any) -> list[float | None]:
             found = kept.listed(row, lambda one: kept.optional(one, kept.number))
@@ -115,7 +111,7 @@ def _mean(rows: Sequence[tuple[float, list[float | None]]]) -> tuple[float, list
 
 SLOWER = "slower ones"
 SLOW_S = LONGEST_S / FORESIGHT_OF_GROWTH
-"""Watched so long, all leaks that end within LONGEST_S are judged."""
+"""After this time all leaks that end within LONGEST_S are judged."""
 
 
 def unjudged(
@@ -126,9 +122,8 @@ def unjudged(
     row_s: float,
     waits: tuple[Leak, float] | None,
 ) -> dict[str, Any] | None:
-    """Of one metric, JSON-ready: `why`, `from_s` (of the clock of times_s, those of its rows; None: it will not be),
-    `per_hour` (growth from which on it is judged by now; None: none is). use: now. waits: a leak that is seen and not
-    told yet, and from when on. None where all is judged."""
+    """Which leaks of a metric cannot be judged yet, JSON-ready, else None. `from_s`: from when on, by times_s (None:
+    never); `per_hour`: growth that can be judged already. waits: a leak that is seen, and when it will be reported."""
     if ceiling is None:
         return {"metric": name, "why": "its end is not known", "from_s": None, "per_hour": None}
     if len(times_s) < FEWEST_ROWS:
@@ -147,7 +142,7 @@ def unjudged(
 
 
 def in_words(found: Iterable[Mapping[str, Any]], names: Mapping[str, str], amount: Callable[[str, float], str]) -> str:
-    """One sentence, or nothing. amount: words of a metric's value, by name and value; from_s of the wall clock."""
+    """One sentence, or "". amount: a metric's value in words, by name and value; from_s: by the wall clock."""
     said: dict[str, list[str]] = {}
     for one in found:
         name, per_hour = names[one["metric"]], one["per_hour"]

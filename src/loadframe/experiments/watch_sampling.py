@@ -1,8 +1,5 @@
-"""What a watch reads every few seconds: a handful of files of the machine and of the service, and nothing that grows
-with the machine; what the files say is read as the recorder's windows read it. Light: the lasting process imports it.
-
-Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst.
-"""
+"""What a watch reads every few seconds, at a cost that does not grow with the machine, parsed as by the recorder. Light
+imports only. Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst."""
 
 import math
 import os
@@ -19,22 +16,20 @@ from loadframe.recording.system_metrics import MEMINFO, PRESSURES
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PART, MOST_READ = 1 << 13, 1 << 18
-"""Bytes asked for at once, and the most of one file. A small buffer comes from memory that the process has already; a
-large one would make the kernel map new memory at each reading."""
+"""Bytes per read, and per file. A large buffer would make the kernel map new memory at each reading."""
 WHOLE = 3584
-"""A file of which a reading gives fewer bytes than this has no more: of most in /proc the kernel gives a page at a time
-(fs/seq_file.c), but for a line that does not fit, and no line here is longer than 512 bytes."""
+"""A read that returns fewer bytes has reached the end: for most of /proc the kernel returns a page at a time
+(fs/seq_file.c), less a line that does not fit, and no line here is longer than 512 bytes."""
 MEMORY = {"system.memory.limit", "system.memory.used"}
 MOST_THREADS = 32
-"""Of a service, whose state is looked at in one sample: each costs 20 us. The next sample goes on with the others."""
+"""Threads of a service that one sample reads, at 20 us each; the next sample goes on with others."""
 STATES = {b"R": "running", b"D": "disk", b"S": "sleeping", b"I": "sleeping"}
 """proc_pid_stat(5). D: uninterruptible, mostly a disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """gauges: as they are now; counters: what only grows, in the unit of its metric times seconds. at_s:
-    CLOCK_MONOTONIC."""
+    """gauges: current values; counters: cumulative, in units of their metric times seconds. at_s: CLOCK_MONOTONIC."""
 
     at_s: float
     gauges: Mapping[str, float]
@@ -54,14 +49,14 @@ def metrics(first: Look, last: Look) -> dict[str, float]:
 
 
 class Held:
-    """Files that stay open and are read again from their beginning. One that is not there is tried again each time."""
+    """Files that stay open and are read again from their beginning. A missing one is tried again each time."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root).rstrip("/")
         self._open: dict[str, int] = {}
 
     def read(self, name: str) -> bytes:
-        """Its bytes, up to MOST_READ; none where it cannot be read."""
+        """Its bytes, up to MOST_READ; empty where it cannot be read."""
         descriptor = self._open.get(name)
         try:
             if descriptor is None:
@@ -76,7 +71,7 @@ class Held:
             return b""
 
     def forget(self, name: str) -> None:
-        """Close it; of a process that has ended the file stays gone."""
+        """Close it: the file of a process that has ended never comes back."""
         descriptor = self._open.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
@@ -93,14 +88,12 @@ def _rest(descriptor: int, at: int) -> Iterator[bytes]:
 
 
 class Machine:
-    """The whole machine."""
-
     def __init__(self, root: Path = Path("/")) -> None:
         self._files = Held(root)
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        """Add what changes within seconds, which is its CPUs; what this kernel does not tell is left out. Only the line
-        of all CPUs is parsed: a machine may have hundreds."""
+        """CPU metrics, which change within seconds. Only the line of all CPUs is parsed: a machine may have
+        hundreds."""
         text = self._files.read("proc/stat")
         fields = text[: text.find(b"\n")].split()
         if len(fields) < 9:
@@ -111,7 +104,7 @@ class Machine:
         gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
 
     def look_at_the_rest(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        """Add what is told as well by fewer readings: counters count on between them."""
+        """Add what needs fewer readings: counters count on between them."""
         read = self._files.read
         with suppress(RecordingError):
             found = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
@@ -131,8 +124,6 @@ class Machine:
 
 
 class Service:
-    """The processes of what is watched."""
-
     def __init__(self, root: Path = Path("/")) -> None:
         self._root, self._files = root, Held(root)
         self.pids: tuple[int, ...] = ()
@@ -143,16 +134,16 @@ class Service:
         self._counts_by_size = self._told_by_size()
 
     def follow(self, pids: Sequence[int]) -> None:
-        """From now on it is these."""
+        """Read these processes from now on."""
         for pid in set(self.pids) - set(pids):
             self._forget(pid)
         self.pids = tuple(pids)
         self._limits = self._read_limits() if pids else {}
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> bool:
-        """Add what they say; False where the first of them has ended."""
+        """Add their metrics; False where the main process has ended."""
         private = shared = threads = files = 0
-        if not self._used:  # it is another service, or the first look at it: its counters begin again
+        if not self._used:  # another service, or the first reading: its counters begin again
             self._cpu_s = self._faults = 0.0
         for pid in self.pids:
             fields = self._files.read(f"proc/{pid}/stat").rpartition(b")")[2].split(None, 22)
@@ -179,7 +170,7 @@ class Service:
         return True
 
     def states(self) -> dict[str, float]:
-        """Shares of the first process's threads by what they do, of up to MOST_THREADS of them."""
+        """Shares of the main process's threads by state, from up to MOST_THREADS of them."""
         if not self.pids:
             return {}
         folder = f"{self._root}/proc/{self.pids[0]}/task"
@@ -208,15 +199,14 @@ class Service:
         self._files.close()
 
     def _use(self, pid: int, cpu_s: float, faults: float) -> None:
-        """Add what a process has used since the last look. One that is new has used it before; one that ends takes
-        nothing away."""
+        """A new process adds nothing yet; one that ends subtracts nothing."""
         before = self._used.get(pid, (cpu_s, faults))
         self._cpu_s += max(0.0, cpu_s - before[0])
         self._faults += max(0.0, faults - before[1])
         self._used[pid] = cpu_s, faults
 
     def _forget(self, pid: int) -> None:
-        """It has ended: its number may become that of another process."""
+        """It has ended: its pid may be reused."""
         self._used.pop(pid, None)
         self.pids = tuple(one for one in self.pids if one != pid)
         for name in ("stat", "statm", "limits"):
@@ -238,7 +228,6 @@ class Service:
             return False
 
     def _read_limits(self) -> dict[str, float]:
-        """The first one's limit of open files."""
         with suppress(RecordingError):
             limit = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits")).get("open_files.limit", math.inf)
             return {"target.open_files.limit": float(limit)} if limit < math.inf else {}
@@ -246,7 +235,7 @@ class Service:
 
 
 def derived(values: dict[str, float]) -> dict[str, float]:
-    """What follows from these: the busiest disk in place of all of them."""
+    """Replace the use of each disk by that of the busiest."""
     disks = [name for name in values if name.startswith("system.disk.") and name.endswith(".busy")]
     busiest = max((values.pop(name) for name in disks), default=None)
     if busiest is not None:
@@ -255,7 +244,7 @@ def derived(values: dict[str, float]) -> dict[str, float]:
 
 
 def fullest(paths: Sequence[str]) -> dict[str, float]:
-    """Of the file systems at these paths the one that is fullest, as df(1) counts it for an ordinary user."""
+    """Use of the fullest file system at these paths, as df(1) computes it for an ordinary user."""
     shares = []
     for path in paths:
         with suppress(OSError):

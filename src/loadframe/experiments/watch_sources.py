@@ -1,6 +1,5 @@
-"""The counters that a watched service tells of itself: a MariaDB or a MySQL by two SHOW statements, others by an
-address or a command that their study names. Light: the lasting process imports it. What is not needed is not
-imported."""
+"""Counters of a watched service: MariaDB and MySQL by two SHOW statements, others by an address or a command of their
+study. Imported by the lasting process: keep imports light."""
 
 import os
 import subprocess
@@ -20,24 +19,24 @@ from loadframe.masking import masked
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0
 OF = "service."
 SETTINGS_S = 60.0
-"""How often a database is asked for its settings: they are ceilings, which change rarely."""
+"""Seconds between readings of a database's settings: they are ceilings, which change rarely."""
 ITS_LOG = "Its own log says why; the watch goes on."
 RUN_AS = "Start the watch as the user who is to run it."
 
 
 class Counters(Protocol):
-    """words: how messages call it."""
+    """words: its name in messages."""
 
     words: str
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        """Add what it tells now. TargetError where it does not answer."""
+        """Add the current values. TargetError where it does not answer."""
 
     def pid(self) -> int | None:
-        """The process that answered, where the kernel tells."""
+        """The process that answered, where the kernel reports it."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release what it holds."""
 
 
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
@@ -89,7 +88,7 @@ class DatabaseCounters:
         if connection is not None:
             try:
                 connection.close()
-            except Exception:  # noqa: BLE001 - it is gone already, in whatever way
+            except Exception:  # noqa: BLE001 - already gone
                 return
 
     def _asked(self, statement: str) -> dict[str, str]:
@@ -123,7 +122,7 @@ class DatabaseCounters:
         return connection
 
     def _opened(self, where: str) -> Any:
-        """The server's socket, connected. TargetError for one of another user, before that user is told a password."""
+        """The server's socket, connected. TargetError for another user's, before a password is sent to it."""
         from loadframe.connections.unix_socket import open_socket, peer_user
 
         found = open_socket(where, timeout_s=ANSWER_S)
@@ -173,7 +172,7 @@ class ExposedCounters:
         return None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def _answered(self) -> tuple[bytes, str]:
         place = decide(self._source["host"], self._source["port"] or self._port or 80)
@@ -192,7 +191,6 @@ class ExposedCounters:
         return run(words, self._user, within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
 
     def _filled(self, text: str) -> str:
-        """With the port of the service, where that is known."""
         return text.replace("{port}", str(self._port)) if self._port else text
 
 
@@ -203,9 +201,8 @@ def check_port(place: Place, ports: Ports) -> None:
 
 
 def run(command: list[str], user: Privilege | None, *, within_s: float, most_bytes: int = 0) -> bytes:
-    """A program of the study, to its end, as the user who runs the service; what it prints, up to most_bytes. It has no
-    variable of our environment that may hold a secret. user: None where that is not known, for which nothing
-    is run. TargetError."""
+    """Output, up to most_bytes, of a study's program run as the service's user, without variables of our environment
+    that may hold a secret. user: None where unknown; then nothing is run. TargetError."""
     import signal
     from contextlib import suppress
 
@@ -230,7 +227,7 @@ def run(command: list[str], user: Privilege | None, *, within_s: float, most_byt
     except subprocess.TimeoutExpired as error:
         raise TargetError(f"`{told}` did not end within {within_s:g} s", remedy="Correct it.") from error
     finally:
-        with suppress(ProcessLookupError):  # its session has all that it has started
+        with suppress(ProcessLookupError):  # its session has all that it started
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if process.stdout is not None:

@@ -1,6 +1,5 @@
-"""One small unit of work at intervals, in an open loop: each is begun at its own time, and its response counts from
-then. There is never more than one: a unit that is not through when the next is due delays that one, and this delay
-counts too. Light: the lasting process imports it."""
+"""One small unit of work at intervals, in an open loop: its response counts from its due time, and never more than one
+runs. Imported by the lasting process: keep imports light."""
 
 import _thread
 from collections import deque
@@ -19,12 +18,12 @@ from loadframe.host.privilege import Privilege
 
 ANSWER_BYTES = 16 * MIB
 LONGEST_S = 120.0
-"""A unit of work that takes longer has failed: the farm of the story stood still at that."""
+"""A longer unit of work has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """response_s: from its intended start; late_s: how long it had to wait for the one before. error: "" of none."""
+    """response_s: from its intended start; late_s: how long it waited for the one before. error: "" for none."""
 
     response_s: float
     late_s: float
@@ -32,8 +31,8 @@ class Done:
 
 
 class Unit:
-    """Does it in a thread of its own, which is begun without a threading.Thread: that one waits until the thread runs,
-    which is as much work as the request. do: the work itself; it returns what is wrong, "" for a success."""
+    """Runs the work in a thread, without threading.Thread: that one waits until the thread runs, which costs as much as
+    the request. do: the work; returns what is wrong, "" for a success."""
 
     def __init__(self, do: Callable[[], str], clocks: Clocks) -> None:
         self._do, self._clocks = do, clocks
@@ -43,8 +42,8 @@ class Unit:
         self.skipped = 0
 
     def begin(self, due_s: float) -> None:
-        """It was due at this moment of CLOCK_MONOTONIC. Where one still runs it begins once that is through; a further
-        one that is due meanwhile is left out, and counted."""
+        """Begin a unit that was due at this CLOCK_MONOTONIC time, or after the running one; further ones are skipped
+        and counted."""
         if self.running:
             self.skipped += self._due is not None
             self._due = due_s if self._due is None else self._due
@@ -52,7 +51,7 @@ class Unit:
         self._start(due_s)
 
     def finished(self) -> list[Done]:
-        """What has come to an end since the last call."""
+        """The units that ended since the last call."""
         if self._due is not None and not self.running:
             due_s, self._due = self._due, None
             self._start(due_s)
@@ -65,7 +64,7 @@ class Unit:
         self.running = True
         try:
             _thread.start_new_thread(self._work, (due_s,))
-        except RuntimeError as error:  # the system gives no more threads
+        except RuntimeError as error:  # the system has no more threads
             self._ended(due_s, due_s, f"it was not begun: {error}")
 
     def _work(self, due_s: float) -> None:

@@ -1,5 +1,5 @@
-"""The watch itself: one tick after the other, on an absolute schedule, until it is told to end. Light: it is what the
-lasting process does; docs/watching.md has what comes of it."""
+"""The watch itself: tick after tick on an absolute schedule (docs/watching.md). Runs in the lasting process: light
+imports."""
 
 from __future__ import annotations
 
@@ -27,25 +27,24 @@ if TYPE_CHECKING:
     from loadframe.experiments.watch_process import RealChildren, RealReader
 
 LEDGER_S, LEDGER_SHARE = 600.0, 0.00003
-"""How often all limits are read; the share of a core that this may take. A look takes 50 to 100 ms, as much as 50
-samples: after the first ones it is made about every half hour."""
+"""Seconds between looks at all limits, and their share of a core. A look takes 50 to 100 ms, as much as 50 samples."""
 FIRST_FIT_S, LONGEST_FIT_S, FIT_SHARE = 600.0, 6 * 3600.0, 0.0001
-"""The first fit of the model, and the longest time between two: each comes after twice the time of the one before."""
+"""The first fit of the model, and the longest time between two: each wait is twice the one before."""
 GREW, REFIT_S = 1.25, 60.0
-"""A load above this many times the highest one of the last fit asks for another, this long after that one at the
-earliest: a rise within minutes would be over before the next. Each needs a load that was never there: they are few."""
+"""A load above this many times the highest one of the last fit triggers another, this long after it at the earliest: a
+rise within minutes would be over before the next."""
 KEEP_S, COST_S, COMPACT_S = 600.0, 3600.0, 3600.0
 ABSENT_S = 60.0
 LOADLESS_S = 90.0
-"""Connections are counted once a minute; a load that was not read by then is none that is read here."""
+"""Connections are counted once a minute; a load that was not read by then is never read here."""
 NAMED = 8
-"""Metrics that are named as loads to choose from."""
+"""Metrics that are suggested as loads."""
 FORGET_S = 14 * 86400.0
 """The fit reads so far back."""
 
 
 class Watcher:
-    """One watch. wait: sleeps for the given seconds, and answers whether the watch is to end."""
+    """One watch. wait: sleeps for the given seconds; True where the watch is to end."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class Watcher:
         self._t0_s = self._begin()
 
     def run(self) -> str:
-        """Until it is told to end, its time is over, or an alarm ends it; why it ended."""
+        """Run until it is stopped, its time is over, or an alarm ends it; returns which."""
         number, ended = 0, ""
         while not ended:
             told = self.tick()
@@ -92,7 +91,7 @@ class Watcher:
             else:
                 due_s = self._started_s + number * self.plan.interval_s
                 late_s = self._clocks.monotonic() - due_s
-                if late_s > 0:  # ticks that were missed are not made up for, and one has just been
+                if late_s > 0:  # missed ticks are not made up for
                     number += int(late_s / self.plan.interval_s) + 1
                     due_s = self._started_s + number * self.plan.interval_s
                 if self._wait(max(0.0, min(due_s, self._ends_s()) - self._clocks.monotonic())):
@@ -103,11 +102,11 @@ class Watcher:
         self._write("cost", self.cost())
         self._write("end", {"reason": ended}, durable=True)
         self._keep()
-        self.gaps += self.journal.lost_lines > 0  # one that no line could be written of
+        self.gaps += self.journal.lost_lines > 0  # one that no line could be written for
         return ended
 
     def tick(self) -> list[WatchAlarm]:
-        """One look at everything that is due; the alarms that came of it."""
+        """Do everything that is due; returns the alarms."""
         now_s = self._clocks.monotonic()
         for gap in self._gaps.look():
             self.gaps += 1
@@ -129,18 +128,17 @@ class Watcher:
         return found
 
     def known(self) -> dict[str, Any]:
-        """What is known now, as a line `model` has it."""
+        """The current model, as a line `model` has it."""
         return self.model.described(self._now_s())
 
     def subject(self) -> str:
-        """What is watched, by the pid that it has now, or had last."""
+        """The subject, with the pid that it has now, or had last."""
         if self._pid == self._first_pid:
             return self.plan.subject
         now = rf"\1 {self._pid}, before a restart {self._first_pid}"
         return re.sub(rf"\b(pid|process) {self._first_pid}\b", now, self.plan.subject)
 
     def cost(self) -> dict[str, Any]:
-        """What the watch has cost so far."""
         children, status = resource.getrusage(resource.RUSAGE_CHILDREN), b""
         with suppress(OSError):  # no descriptor is left
             status = Path("/proc/self/status").read_bytes()
@@ -156,7 +154,7 @@ class Watcher:
     # --- beginning ---
 
     def _begin(self) -> float:
-        """Go on where the folder is; the zero of the model's time."""
+        """Go on where the folder ends; returns the zero of the model's time."""
         last, (kept, wrong) = self.journal.last, self.journal.kept()
         boot = identity.boot_id()
         same = kept is not None and kept.get("boot") == boot
@@ -212,7 +210,7 @@ class Watcher:
         return [alarm] if self.model.is_new(alarm, self._now_s()) else []
 
     def _back(self) -> None:
-        """The gap of a service that was not there: it is back, or the watch ends."""
+        """Record the gap of a service that was absent: it is back, or the watch ends."""
         if self._gone is not None:
             self.gaps += 1
             self._write("gap", absent(self._gone, self._clocks).as_record())
@@ -256,7 +254,7 @@ class Watcher:
         return done
 
     def _say_loadless(self) -> None:
-        """That the load is none that is read here: once, as all that is told by load waits for it."""
+        """Report once that the load is not read here: all that depends on it waits."""
         if self._loadless and self.plan.load and self._names:
             self._loadless = False
             say(
@@ -325,13 +323,12 @@ class Watcher:
     # --- inside ---
 
     def _now_s(self) -> float:
-        """The time of the model, which only rises; how far the wall clock is from it is told to the model."""
+        """The time of the model, which only rises; also updates the model's offset to the wall clock."""
         t_s = self._t0_s + self._clocks.boot()
         self.model.ahead_s = self._clocks.wall() - t_s
         return t_s
 
     def _ends_s(self) -> float:
-        """When its time is over, which the last look does not wait beyond."""
         return math.inf if self.plan.for_s is None else self._started_s + self.plan.for_s
 
     def _over(self) -> bool:
@@ -367,5 +364,5 @@ class Watcher:
 
 
 def _round(value: float) -> float:
-    """Six digits: what is measured is not known better."""
+    """Six digits: measurements are no more precise."""
     return float(f"{value:.6g}")

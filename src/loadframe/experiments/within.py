@@ -1,4 +1,4 @@
-"""What a study asks of settings besides throughput: where it is asked, what a trial used of it, what a proof shows."""
+"""The objective of a study besides throughput: on which levels, how much of it a trial used, what a proof shows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,9 +18,9 @@ from loadframe.model import (
 from loadframe.study import Study
 
 CLEARLY = 1.5
-"""A trial is a step of seconds at each level, and its p95 scatters: the standard deviation of its logarithm is 0.19 in
-windows of one second (docs/journal/2026-11-22-tuning.md). One that uses this many times what is allowed, two deviations
-above, misses for sure. What lies between is decided by the proof."""
+"""p95 scatters: in windows of one second the standard deviation of its logarithm is 0.19
+(docs/journal/2026-11-22-tuning.md). A trial that uses this many times what is allowed, two deviations, misses for sure;
+the proof decides the rest."""
 
 
 def asked(study: Study) -> CapacityObjective | None:
@@ -32,9 +32,8 @@ def asked(study: Study) -> CapacityObjective | None:
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """The part of the start's curve on which settings are judged: the levels below the first one that it misses, or
-    the lowest one where it misses all. In an open loop that first one, too: below it nothing can be gained, as as many
-    requests are served as are offered."""
+    """The levels of the start's curve on which settings are judged: below the first that misses the objective, or the
+    lowest. In an open loop that first one, too: below it all that is offered is served already."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
@@ -42,7 +41,7 @@ def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjecti
 
 
 def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
-    """What a trial clearly missed, and where, in words; "" where it did not."""
+    """What a trial clearly missed, and where, in words; else ""."""
     if objective is None:
         return ""
     clear = [step for step in steps if objectives.use(objective, step) > CLEARLY]
@@ -50,7 +49,7 @@ def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
 
 
 def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
-    """How much of what is allowed these steps use, at the level where that is most; None where nothing is asked."""
+    """Largest share of what is allowed that these steps use at any level; None where nothing is asked."""
     if objective is None or not steps:
         return None
     return max(
@@ -72,7 +71,7 @@ def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> O
 def shown(
     objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
 ) -> TuningObjective | None:
-    """What became of the objective: before and after as steps show it; after: none where there was no proof."""
+    """The objective at each level before and after; after: None where there was no proof."""
     if objective is None:
         return None
     return TuningObjective(

@@ -1,5 +1,5 @@
-"""From rounds to a conclusion on disk: investigation.json, the derived tables, the report. What the kept changes give
-is one comparison of the state with them and the first one, which every sentence, table and export reads."""
+"""From rounds to a conclusion on disk: investigation.json, the derived tables, the report. The gain is one comparison
+of the state with the kept changes and the first one, which every sentence, table and export reads."""
 
 import math
 import shlex
@@ -58,7 +58,7 @@ from loadframe.study import Study
 
 
 def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """Conclude from the rounds and leave report.html and the JSON files in the run folder."""
+    """Conclude from the rounds and write report.html and the JSON files. RunError where there are none."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     found = concluded(run, rounds, run.steps(), interrupted=interrupted)
@@ -73,13 +73,13 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
 
 
 RULES = 4
-"""Of Investigation.rules: raised whenever the same steps are concluded to something else."""
+"""Version of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
 def concluded(
     run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], *, interrupted: bool = False
 ) -> Investigation:
-    """What these rounds and all steps of the run folder add up to; as write_down, but nothing is written."""
+    """The conclusion from these rounds and all steps of the run folder, as write_down without writing."""
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
     rounds = [with_intervals(one, steps) for one in rounds]
@@ -124,8 +124,8 @@ def concluded(
 
 
 def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Investigation:
-    """An investigation as the rules of this version conclude it from the steps of its run; one whose study this version
-    cannot carry out from its rounds alone."""
+    """An investigation concluded again by this version's rules; from its rounds alone where its study cannot be carried
+    out."""
     if found.rules == RULES or not found.rounds:
         return found
     try:
@@ -145,9 +145,8 @@ def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Inve
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What is said of every run that has ended, whatever it was made for. warnings: what cannot be observed, what one
-    treatment has left behind for the next, what of the recording is missing, and answers that are not those of other
-    programs."""
+    """Summary common to every run that has ended. warnings: what could not be observed or recorded, what one treatment
+    left behind for the next, and answers that differ from other programs'."""
 
     run: str
     report: str
@@ -159,21 +158,21 @@ class Ended:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the run went, in sentences, and the warnings."""
+        """Run quality in sentences, and the warnings."""
         return (*map(words.sentence, quality_words.sentences(self.quality)), *self.warnings)
 
     def after(self, own: Sequence[str]) -> tuple[str, ...]:
-        """The warnings, each once, after those that the experiment has itself."""
+        """The warnings, each once, after the experiment's own."""
         return tuple(dict.fromkeys((*own, *self.warnings)))
 
 
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
-    """The end of every experiment, also of one that was stopped or killed: the derived tables of its finished steps, of
-    these limits by their round and of every tick are written, and what is said of any run is found."""
+    """The end of every run, however it ended: write its derived tables of steps, of these limits by round, and of
+    ticks."""
     steps = run.steps()
     try:
         series = metric_series(run.place(RECORDING), descriptor=run.recording())
-    except (RecordingError, RunError) as error:  # the steps' values stay
+    except (RecordingError, RunError) as error:  # the steps keep their values
         series = MetricSeries(None, (error.fact,))
     run.write_tables(steps, limits, series=series.table)
     end = ended(run, steps)
@@ -181,7 +180,7 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
 
 
 def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
-    """What is said of any run with these steps, without its recording."""
+    """The summary of any run with these steps, without its recording."""
     study, bench = run.declared(), run.bench()
     return Ended(
         run=str(run.path),
@@ -200,10 +199,8 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Every round with its curve, limits and evidence from all steps of its treatment, those of the proofs and of the
-    blocks beside another treatment included, so that they speak of the same bend; and with a row for each step. The
-    rows hold the metrics of all rounds' evidence: what was a cause in one round can be seen gone in the next; and what
-    the report shows of every run."""
+    """Every round with curve, limits and evidence from all steps of its treatment, so that they agree on the bend; and
+    with the metrics of all rounds' evidence per step: a cause of one round can be seen gone in the next."""
     decided = deciding(rounds)
     mine = {
         one.treatment: [step for step in counting(steps, decided) if step.treatment == one.treatment] for one in rounds
@@ -215,8 +212,8 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
 
 
 def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
-    """A round looked at again with all its steps. Its findings stay those that were acted upon, with the standing that
-    the trials gave them; of each the evidence is that of all steps, where they still show it."""
+    """Findings stay those that were acted upon, with their status; evidence is that of all steps, where they still show
+    it."""
     again = examine(
         steps,
         number=one.number,
@@ -235,20 +232,19 @@ def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Stu
 
 
 def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
-    """How a run with these steps went: as it was noted, and what took something from the steps besides the study."""
+    """Run quality as recorded, and what else took resources during the steps."""
     return replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps))
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
-    """What the steps alone say of a run that was killed: nothing of repetitions, nor of the recorder."""
+    """Run quality from the steps of a killed run, without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
 
 
 def partial(run: RunFolder) -> list[Round]:
-    """The rounds as far as they went; of a run that was ended in its first sweep, what its steps say of the state it
-    began with, if they say anything of it. A state that was only tried is none to report as reached."""
+    """The rounds so far; without any, one of the state that the run began with, if its steps show anything."""
     rounds, steps = run.rounds(), run.steps()
     if rounds or not steps:
         return rounds
@@ -263,8 +259,8 @@ def partial(run: RunFolder) -> list[Round]:
 def examined(
     run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
 ) -> Round:
-    """What these steps of one state say of it by themselves. steps: all of the run. up_to: their highest level, where
-    higher ones are left out."""
+    """A round from steps of one state. steps: all of the run. up_to: their highest level, where higher ones are left
+    out."""
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
@@ -284,9 +280,8 @@ FROM_CURVES = "the curves of both states, which were not measured in turns: the 
 
 
 def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
-    """What can be done, the variant that gives nothing up first: the kept changes before each that gives more up, and
-    all of them; as they are typed in where the study and its kind are known here and have a form for them. steps: all
-    of the run. Empty where nothing was kept, or no load was measured in both states."""
+    """Sets of changes to choose from, the one that gives nothing up first: the kept changes before each that gives more
+    up, and all of them. steps: all of the run. Empty where nothing was kept, or no load was measured in both states."""
     kept = [(number, trial) for number, one in enumerate(rounds) for trial in one.tried if trial.kept]
     ends = [
         last
@@ -318,9 +313,8 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """The state with these changes against the first one: of one change its trial, of several the blocks that held both
-    against each other; at loads at which these have no interval, and where there are no such blocks, from the curves.
-    number: of the round of the last change."""
+    """The state with these changes against the first: a single change's trial, or the blocks that measured both;
+    elsewhere from the curves. number: of the round of the last change."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:
@@ -346,7 +340,7 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
 
 
 def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
-    """Over these loads; as what a curve suffers from, it may suffer from at all of them, the ends are means, too."""
+    """The interval's ends are means, too: what disturbs a curve may disturb all of its loads."""
     ratio, low, high = (
         math.exp(fmean(math.log(getattr(row, name)) for row in rows)) for name in ("ratio", "low", "high")
     )
@@ -355,7 +349,7 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
 
 
 def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """Changes as they are typed in, a line each; empty for a kind that is not known here."""
+    """Changes to copy, a line each; empty for a kind that is not known here."""
     try:
         return () if study is None else settings_file.to_copy(registry.of_study(study), changes)
     except StudyError:
@@ -363,15 +357,14 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
 
 
 def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
-    """A round with the ratios of its trials from the steps of their blocks, where none of their intervals is known: as
-    an earlier version left it."""
+    """Adds the intervals that an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
     for trial in one.tried:
         if any(row.low < row.high for row in trial.levels):
             tried.append(trial)
             continue
         pair, judged = (trial.treatment_before, trial.treatment_after), trial.told.levels
-        # The first version did not say what a step was taken for.
+        # The first version did not record what a step was taken for.
         known = [
             replace(step, purpose=step.purpose or "proof") for step in steps if step.purpose or step.level in judged
         ]
