@@ -71,8 +71,8 @@ def _write_down(run: RunFolder, found: Answer | None) -> Answer:
 
 
 def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
-    """Complete an answer with run quality, a search also with its trials and file. RunError for settings unknown to its
-    kind."""
+    """Complete an answer with run quality, a search also with its trials and file. RunError for settings it cannot
+    have."""
     found = replace(
         found,
         run=end.run,
@@ -99,8 +99,7 @@ def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
 
 
 def write_capacity(run: RunFolder, found: Capacity, *, ended: bool = False) -> Capacity:
-    """Write the report of a search for the capacity, and at its end the record. RunError where they cannot be
-    written."""
+    """Write the report of a search for the capacity, and at its end the record. RunError where that fails."""
     end = finish(run)
     found = replace(found, run=end.run, warnings=(*found.warnings, *end.notes) if ended else found.warnings)
     if ended:

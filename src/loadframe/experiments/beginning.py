@@ -61,8 +61,7 @@ HOT = "cpu.hot_thread"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """head: a sentence on where it was found. apply: how it is applied. command: of the target, where that must
-    change."""
+    """head: where it was found. apply: how it is applied. command: of the target, where that must change."""
 
     name: str
     value: int
@@ -73,9 +72,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A study and what it was made from. name: of the study. toml: its text. found: what is known of the service, and
-    hints: what the user may add, one sentence each. secrets: what looks like one in the command, by the variables that
-    the study names instead."""
+    """name: of the study. toml: its text. found: what is known of the service, and hints: what the user may add, one
+    sentence each. secrets: what looks like one in the command, by the variables that stand for them."""
 
     name: str
     toml: str
@@ -97,8 +95,7 @@ class Beginning:
 def begin(
     *, command: str | None = None, port: int | None = None, pid: int | None = None, path: str = "/", name: str = ""
 ) -> Beginning:
-    """The first study of a service, from its command, or else its port, its process or both. StudyError,
-    TargetError."""
+    """The first study of a service, from its command, else its port or process. StudyError, TargetError."""
     _check_words(name, path)
     if command is not None:
         return of_command(command, port=port, path=path, name=name)
@@ -353,7 +350,6 @@ def _of_files(command: Sequence[str], folder: Path) -> Iterator[Suggestion]:
 
 
 def _numbers(path: Path) -> Mapping[str, int]:
-    """Whole numbers that a configuration file sets; empty for one that is too long or cannot be read."""
     format_ = formats.ENDINGS.get(path.suffix.lower())
     try:
         if format_ is None:

@@ -76,8 +76,7 @@ class LadderStates:
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raises as Target.check does, and names the alternative. The study's own state is checked when the target
-    starts."""
+    """Raises as Target.check does, naming the alternative. The study's own state is checked when the target starts."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
@@ -249,8 +248,7 @@ def _with_shares(rungs: Sequence[Rung], shares: Sequence[float]) -> tuple[Rung, 
 
 
 def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """Find the partner of each interaction as far as the budget allows, in blocks of four states: with and without
-    both."""
+    """Find the partner of each interaction, as the budget allows, in blocks of four states: with and without both."""
     kept, study = climbed.kept, book.bench.study
     found, missing, number = list[Interaction](), list(climbed.missing), len(study.change) + 2
     for one in climbed.interactions:

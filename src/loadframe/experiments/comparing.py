@@ -58,11 +58,10 @@ def _near(verdict: Verdict) -> bool:
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """Compare two runs, by the throughputs at the levels that both have and that are near capacity. They were measured
-    one after the other, so nothing cancels: each throughput is divided by the geometric mean of both runs at its level,
-    and the two series are compared as unpaired samples, in measured order. What two runs differ by without any change
-    is estimated from runs of the same study next to the first. RunError where a run lacks the treatment or they have no
-    level in common."""
+    """Compare two runs, by the throughputs at the common levels near capacity. They were measured one after the other,
+    so nothing cancels: each throughput is divided by the geometric mean of both runs at its level, and the series are
+    compared as unpaired samples. What runs differ by without a change is estimated from runs of the same study next to
+    the first. RunError where a run lacks the treatment or they have no level in common."""
     cases = conclude(before), conclude(after)
     one, two = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     axes = [case.study.axis for case in cases]
@@ -124,8 +123,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
 
 
 def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """The runs next to `before` of the same study on the same host: the newest `samples.MOST_SESSIONS`, oldest
-    first."""
+    """Those next to `before`, of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
     found: list[Sequence[Step]] = []

@@ -1,6 +1,5 @@
 """Control experiments for an accepted remedy: its restart without the change (sham) and half of the change (dose); for
-a stage of a pipeline also as much less as the remedy gave more. One that contradicts makes a confirmed cause
-"helped"."""
+a stage of a pipeline also as much less as the remedy gave more. A contradicted cause was only helped."""
 
 import math
 from collections.abc import Sequence
@@ -78,8 +77,7 @@ def less_s(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float])
 
 
 def _affords(book: Bookkeeping, one: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
-    """Whether a control fits in addition to the next round's first remedy, before which a needed one takes
-    precedence."""
+    """Whether a control fits besides the next round's first remedy; a needed one comes before that."""
     reserve_s = afterwards_s(book, one, levels, treatments=1) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 

@@ -118,8 +118,7 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """The limit with the load at which it saturates, if not far beyond the highest level. flat: levels without
-    growth."""
+    """The limit with the load at which it saturates, if near the tested levels. flat: levels without growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
@@ -135,8 +134,7 @@ FEWEST_COUNTS = 3
 
 def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapping[str, float]) -> float | None:
     """Bytes: the line through (connections, resident bytes) at max_connections, plus the unfilled part of the cache.
-    None where too few numbers of connections were seen. values: the server's other metrics and configured shared
-    buffers."""
+    None for too few numbers of connections. values: the server's other metrics and configured shared buffers."""
     most, allowed = values.get(f"{kind}.max_connections"), values.get("target.memory.allowed")
     if len({count for count, _ in pairs}) < FEWEST_COUNTS or most is None or allowed is None:
         return None
@@ -170,8 +168,7 @@ CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
 def resident_by_connections(
     server: Attached | Target | None, enter: Callable[[], Attached] | None
 ) -> tuple[tuple[float, float], ...]:
-    """(connections, resident bytes) while more and more idle connections are opened; empty unless the server is
-    private."""
+    """(connections, resident bytes) with more and more idle connections; empty unless the server is private."""
     if server is None or enter is None:
         return ()
     found = [(1.0, _resident_bytes(server.pids()))]

@@ -159,8 +159,7 @@ def export(run: RunFolder, name: str) -> bytes:
 
 
 def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
-    """What is at this path in a format. of: appended to "is not a format". UsageError for an unknown format,
-    RunError."""
+    """What is at this path in a format. of: appended to "is not a format". UsageError, RunError."""
     known = {one.name: one for one in formats}
     if name not in known:
         near = get_close_matches(name, known, n=1)

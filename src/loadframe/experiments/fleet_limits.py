@@ -214,8 +214,7 @@ class DrivenByHosts(Protocol):
 
 
 def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-    """Compare all drivers with all but the last at one load; None where one host drives, or the budget is short.
-    StepVoid."""
+    """Compare all drivers with all but the last at one load; None for one host or too little budget. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     if not isinstance(bench, DrivenByHosts) or not curve.points:
         return None

@@ -15,8 +15,7 @@ MOST_TIMES = 2
 
 
 def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
-    """The curve of the first state; where the study asks for it, forecast from the low levels before the others score
-    it."""
+    """The curve of the first state; if the study asks for it, forecast from the low levels and scored by the others."""
     up_to = book.bench.study.load.forecast_up_to
     if up_to is None:
         return sweep(book, treatment, round_number=1)

@@ -1,6 +1,6 @@
 """Tell a cost that grows with the requests served from one that grows with time: in a sweep both go together, in a
-pause without load only time (analysis/growth.py). A restart resets both: cheap requests that become dearer again
-confirm it."""
+pause without load only time (analysis/growth.py). Cheap requests after a restart that become dearer again confirm
+it."""
 
 import math
 from collections.abc import Sequence

@@ -45,8 +45,7 @@ def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Follow
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
-    """Steps as windows of a load: one each where there are enough sizes for a law, else the slices of the largest
-    loads."""
+    """Steps as windows of a load: one each where there are enough sizes for a law, else slices of the largest."""
     if len({step.level for step in steps}) >= FEWEST:
         windows = []
         for step in sorted(steps, key=lambda step: step.level):

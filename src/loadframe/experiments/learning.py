@@ -20,8 +20,7 @@ NO_ROWS = "No row has a throughput and the use of every resource at once; leave 
 
 
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
-    """The curve, needs per request, saturation and changes from rows in time order. SampleError where they are too
-    few."""
+    """The curve, needs per request, saturation and changes from rows in time order. SampleError for too few."""
     if within_latency_p95_ms is not None and observed.response_is != "p95":
         raise SampleError(
             f"{observed.name} has no p95 latency, so the capacity within an objective is unknown",

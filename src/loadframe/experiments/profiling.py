@@ -68,8 +68,7 @@ def past_the_bend(examined: Examined) -> tuple[ProfilePlace, float]:
 
 
 def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
-    """At the end: profile the final state, and what there was no time for before; record the reason for what is left
-    out."""
+    """At the end: profile the final state, and what there was no time for before; the rest is recorded as missing."""
     around = _around(first)
     done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
     final = [replace(around[-1], treatment=last)] if last != first.round.treatment else []
@@ -190,8 +189,7 @@ def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...],
 def _baseline(
     step: ProfiledStep, source: ProfileSource, steps: list[ProfiledStep], read: dict[str, tuple[Stack, ...]]
 ) -> stacks.Baseline | None:
-    """A CPU profile past the bend is compared with that below it; a later state's with the first state's at that
-    place."""
+    """A CPU profile past the bend is compared with that below it, a later state's with the first state's."""
     if source.kind != "cpu" or source.component == "rest":
         return None
     first = steps[0].treatment

@@ -66,8 +66,8 @@ def prove(
 ) -> Proof:
     """The verdict on `after` against `before`, measured alternately in each block, in random order. Ends when the
     verdict is `enough`, after the study's most blocks, or when the budget is used up; two blocks are always measured.
-    The intervals of all looks, from the fewest blocks to the most, hold simultaneously, so that `enough` may ask for
-    anything."""
+    `enough` may ask for anything: the intervals of all looks, from the fewest blocks to the most, hold
+    simultaneously."""
     (proof,) = prove_side_by_side(
         book,
         [(before, after)],
@@ -90,8 +90,7 @@ def prove_side_by_side(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """The verdict on each pair as `prove`, all treatments in the same blocks; a pair with `enough` takes no further
-    steps."""
+    """The verdict on each pair as `prove`, all treatments in the same blocks; a decided pair takes no further steps."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
@@ -243,8 +242,8 @@ def orders(
 ) -> Iterator[list[tuple[str, float]]]:
     """The drawn order of (treatment, level) in each block, without end, one treatment after the other; the third block
     reverses the first. So of two treatments each comes first at least once in three blocks, and a straight drift, or an
-    advantage of coming first, is seen as noise. With every second block reversed, noise of a period of two blocks
-    called 44 % of equal servers different."""
+    advantage of coming first, shows as noise. Reversing every second block called 44 % of equal servers different, by
+    noise with a period of two blocks."""
     yield from grouped_orders(chance, [treatments], levels)
 
 
@@ -301,16 +300,14 @@ def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
 
 
 def grain_of(step: Step) -> float:
-    """Relative resolution of a step's throughput: the count of a window may be off by the requests in progress (at
-    least 1)."""
+    """Relative resolution of a step's throughput: a window's count may be off by the requests in progress."""
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
 def level_ratios(
     steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
-    """After / before at each settled level where it is known; `verdict_on` all of them gives the mean, in
-    logarithms."""
+    """After / before at each settled level where it is known; `verdict_on` all gives their geometric mean."""
     kept, ratios = settled(steps), []
     for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
         mine = [step for step in kept if step.level == level]
@@ -323,8 +320,8 @@ def level_ratios(
 
 
 def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """The counting steps of the last proof between two states; each proof begins with block 1. above: the block before
-    it."""
+    """The counting steps of the last proof between two states, from the block after `above`; each begins with block
+    1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):
@@ -357,8 +354,8 @@ FOR_A_TAIL = 100
 
 
 def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
-    """A sentence that p99 is longer after a change, at the highest common level, else "": by Welch's t on the
-    logarithms of p99, 95 %, two-sided."""
+    """A sentence if p99 is longer after a change at the highest common level (Welch's t on its logarithms, 95 %), else
+    ""."""
     common = {step.level for step in before} & {step.level for step in after}
     one, two = (
         [

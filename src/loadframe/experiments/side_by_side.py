@@ -52,8 +52,7 @@ class Pair:
 
 
 def declare(book: Bookkeeping) -> list[Pair]:
-    """The alternatives as treatments, each paired with the study's own; then all of them cold, if the study asks for
-    it."""
+    """The alternatives as treatments, each paired with the study's own; then all of them cold, on request."""
     study, start = book.bench.study, book.bench.start_state
     states = {START: ("as given", start, study.target.kind)}
     for alternative in study.alternative:

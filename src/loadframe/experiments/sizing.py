@@ -32,8 +32,7 @@ class Applied:
 
 def apply(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float) -> Applied:
     """Bring the target to the state after the remedy. A raised silent limit is tested by a step at `level`, and raised
-    further while it is full again and requests pay for it. Raises one of UNFIT, in an unknown state, where the target
-    cannot work with it."""
+    further while it is full again and requests pay for it. Raises one of UNFIT, leaving the state unknown."""
     one = examined.round
     silent = {limit.id for limit in one.limits if limit.thrash_metric and not limit.loud}
     applied: Applied | None = None

@@ -133,8 +133,7 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
     """Measure the levels of the study for a treatment, except what is done, and fit its curve; below the load at which
     a private target fails. At least two blocks, the study's fewest within the budget, and more until all intervals are
-    narrow enough; then a cliff is bisected. All but two blocks leave time to prove a remedy. TooFewRequests where no
-    window decides."""
+    narrow enough; then a cliff is bisected. All but two blocks leave time for a proof. TooFewRequests."""
     while True:
         try:
             return _swept(book, treatment, round_number)

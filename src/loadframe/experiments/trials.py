@@ -47,8 +47,7 @@ def try_remedies(
 ) -> Tried:
     """Prove the remedies for a round's findings in turn, until one is kept; those that may not or cannot be tried are
     listed with the reason. Where none helps alone, those with another limit behind them are lifted together. already:
-    ids of remedies that did not help; grows, and is reset once another state is kept. note: called after each trial, so
-    that no proof is lost."""
+    ids of remedies that did not help, grows until another state is kept. note: called after each trial."""
     one, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
@@ -102,8 +101,7 @@ def _shown(one: Round, remedy: Remedy, because: str) -> Round:
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """After several kept remedies: the last state against the first, in blocks whose number is settled before, if
-    affordable."""
+    """After several kept remedies: the last state against the first, in a number of blocks that is fixed before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
@@ -229,7 +227,7 @@ def lift_together(
 
 
 def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[frozenset[str]]) -> Remedy | None:
-    """The first remedy, not tried in this combination yet, for what limits the state with those of the chain."""
+    """Not yet tried in this combination."""
     lifted = {cause for each in chain for cause in each.addresses}
     there = [finding for finding in last.after.round.findings if finding.id not in lifted]
     names = {each.id for each in chain}

@@ -39,9 +39,8 @@ FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A remedy that was tried. steps: of its proof. after: the state with it. promising: these blocks prove a gain, or
-    that failures ended; fresh ones (`again`) decide. holds: see held_at_the_fall. unloaded: the lowest level, for a
-    remedy for the number of requests served at once. collecting: garbage collector CPUs by treatment, for a remedy for
-    these."""
+    that failures ended; fresh ones (`again`) decide. holds: see held_at_the_fall. unloaded: the lowest level, where a
+    remedy is for requests served at once. collecting: garbage collector CPUs by treatment, where it is for these."""
 
     applied: Applied
     trial: Trial
@@ -61,8 +60,8 @@ class Attempt:
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Sequence[float]) -> Attempt:
-    """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or the gain clears
-    the noise."""
+    """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or it clears
+    noise."""
     one, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     proved, steps = prove_remedy(book, one.treatment, name, levels, round_number=one.number)
@@ -195,8 +194,7 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
 def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
     """The round with this trial, judged from its fresh blocks if there are any. Causes stay as they were where these
     contradict the deciding blocks, or the gain may be noise. Nothing is refuted where the raised limit was full again,
-    or another cause limits the state: of two limits in series neither helps alone. doubt: why the trial confirms
-    nothing."""
+    or another limit is in series with it: then neither helps alone. doubt: why the trial confirms nothing."""
     trial = tried.trial
     if tried.promising and not trial.kept and trial.told.decision != "worse":
         return replace(one, tried=(*one.tried, trial))

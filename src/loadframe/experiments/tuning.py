@@ -72,8 +72,7 @@ def tune(
     searching: Callable[[Trials, int], None] = HERE.trials,
 ) -> Tuning:
     """Search from the study's state, and prove the best. examined: its first curve, which says what to try first.
-    memory_bytes: as for tuning_space.vary. earlier: trials of a run to continue. searching: how the trials are
-    taken."""
+    memory_bytes: as for tuning_space.vary. earlier: trials of a run to continue. searching: takes the trials."""
     one = examined.round
     plan = planned(book, examined, memory_bytes)
     search = Search(plan.space, tries=plan.tries, seed=book.random.randrange(2**32))

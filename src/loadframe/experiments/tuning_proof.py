@@ -44,8 +44,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
     """Proofs in turn, each of the most promising point, until one holds, none promises more than the start, or time is
     up: only the last may have held. Failed ones are reported to the search. A point with which the target fails in its
     proof or fresh blocks has a trial that says why. note: called with all proofs on every change. Their family-wise
-    error is at most ERROR: a proof's share depends on earlier ones and on time alone, and is spent once it could have
-    been looked at."""
+    error is at most ERROR: each share depends on earlier proofs and time alone, and is spent once looked at."""
     error, tried, found = ErrorBudget(ERROR), list[Point](), list[Proof]()
     while not tried or (error.left and _another(trials, len(tried))):  # time for the first one was reserved
         point = trials.search.best(tried)
@@ -83,7 +82,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
 
 
 def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
-    """Whether there may be another proof. done: the number of proofs so far; after_s: seconds that pass before it."""
+    """done: the number of proofs so far; after_s: seconds that pass before it."""
     least, _ = _proof_s(trials.book, trials.levels)
     return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
 
@@ -109,8 +108,7 @@ def _prove(
 
 
 def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:
-    """Fresh blocks, as far as the budget has room. Where they prove it worse, or miss the objective, it has not
-    held."""
+    """What fresh blocks prove worse, or to miss the objective, has not held."""
     book, name, known = trials.book, trials.treatment(proof.point), proof.told.verdict
     blocks = fresh.wanted([known], book.bench.study.measure.blocks.max)
     steps = fresh.measure_again(

@@ -1,6 +1,5 @@
 """The trials of a search on a real target, all compared with the start: a median of blocks of which most agree,
-measured again when a trial looks too good. A stall in few of its steps would make every trial look many times as
-fast."""
+measured again when a trial looks too good. A stall in few of its steps would make every trial look fast."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -68,7 +67,7 @@ class Start:
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
     def blocks(self) -> list[float]:
-        """The same of each of its own blocks: the noise. Stalled ones are left out, unless no block agrees with the
+        """The same of each of its own blocks: the noise, without stalled ones unless no block agrees with the
         median."""
         blocks = by_block(step for step in self.steps if step.throughput > 0).values()
         agreeing = [steps for steps in blocks if self.agrees(steps)]
@@ -120,8 +119,7 @@ TOO_GOOD = 2.0
 @dataclass
 class Trials:
     """levels: at which trials are judged, the highest first. objective: besides throughput. names: treatments of
-    points. recalled: the highest number of an earlier run's trials. sure: the start was measured again since its first
-    blocks. notes: sentences for the reader."""
+    points. recalled: the last trial of an earlier run. sure: the start was measured again. notes: for the reader."""
 
     book: Bookkeeping
     run: RunFolder
@@ -183,8 +181,7 @@ class Trials:
     def judged(
         self, number: int, proposal: Proposal, steps: Sequence[Step], failed: str, start: Start, host: str = ""
     ) -> TuningTrial:
-        """The trial that these steps make against a start, which `host` has served. failed: why it did not work, else
-        ""."""
+        """The trial of these steps, against a start that `host` has served. failed: why it did not work, else ""."""
         served = not failed and bool(steps) and all(step.throughput > 0 for step in steps)
         value = start.value(steps) if served else None
         return TuningTrial(
@@ -233,8 +230,7 @@ class Trials:
         self.done.append(trial)
 
     def _tell(self, point: Point, value: float | None, *, missed: bool, use: float | None) -> None:
-        """What missed the objective gains at most as much as it is closer to it than the start: the search turns
-        back."""
+        """What missed the objective gains no more than it is closer to it than the start: the search turns back."""
         if value is not None and missed and use is not None:
             start_use = within.used(self.objective, self.start.steps) or 0.0
             value = min(value, math.log(max(1.0, start_use) / use))
@@ -248,8 +244,7 @@ class Trials:
         return max((trial.number for trial in self.done), default=0)
 
     def _look_at_start_again(self) -> None:
-        """Measure the start again, and compute the trials so far against it. Where that fails, the old one stays; the
-        proof has a start of its own."""
+        """Compare the trials so far with the start measured again, or if that fails with the old one."""
         before, self.sure = self.start.reference, True
         try:
             self.start = self.start.again(self.book)
@@ -274,7 +269,6 @@ class Trials:
             self.search.observe(Outcome(self.space.start, value))
 
     def _hopeless(self, steps: Sequence[Step]) -> bool:
-        """Whether what was measured so far of a trial is far below the best one's, or clearly misses the objective."""
         if not steps:
             return False
         if within.missed(self.objective, steps):

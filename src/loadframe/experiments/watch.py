@@ -52,8 +52,7 @@ class Wishes:
 
 
 def of_study(study: Study, wishes: Wishes) -> WatchPlan:
-    """The plan for a study's running target. StudyError for a study that starts its own, TargetError where it is not
-    found."""
+    """The plan for a study's running target. StudyError for a study that starts its own, TargetError."""
     check_consent(study)
     target, name = study.target, study.study.name
     if target.is_running_service:
@@ -96,8 +95,7 @@ def of_server(server: str, option_file: Path | None, user: str, wishes: Wishes) 
 
 
 def begin(plan: WatchPlan) -> NoReturn:
-    """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is not plain
-    text."""
+    """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is no text."""
     text = write_json(plan.as_record())
     try:
         parse_json(text)

@@ -78,8 +78,7 @@ def _interval(one: Any) -> dict[str, float]:
 
 
 def compact(file: Path) -> None:
-    """Append a day to FILE.zst, atomically, then remove it; not while it is written to. RecordingError for a full
-    disk."""
+    """Append a finished day to FILE.zst, atomically, then remove it. RecordingError for a full disk."""
     import zstandard
 
     files, packed = Folder(file.parent, Whose.OURS, RecordingError, what="watch folder"), f"{file.name}.zst"

@@ -37,8 +37,7 @@ class Finder:
         self._family: tuple[int, ...] = ()
 
     def pids(self, told_pid: int | None = None) -> tuple[int, ...]:
-        """The service's processes, the main one first; empty while it is not running. told_pid: its pid, if known
-        elsewhere."""
+        """The service's processes, the main one first; empty while it is not running. told_pid: its known pid."""
         self.words = ""
         first = self._first(told_pid)
         if first is None:
@@ -103,7 +102,6 @@ class Finder:
         return next((pid for pid in parents(holders) if self._is_its(pid, f"port {port}")), None)
 
     def _is_its(self, pid: int, place: str) -> bool:
-        """Whether a process that was found at this place is the service's, as far as that is known."""
         self.words = stranger(pid, self._uids, place)
         return not self.words and identity.identify(pid) is not None
 
@@ -167,8 +165,7 @@ def program_of(pid: int) -> str:
 
 
 def run_by(find: Mapping[str, Any]) -> Privilege | None:
-    """The user to run programs as: the service's at the start, or ours where not root; None where it has none or
-    several."""
+    """The user to run programs as: the service's at the start, or ours where not root; None unless it has one."""
     users = set(find.get("uids", ()))
     return US if os.geteuid() != 0 else of_uid(users.pop()) if len(users) == 1 else None
 

@@ -72,8 +72,7 @@ def begin_from(
     files: Sequence[str], mapping: ObservedMapping, folder: Path, *, plan: WatchPlan | None = None, load: str = ""
 ) -> ImportedWatch:
     """Read the files (further ones joined by time), write the days, learn. plan: of the watch that will go on in the
-    folder; load: its name without a plan. RunError where the folder has days already; SampleError for unreadable
-    rows."""
+    folder; load: its name without a plan. RunError where the folder has days already; SampleError."""
     plan = plan or WatchPlan("", str(folder), load=load)
     load, titles = plan.load, Ledger(plan.limits, plan.kinds).titles
     rows = _read(files, mapping)
@@ -123,8 +122,7 @@ def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
 
 
 def _learned(rows: Observed, model: Model) -> dict[str, Any]:
-    """When a limit will be reached comes from the latest row of the last day that has it: at night the load is not
-    rising."""
+    """A limit's time comes from the latest row of the last day that has it: at night the load is not rising."""
     last_s = rows.time_s[-1]
     ahead: dict[str, Any] = {}
     for at_s, load in zip(rows.time_s, rows.load, strict=True):

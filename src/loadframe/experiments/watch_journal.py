@@ -94,8 +94,7 @@ class Journal:
         *,
         durable: bool = False,
     ) -> bool:
-        """Append a line; False if the disk does not take it: it is lost, and counted. numbers: tables, in six
-        digits."""
+        """Append a line; False if the disk does not take it: it is counted as lost. numbers: tables, in six digits."""
         at_s = self._clocks.wall()
         self._turn_to(at_s)
         self.n += 1

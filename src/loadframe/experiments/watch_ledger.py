@@ -1,5 +1,4 @@
-"""The limits of a watched service: a few with every sample, all of them now and then. Imported by the lasting
-process."""
+"""The limits of a watched service: a few with every sample, all of them now and then. Light imports only."""
 
 import math
 import time
@@ -27,8 +26,7 @@ MOST_SETS = 32
 
 
 class Part:
-    """Work at most every base_s, taking at most `share` of a core. thrifty_share: a smaller share, kept unless the
-    period would exceed thrifty_s."""
+    """Work at most every base_s, at most `share` of a core; thrifty_share, if the period stays within thrifty_s."""
 
     def __init__(self, base_s: float, share: float, *, thrifty_share: float = math.inf, thrifty_s: float = 0.0) -> None:
         self._base_s, self._share = base_s, share
@@ -95,8 +93,7 @@ class Ledger:
         self.titles |= {rule.id: rule.title for rule in self._stated(())}
 
     def quick(self, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """(use, harms) of every limit with these values: share of the ceiling, and the rate of its harm where
-        counted."""
+        """(use, harms) of every limit with these values: share of the ceiling, and the rate of harm if counted."""
         use: dict[str, float] = {}
         harms: dict[str, float] = {}
         for one in self._judged_by(values):

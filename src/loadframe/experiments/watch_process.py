@@ -230,8 +230,7 @@ def _children_s() -> float:
 
 
 class RealChildren:
-    """Short-lived processes, one at a time: at most one CPU. within_s: time (s) after which one is killed, and
-    reported."""
+    """Short-lived processes, one at a time: at most one CPU. within_s: one that runs longer is killed, and reported."""
 
     def __init__(
         self,

@@ -1,5 +1,4 @@
-"""Averages of samples over intervals, a bounded list of them, and leaks that they cannot show yet. Light imports
-only."""
+"""Averages of samples over intervals, and the leaks that they cannot show yet. Light imports only."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -92,8 +92,7 @@ class Machine:
         self._files = Held(root)
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        """CPU metrics, which change within seconds. Only the line of all CPUs is parsed: a machine may have
-        hundreds."""
+        """CPU metrics. Only the line of all CPUs is parsed: a machine may have hundreds."""
         text = self._files.read("proc/stat")
         fields = text[: text.find(b"\n")].split()
         if len(fields) < 9:

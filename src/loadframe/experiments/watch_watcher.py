@@ -1,5 +1,4 @@
-"""The watch itself: tick after tick on an absolute schedule (docs/watching.md). Runs in the lasting process: light
-imports."""
+"""The watch itself: tick after tick on an absolute schedule (docs/watching.md). Light imports only."""
 
 from __future__ import annotations
 
@@ -210,7 +209,6 @@ class Watcher:
         return [alarm] if self.model.is_new(alarm, self._now_s()) else []
 
     def _back(self) -> None:
-        """Record the gap of a service that was absent: it is back, or the watch ends."""
         if self._gone is not None:
             self.gaps += 1
             self._write("gap", absent(self._gone, self._clocks).as_record())

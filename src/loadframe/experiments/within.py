@@ -18,9 +18,8 @@ from loadframe.model import (
 from loadframe.study import Study
 
 CLEARLY = 1.5
-"""p95 scatters: in windows of one second the standard deviation of its logarithm is 0.19
-(docs/journal/2026-11-22-tuning.md). A trial that uses this many times what is allowed, two deviations, misses for sure;
-the proof decides the rest."""
+"""p95 scatters: in windows of one second its logarithm has a standard deviation of 0.19
+(docs/journal/2026-11-22-tuning.md). A trial with this multiple of what is allowed, two deviations, misses for sure."""
 
 
 def asked(study: Study) -> CapacityObjective | None:

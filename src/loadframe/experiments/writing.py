@@ -124,8 +124,7 @@ def concluded(
 
 
 def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Investigation:
-    """An investigation concluded again by this version's rules; from its rounds alone where its study cannot be carried
-    out."""
+    """An investigation concluded again by this version's rules; from its rounds alone if its study is unknown here."""
     if found.rules == RULES or not found.rounds:
         return found
     try:
@@ -167,8 +166,7 @@ class Ended:
 
 
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
-    """The end of every run, however it ended: write its derived tables of steps, of these limits by round, and of
-    ticks."""
+    """The end of every run, however it ended: write its derived tables of steps, limits (by round) and ticks."""
     steps = run.steps()
     try:
         series = metric_series(run.place(RECORDING), descriptor=run.recording())
@@ -212,8 +210,7 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
 
 
 def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
-    """Findings stay those that were acted upon, with their status; evidence is that of all steps, where they still show
-    it."""
+    """Findings stay those that were acted upon, with their status; their evidence is that of all steps."""
     again = examine(
         steps,
         number=one.number,
@@ -259,7 +256,7 @@ def partial(run: RunFolder) -> list[Round]:
 def examined(
     run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
 ) -> Round:
-    """A round from steps of one state. steps: all of the run. up_to: their highest level, where higher ones are left
+    """A round from steps of one state. steps: all of the run. up_to: their highest level, if higher ones are left
     out."""
     treatment = run.treatment(curve.treatment)
     return examine(
