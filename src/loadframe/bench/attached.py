@@ -1,5 +1,4 @@
-"""A server that runs and goes on, on the bench: its settings are changed while it runs, and put back. A service of the
-reader's own is as its study says."""
+"""An already running server under test: settings are changed in place and restored. A service is as its study says."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +37,7 @@ class AttachedTarget(OnBench):
     cages: tuple[Cage, ...] = ()
 
     def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
-        """server: as found already. TargetError where the server does not let us in."""
+        """server: as found already. TargetError where the server refuses access."""
         table = study.target
         self._row = of_study(study)
         if server is None:
@@ -52,7 +51,7 @@ class AttachedTarget(OnBench):
         self._durable = durable
         self._state = TargetState()
         self._made: Place | None = None
-        """What the workload makes there."""
+        """What the workload creates there."""
         self._mark = new_mark()
         self._named = process_settings(study)
         self._process: ServerProcess | None = None
@@ -67,8 +66,8 @@ class AttachedTarget(OnBench):
         return self._server.stage_files() if isinstance(self._server, PrintsStages) else ()
 
     def create(self) -> None:
-        """It is there; which process it is, is asked where the study changes that. TargetError where that is unknown,
-        ChangeError where the place of our configuration file is taken."""
+        """Identify the server's process where the study changes it. TargetError where it is unknown, ChangeError where
+        the place of our configuration file is taken."""
         if self._config is not None:
             self._config.make_room()
         if not self._named:
@@ -85,8 +84,7 @@ class AttachedTarget(OnBench):
         self._process = ServerProcess(process, self._server.kind, self._server.words)
 
     def check(self, state: TargetState) -> None:
-        """TargetError for all that needs a restart, ChangeError for what we may not do to its processes. Of these only
-        that is changed which the study itself names."""
+        """TargetError for what needs a restart, ChangeError for processes' settings that the study may not change."""
         changed = differing(self._state.settings, state.settings)
         known = self._row.attachable
         if known is not None and known.read_only and (wanted := [*changed, *_of_processes(state)]):
@@ -103,16 +101,15 @@ class AttachedTarget(OnBench):
             self._running().check(name, value)
 
     def found_in(self, state: TargetState) -> TargetState:
-        """It runs: nothing is changed yet, whatever the state it is to be brought to."""
+        """It runs: nothing is changed yet, whatever the state to bring it to."""
         return TargetState()
 
     def start(self, state: TargetState) -> None:
-        """See that it answers; the rest as `apply`."""
         self._server.version()
         self.apply(state)
 
     def install(self, workload: Workload) -> None:
-        """The workload's schema, which is noted before it is made. TargetError where there is one that is not ours."""
+        """Create the workload's schema, journalled first. TargetError where there is one that is not ours."""
         schema = OwnSchema(self.endpoint(), self._server, lambda: workload.remove(self.endpoint()))
         schema.make_room()
         self._durable.intend(schema, schema.name, THERE)
@@ -120,8 +117,7 @@ class AttachedTarget(OnBench):
         workload.install(self.endpoint())
 
     def apply(self, state: TargetState) -> None:
-        """Without a restart, or with one where the study says how. TargetError, before anything is changed, for what
-        cannot be."""
+        """Without a restart, or with one where the study says how. Raises before anything is changed."""
         self.check(state)
         self._apply_at_start(state)
         changed = differing(self._state.settings, state.settings)
@@ -138,7 +134,7 @@ class AttachedTarget(OnBench):
         self._state = replace(state, host={})
 
     def _apply_at_start(self, state: TargetState) -> None:
-        """What only a start reads. All else is as it was after that: a restart may keep it or not."""
+        """What only a start reads. All other settings are reset by it: a restart may keep them or not."""
         now, then = self._at_start(self._state), self._at_start(state)
         if self._config is None or now == then:
             return
@@ -162,8 +158,7 @@ class AttachedTarget(OnBench):
         return {name: value for name, value in state.settings.items() if not is_dynamic(self._row, name)}
 
     def _undo(self, place: Place, names: Container[str] | None = None) -> None:
-        """Amid a run, which goes on from there. ChangeError where another program has changed a setting meanwhile,
-        TargetError where it cannot be put back."""
+        """During a run. ChangeError where another program has changed a setting, TargetError on failure."""
         for outcome in self._durable.back(place, names):
             if outcome.status == "left":
                 raise ChangeError(str(outcome), remedy=NOT_ALONE)
@@ -175,29 +170,28 @@ class AttachedTarget(OnBench):
         return self._process
 
     def abandon(self) -> list[ChangeRecord]:
-        """Whatever has become of it: its settings and its processes as they were; what has become of each."""
+        """Restore its settings and its processes; returns the outcome of each."""
         self._state = TargetState()
         moved = self._durable.back(self._process) if self._process is not None else []
         put_back = [*moved, *self._durable.back(self._server)]
         return [*put_back, *self._durable.back(self._config)] if self._config is not None else put_back
 
     def leave(self) -> list[ChangeRecord]:
-        """The same, and what the workload made gone."""
+        """The same, and drop what the workload created."""
         dropped = self._durable.back(self._made) if self._made is not None else []
         return [*dropped, *self.abandon()]
 
     def _nothing(self) -> None:
-        """It goes on: its high-water marks and caches are its owner's."""
+        """A running server's high-water marks and caches are its owner's."""
 
     reset = forget = empty = kill = stop = _nothing
 
     def destroy(self) -> None:
-        """Let go of it, as it was before."""
         self.leave()
         self._server.close()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The server's, and of its processes what the study changes."""
+        """The server's settings, and what the study changes of its processes."""
         return {**self._server.effective(), **{name: self._running().read(name) for name in self._named}}
 
     def counters(self) -> dict[str, float]:
@@ -213,7 +207,7 @@ class AttachedTarget(OnBench):
         return {"target": self.pids(), **self._server.helpers()}
 
     def endpoint(self) -> Endpoint:
-        """With the mark of what this run makes there."""
+        """With the mark of what this run creates there."""
         return marked(self._server.endpoint(), self._mark)
 
     def healthy(self) -> bool:
@@ -238,7 +232,6 @@ class AttachedTarget(OnBench):
 
 
 def process_settings(study: Study) -> tuple[str, ...]:
-    """What a study changes of the processes of a running server."""
     names = [*study.target_limits, *study.target_cpus]
     for cage in (*(each.cage for each in study.alternative), *(each.cage for each in study.change)):
         names += [*cage.limits, *cage.bound]
@@ -250,25 +243,24 @@ def _of_processes(state: TargetState) -> dict[str, SettingValue]:
 
 
 def is_dynamic(row: KindOfTarget, name: str) -> bool:
-    """Whether a running server accepts a new value."""
     spec = row.setting(name)
     return spec is not None and spec.dynamic
 
 
 def running(study: Study, durable: DurableJournal) -> AttachedTarget:
-    """The server that runs already, as a study names it. TargetError."""
+    """The already running server that a study names. TargetError."""
     return RunningTarget(study, durable) if study.target.is_running_service else AttachedTarget(study, durable)
 
 
 @runtime_checkable
 class MakesThings(Protocol):
-    """A workload that makes keys in a server, in a place of its own where the server is not ours."""
+    """A workload that creates keys, in a place of its own where the server is not ours."""
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys: ...
 
 
 class RunningTarget(AttachedTarget):
-    """See AttachedTarget. What target.settings say of it is what it has already."""
+    """A running service: target.settings state what it already has."""
 
     def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
         """server: as found already. TargetError where it is not found."""
@@ -282,7 +274,7 @@ class RunningTarget(AttachedTarget):
         return TargetState(self._stated)
 
     def start(self, state: TargetState) -> None:
-        """See that it has what the study says, as far as that is read back."""
+        """TargetError where settings that can be read back differ from the study's."""
         used = self._server.effective()
         if wrong := [name for name, value in self._stated.items() if used.get(name, value) != value]:
             name = wrong[0]
@@ -293,7 +285,7 @@ class RunningTarget(AttachedTarget):
         super().start(state)
 
     def install(self, workload: Workload) -> None:
-        """It has pages of its own: the workload learns them. Where a workload makes things there, is noted before."""
+        """It has its own pages, which the workload learns. A place that a workload creates is journalled first."""
         if isinstance(workload, MakesThings):
             place = workload.own_place(super().endpoint())
             self._durable.intend(place, place.name, THERE)
@@ -301,13 +293,13 @@ class RunningTarget(AttachedTarget):
         workload.install(self.endpoint())
 
     def endpoint(self) -> Endpoint:
-        """With the database in which the workload has its keys."""
+        """With the database of the workload's keys."""
         found = super().endpoint()
         known = {} if self._keys is None else {DATABASE: str(self._keys.database)}
         return replace(found, options={**found.options, **known})
 
     def check(self, state: TargetState) -> None:
-        """Raises as AttachedTarget.check; TargetError for any change of one that is not owned."""
+        """Raises as AttachedTarget.check; TargetError for any change of a service that is not owned."""
         if state.settings != self._state.settings and not self._owned:
             raise TargetError(
                 f"{self._server.words} is not changed: the study does not say that it is yours (target.owned)",
@@ -321,5 +313,5 @@ class RunningTarget(AttachedTarget):
         return put_back
 
     def effective(self) -> dict[str, SettingValue]:
-        """What is read back; of the others what the study says."""
+        """Settings that can be read back, else what the study says."""
         return {**self._state.settings, **super().effective()}

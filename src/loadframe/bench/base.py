@@ -1,6 +1,6 @@
-"""What an experiment does with the device. The bench with real servers (`RealBench`) and the simulated one of the tests
-pass one contract (tests/bench/test_bench_contract.py). And what the bench needs of a target, wherever that is: in cages
-of this machine (caged.py), running already (attached.py), or on another host (fleet/far.py)."""
+"""The contract between experiments and bench (`RealBench`, and the simulated one of the tests:
+tests/bench/test_bench_contract.py); and what the bench needs of a target: caged (caged.py), running already
+(attached.py), or on another host (fleet/far.py)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,11 +30,8 @@ class Bench(Protocol):
     """One target and one workload. States of the target are declared under a name, and steps are taken in them."""
 
     study: Study
-    """Whose steps it takes."""
     run: RunFolder
-    """The run that its steps belong to."""
     workload: Workload
-    """What loads the target."""
 
     @property
     def axis_unit(self) -> str:
@@ -46,7 +43,7 @@ class Bench(Protocol):
 
     @property
     def treatments(self) -> int:
-        """How many states have been declared."""
+        """The number of declared states."""
 
     @property
     def start_state(self) -> TargetState:
@@ -64,27 +61,26 @@ class Bench(Protocol):
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> None:
-        """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. cold_of: the
-        treatment of which this is the cold one: a cache whose steps all begin with nothing cached. remedy: the one that
-        has led to the state."""
+        """Name a state of the target (or of an alternative's, of that kind). cold_of: the treatment whose steps all
+        begin with an empty cache here. remedy: the one that led to the state."""
 
     def check(self, state: TargetState, kind: str | None = None) -> None:
         """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
 
     def use(self, name: str) -> dict[str, SettingValue]:
-        """Bring the target to a declared state and answer what it really uses. TargetError where it cannot be."""
+        """Bring the target to a declared state; returns its effective settings. TargetError where that fails."""
 
     def starts_fresh(self, name: str) -> bool:
-        """As `use`; whether the target has served no step since it was started."""
+        """As `use`; returns whether the target has served no step since its start."""
 
     def carries_over(self, name: str) -> bool:
-        """Whether what was asked of the target before may matter to a step of this treatment."""
+        """Whether earlier requests may matter to a step of this treatment."""
 
     def recover(self, name: str) -> None:
-        """Bring the target to a declared state whatever has become of it: it is started again."""
+        """Restart the target in a declared state, whatever has become of it."""
 
     def is_cache(self, name: str) -> bool:
-        """Whether a treatment is one of a cache, and the workload asks it for objects."""
+        """Whether a treatment's target is a cache, and the workload asks it for objects."""
 
     # --- the target of the treatment in use
 
@@ -94,83 +90,79 @@ class Bench(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine, as far as can be told."""
+        """Whether it is on this machine, as far as known."""
 
     @property
     def free_disk_bytes(self) -> float:
-        """Of the file system that holds what it stores; infinite where that is not ours."""
+        """Of the file system that holds its data; infinite where that is not ours."""
 
     @property
     def endpoint(self) -> Endpoint:
         """Where it answers."""
 
     def counters(self) -> dict[str, float]:
-        """What it counts now. Raises as Target.counters does."""
+        """Its current counters. Raises as Target.counters does."""
 
     def end(self, how: Ending) -> None:
         """End it in this way; the next `use` starts it again."""
 
     def leave_alone(self, seconds: float) -> None:
-        """Ask nothing of the target for so long."""
+        """Send nothing to the target for so long."""
 
     # --- steps
 
     def take_step(self, request: StepRequest) -> Step:
-        """One measured window. TargetError, with the server's last words, where the target died; WorkloadError where
-        the driver failed."""
+        """One measured window. TargetError, with its last log lines, where the target died; WorkloadError."""
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """An extra step with a window of `window_s` that is sampled: it belongs to no curve and no verdict. Raises as
-        take_step does."""
+        """An extra sampled step with a window of `window_s`, in no curve and no verdict. Raises as take_step does."""
 
 
 class OnBench(Target, Protocol):
-    """A target on the bench; what is written out here is so of a private one. `effective` has the limits of its cages,
-    too."""
+    """A target on the bench, with defaults for a private one. `effective` includes the limits of its cages."""
 
     exposure: Exposure
     private: bool
-    """Whether Loadframe starts it, so that what is changed of it ends with it."""
+    """Whether Loadframe starts it, so that changes end with it."""
     cages: tuple[Cage, ...]
-    """As far as they are of this machine."""
+    """Those on this machine."""
 
     def found_in(self, state: TargetState) -> TargetState:
-        """The state in which it is found, where it is to be brought to this one."""
+        """The state in which it is found before it is brought to this one."""
         return state
 
     def install(self, workload: Workload) -> None:
-        """The workload's data."""
+        """Load the workload's data."""
         workload.install(self.endpoint())
 
     def forget(self) -> None:
-        """Its cages let go of what can be read again."""
+        """Release what its cages can read again."""
 
     def empty(self) -> None:
-        """Of a cache: forget all that is cached. It must have been stopped."""
+        """Empty a cache, which must have been stopped."""
 
     def kill(self) -> None:
-        """SIGKILL for its processes, as a crash would have it; `abandon` has to follow."""
+        """SIGKILL its processes, as in a crash; `abandon` has to follow."""
 
     def abandon(self) -> list[ChangeRecord]:
-        """It is as it was before, whatever has become of it, or has ended; what has become of each change."""
+        """End it, or restore it, whatever has become of it; returns the outcome of each change."""
         self.stop()
         return []
 
     def leave(self) -> list[ChangeRecord]:
-        """The same at the end of all steps; one that is private is destroyed then."""
+        """The same at the end of all steps, after which a private one is destroyed."""
         return []
 
     def local(self) -> bool:
-        """Whether it is on this machine, as far as can be told."""
+        """Whether it is on this machine, as far as known."""
         return True
 
     def first_process(self) -> tuple[int, ...]:
-        """The one that all others come from, wherever it is: another one after a restart. Empty where it is out of
-        sight."""
+        """The parent of all its processes: differs after a restart. Empty where it is not visible."""
         return self.pids()[:1]
 
     def stage_files(self) -> Sequence[Path]:
-        """Files in which it prints statistics of a pipeline's stages."""
+        """Files to which it prints statistics of a pipeline's stages."""
 
     def notes(self) -> tuple[str, ...]:
-        """What it has found out that the report has to say."""
+        """Notes for the report."""

@@ -1,5 +1,5 @@
-"""The test bench: one target, one workload, one recorder and a journal; it takes one step at a time. When it is left,
-what it started has ended, and what it made outside the run folder is gone."""
+"""The test bench: one target, one workload, one recorder and a journal; takes one step at a time. On exit all that it
+started has ended, and all that it made outside the run folder is gone."""
 
 import math
 import shutil
@@ -60,7 +60,7 @@ class RealBench(Bench):
     """Takes steps of one study into one run folder. Enter it before use."""
 
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
-        """say: is told at once what ends and is put back where it is left by Ctrl-C."""
+        """say: called with what ends and is reverted on Ctrl-C."""
         study = targets.canonical(study)
         self.study = study
         self.run = run
@@ -68,9 +68,9 @@ class RealBench(Bench):
         self.workload: Workload = self._make_workload(None)
         self.version = ""
         self.versions: dict[str, str] = {}
-        """Of each kind of target, where there are several."""
+        """By kind of target, where there are several."""
         self.put_back: list[ChangeRecord] = []
-        """Once it is left: what became of the settings that outlive it."""
+        """Outcomes of the settings that outlive it, after exit."""
         self._what = f"{study.target.kind} for study {study.study.name}"
         self._durable = self._make_journal()
         self._start_host = host_settings(study.host)  # before anything is changed
@@ -84,14 +84,13 @@ class RealBench(Bench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its targets and its workload have found out, and what of a recorded load is sent: the report has to say
-        it."""
+        """Notes of its targets and its workload for the report."""
         sent = self.workload.notes() if isinstance(self.workload, TellsMore) else ()
         return tuple(dict.fromkeys((*sent, *(note for rig in self._rigs.values() for note in rig.target.notes()))))
 
     @property
     def answers(self) -> tuple[AnswersCompared, ...]:
-        """Answers of the target beside those of other programs."""
+        """Answers of the target compared with those of other programs."""
         return self.workload.answers() if isinstance(self.workload, ComparesAnswers) else ()
 
     @property
@@ -120,7 +119,7 @@ class RealBench(Bench):
                 self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path, told=study.as_toml()))
             self.driver_user = driver_user(study, self.workload, self._lease)
             self._make_rigs(stack)
-            if study.target.attach is not None and self.workload.trials():  # a load of this machine's
+            if study.target.attach is not None and self.workload.trials():  # a local driver
                 self.driver_user = logging_in(self.driver_user, study, self._target.endpoint())
             self._surroundings = self._make_surroundings()
             stack.callback(lambda: self.put_back.extend(self._surroundings.close()))
@@ -168,7 +167,7 @@ class RealBench(Bench):
             raise
 
     def _ending(self) -> str:
-        """What ends when it is left, and what is put back, for the user who waits for that."""
+        """What ends and what is reverted on exit, for the user who waits for it."""
         servers = [rig.target.kind for rig in self._rigs.values() if rig.target.private and not rig.target.embedded]
         back = f"; putting back {', '.join(self._durable.not_reverted)}" if self._durable.not_reverted else ""
         return f"Ending {' and '.join(['the load', *servers])}{back}."
@@ -197,8 +196,7 @@ class RealBench(Bench):
         return make_target(self.study, self._lease, kind, self.driver_user.privilege)
 
     def _make_driver(self) -> None:
-        """The workload, whose driver is in a cage of its own; a target that runs inside the driver's processes shares
-        one with them."""
+        """The driver has a cage of its own; a target inside the driver's processes shares one with them."""
         cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
         driven = allowance(cage.driver, self._driver_cage, self.driver_user.privilege, self._lease)
@@ -217,7 +215,7 @@ class RealBench(Bench):
         return workload_of(self.study, allowance)
 
     def quality(self, seconds: float, steps: Sequence[Step], repeated: int) -> RunQuality:
-        """How the run went; ends the recording."""
+        """Stop the recorder and return the run quality."""
         cost = self._recorder.stop()
         return RunQuality(
             steps=len(steps),
@@ -263,8 +261,7 @@ class RealBench(Bench):
         return {**self._rig.bring(name, own, self.workload), **around, **asked}
 
     def _turn_to(self, kind: str) -> None:
-        """What is done and recorded from now on is of the target of this kind. The others go on, idle: what their
-        components do belongs to no step."""
+        """Use and record the target of this kind; others idle on, and what their components do belongs to no step."""
         left, self._rig = self._rig, self._rigs[kind]
         if left is self._rig:
             return
@@ -303,8 +300,7 @@ class RealBench(Bench):
         return not prepared and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
-        """Not where its cache is filled or emptied for each step, nor where a step lasts until its work is done, so
-        that none can be short."""
+        """Not where its cache is prepared for each step, nor where each step runs until its work is done."""
         prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
         return not prepared and not self.workload.runs_to_completion
 
@@ -335,7 +331,7 @@ class RealBench(Bench):
         seen, late = self._seen(loaded, pinned(self.study.around(of.kind), of.state))
         think_s = self.workload.think_s() if isinstance(self.workload, HasUsers) else 0.0
         step = step_of(request, loaded, seen, late=late, number=self._steps, think_s=think_s)
-        self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
+        self.workload.after_step(self.endpoint)  # raises before the step is recorded
         self.run.add_step(step, loaded.requests.to_bytes(), loaded.latencies_ms)
         tell_cost(self.run, self._recorder)
         return step
@@ -365,7 +361,7 @@ class RealBench(Bench):
         try:
             try:
                 return self._loading.load(self._rig, asked, profiler)
-            except WorkloadError:  # of a target that hangs or refuses, what is said is that
+            except WorkloadError:  # a target that hangs or refuses is reported as that
                 self._bring_to(asked.level, asked.treatment, cold=asked.cold)
                 raise
         except NotRecovered as error:
@@ -373,8 +369,7 @@ class RealBench(Bench):
             raise
 
     def _bring_to(self, level: float, treatment: str, *, cold: bool) -> None:
-        """The data of a level. A cache that is not to be cold has what this level asks for, and nothing of others, in
-        memory."""
+        """Load a level's data. A cache that is not to be cold has this level's objects in memory, and no others."""
         endpoint = self.endpoint
         caches = self.is_cache(treatment)
         if caches:
@@ -382,7 +377,7 @@ class RealBench(Bench):
         try:
             self.workload.set_level(endpoint, level)
         except TargetError as error:
-            self._target.counters()  # where it has died, that says so, with its last words
+            self._target.counters()  # raises if it died, with its last log lines
             error.details = error.details or masked(self._target.log_tail())
             raise
         if caches and not cold:
@@ -390,7 +385,7 @@ class RealBench(Bench):
             self.workload.warm(endpoint, level)
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
-        """What the recording says of a step's window, and whether it missed ticks in it."""
+        """What the recording shows of a step's window, and whether it missed ticks."""
         summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         return self._evaluate(loaded, ticks, study), is_late(ticks, summary)

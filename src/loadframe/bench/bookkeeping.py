@@ -1,4 +1,4 @@
-"""What a run has measured so far, and how it goes on: steps are taken, taken again and counted here."""
+"""What a run has measured so far, and how it goes on: steps are taken, repeated and counted here."""
 
 import itertools
 import math
@@ -20,36 +20,35 @@ from loadframe.runs.progress_log import Told
 from loadframe.units import show
 
 ERROR = 0.05
-"""Of an investigation: that any remedy without effect is proven to help, whatever the number of them."""
+"""Family-wise error rate: chance that any ineffective remedy of an investigation is accepted."""
 FEWEST_BLOCKS = 2
-"""Below two blocks there is no interval."""
+"""An interval needs two blocks."""
 WASH_SHARE = 0.5
-"""Of the study's window: the step that is left out after a change of treatment."""
+"""Share of the study's window, for the step that is left out after a change of treatment."""
 LONGER = 1.25
-"""A window that was too short is made this much longer than it needed: the next one has fewer requests by chance."""
+"""A window that was too short is made this much longer than needed: the next one may have fewer requests by chance."""
 MOST_LONGER = 3
-"""A step is taken again with a longer window so often at most."""
+"""Repetitions of a step with a longer window."""
 OVERDRAWN = 2.0
-"""No window is made longer, and no step of a sweep begins, when this many times the budget is spent."""
+"""At this multiple of the budget no window is made longer, and no step of a sweep begins."""
 REPEATED_SHARE = 0.2
-"""Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
-always disturbed, repeating everything does not help."""
+"""Most repetitions as a share of all steps: on an always disturbed machine repeating does not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block that is to be taken: its number, and each treatment with each level in the order drawn."""
+    """A block to take: each treatment with each level, in drawn order."""
 
     number: int
     order: tuple[tuple[str, float], ...]
 
 
 class TakesBlocks(Protocol):
-    """Takes blocks on other machines, several at a time, each of them whole on one."""
+    """Takes blocks on other machines, several at a time, each whole on one."""
 
     @property
     def at_once(self) -> int:
-        """How many."""
+        """The number of blocks taken at the same time."""
 
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
         """Their steps, in the order of the blocks. TargetError where the target does not work with a treatment."""
@@ -57,11 +56,10 @@ class TakesBlocks(Protocol):
 
 @dataclass
 class Bookkeeping:
-    """What a run has measured so far, and how it goes on. random: decides the order within each block. warms: where the
-    target had to be started, a step that counts for nothing goes before the one that does. washes: where another
-    treatment was measured last, a shorter such step does. error: what is left of the error that all remedies of an
-    investigation share. elsewhere: who takes whole blocks in place of the bench. fallen: by state, the lowest load at
-    which the target fell. titles: of each state, what people call it."""
+    """What a run has measured so far. random: decides the order within each block. warms: precede a step by an
+    uncounted one where the target had to be started. washes: by a shorter one after another treatment. error: left of
+    what all remedies of an investigation share. elsewhere: takes whole blocks in place of the bench. fallen: by state,
+    the lowest load at which the target failed. titles: of states."""
 
     bench: Bench
     budget: Budget
@@ -80,22 +78,20 @@ class Bookkeeping:
     _windows_s: dict[float, float] = field(default_factory=dict)
 
     def fell_at(self, *treatments: str) -> float:
-        """The lowest load at which the target fell in one of these states; infinite where it did in none."""
+        """The lowest load at which the target failed in one of these states; infinite for none."""
         return min((self.fallen.get(name, math.inf) for name in treatments), default=math.inf)
 
     def levels(self, *treatments: str) -> list[float]:
-        """The study's levels below the load at which the target fell in one of these states; where none is, a half and
-        a quarter of that load."""
+        """The study's levels below the load at which the target failed; else a quarter and half of that load."""
         fell, levels = self.fell_at(*treatments), self.bench.study.levels
         return [one for one in levels if one < fell] or [one for one in (fell // 4, fell // 2) if 1 <= one < fell]
 
     @property
     def blocks_at_once(self) -> int:
-        """How many blocks are taken side by side."""
         return 1 if self.elsewhere is None else self.elsewhere.at_once
 
     def take_blocks(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """The steps of these blocks, in their order. What one costs is noted as its share of the time they took."""
+        """The steps of these blocks, in order. The budget notes each at an equal share of their time."""
         if self.elsewhere is None:
             return [
                 self.take(StepRequest(name, level, round_number, block.number, purpose=purpose))
@@ -110,8 +106,8 @@ class Bookkeeping:
         return steps
 
     def take(self, request: StepRequest) -> Step:
-        """A step; once more where something disturbed it, and with a longer warm-up where that had not ended. The one
-        before stays in the run, and counts where the second was disturbed more."""
+        """A step, repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that had not
+        ended."""
         level, started = request.level, self.budget.clock()
         self._wash_out(request.treatment, level, sizing=request.purpose == "sizing")
         request = replace(request, warmup_s=self.settling.warmup_s(level))
@@ -131,8 +127,8 @@ class Bookkeeping:
         return step
 
     def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
-        """What a start, or another treatment, leaves behind is over before a step of a block begins. Without `warms`
-        only while the budget has room for a whole proof besides: fewer blocks would be worse."""
+        """Wash out what a start, or another treatment, leaves behind. Without `warms` only while the budget also has
+        room for a whole proof: fewer blocks would be worse."""
         another = not sizing and self.steps and self.steps[-1].treatment != treatment
         request, measure = StepRequest(treatment, level, purpose="warming"), self.bench.study.measure
         has_room = self.warms or self.budget.left_s() >= self.remedy_s(measure.blocks.max)
@@ -142,9 +138,8 @@ class Bookkeeping:
             self._measure(replace(request, window_s=WASH_SHARE * measure.window))
 
     def once(self, request: StepRequest, washed_s: float = 0.0) -> Step:
-        """A step, noted in the budget and shown; again with a longer window where too little happened in it, as far as
-        the budget goes. The longer window is for all steps that follow at the level, so that what is compared has the
-        same; the step before stays in the run, and counts for nothing. washed_s: what it cost before."""
+        """A step, repeated with a longer window if too little happened in it, as far as the budget goes. Later steps at
+        the level have the same window, for comparison; the earlier one does not count. washed_s: time before it."""
         level = request.level
         for again in itertools.count(1):
             if level in self._windows_s:
@@ -183,25 +178,22 @@ class Bookkeeping:
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> str:
-        """Declare a state (of a target of that kind, where it is not the study's own) under the next free letter.
-        cold_of, remedy: see Bench.declare."""
-        first, second = divmod(self.bench.treatments, 26)  # A, B, ... Z, AA, AB, ...
+        """Declare a state under the next free letter. kind: if not the study's own. The rest as Bench.declare."""
+        first, second = divmod(self.bench.treatments, 26)
         name = (chr(64 + first) if first else "") + chr(65 + second)
         self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)
         self.titles[name] = title
         return name
 
     def against(self, after: str, before: str) -> str:
-        """Two states in words: "flush at checkpoints only" against "as given"."""
         return f'"{self.called(after)}" against "{self.called(before)}"'
 
     def called(self, treatment: str) -> str:
-        """A state in words."""
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """Seconds to keep in hand for one remedy, where any may be tried: a step to size it, its proof at two levels in
-        this number of blocks, and a look at what it leaves."""
+        """Seconds to reserve for one remedy: sizing, its proof at two levels in so many blocks, and a look at the
+        result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)

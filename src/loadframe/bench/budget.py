@@ -1,5 +1,4 @@
-"""Time: what is left of the budget, and what the next steps will cost; and what a run tells of that and of itself while
-it is measured, for whoever watches it (runs/progress_log.py)."""
+"""Time: what is left of the budget, and what steps will cost; and a run's progress events (runs/progress_log.py)."""
 
 import math
 import time
@@ -13,12 +12,12 @@ from loadframe.runs.folder import RunFolder
 from loadframe.runs.progress_log import Told
 
 FIRST_GUESS = 1.6
-"""Before the first step is taken: a step costs this many of its windows."""
+"""Before the first step: a step costs this many of its windows."""
 
 
 @dataclass
 class Budget:
-    """Seconds for the whole command. clock: what the command is timed by; tests give one of their own."""
+    """Seconds for the whole command. clock: tests give their own."""
 
     total_s: float
     window_s: float
@@ -30,7 +29,6 @@ class Budget:
         self._started_s = self.clock()
 
     def spent_s(self) -> float:
-        """Since the command began."""
         return self.clock() - self._started_s
 
     def left_s(self) -> float:
@@ -38,11 +36,10 @@ class Budget:
         return self.total_s - self.spent_s()
 
     def note_step(self, level: float, seconds: float) -> None:
-        """A step at this level, with all that belongs to it, took this long."""
         self._costs.setdefault(level, []).append(seconds)
 
     def cost_s(self, levels: Sequence[float]) -> float:
-        """What further steps at these levels will take: for each the median of those at the nearest level so far."""
+        """Seconds for further steps at these levels: for each the median of those at the nearest level so far."""
         if not self._costs:
             return self.guessed_s(len(levels))
         return sum(
@@ -50,10 +47,8 @@ class Budget:
         )
 
     def left_words(self, steps: int) -> str:
-        """What the next steps take, each as long as the median of those so far, and what is left for all that comes:
-        "about 40 s, 2 min left of the budget". Not more of it is known: what comes after them depends on what they
-        show. steps: 0 where that is not known; "" where nothing is left of the budget either: what goes on then has one
-        of its own."""
+        """ "about 40 s, 2 min left of the budget": for these steps at the median so far, and for all that comes. steps:
+        0 where unknown; "" where nothing is left of the budget either: what goes on then has its own."""
         left_s = self.left_s()
         if left_s <= 0:
             return "the budget is used up" if steps else ""
@@ -65,7 +60,7 @@ class Budget:
         return f"about {_about(takes_s)}, {left}" if steps else left
 
     def guessed_s(self, steps: int) -> float:
-        """What this many steps should take, before the first one is taken."""
+        """Seconds for this many steps, before the first one is taken."""
         return steps * FIRST_GUESS * self.window_s
 
     def affords(self, levels: Sequence[float], reserve_s: float = 0.0) -> bool:
@@ -74,13 +69,11 @@ class Budget:
 
 
 def _about(seconds: float) -> str:
-    """ "25 s"; from a minute and a half on "2 min"."""
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 class TellsRun:
-    """Progress that is also told by the run, each phase with what is left of the budget. Of steps the bookkeeping tells
-    it."""
+    """Progress that is also written to the run, with the budget left; steps are written by the bookkeeping."""
 
     def __init__(self, run: RunFolder, to: Progress, budget: Budget) -> None:
         self._run = run
@@ -103,7 +96,7 @@ class TellsRun:
 
 
 def tell_cost(run: RunFolder, recorder: Recorder) -> None:
-    """What recording has cost until its last flush; nothing before that."""
+    """Write what recording has cost until its last flush, if any."""
     if (cost := recorder.cost_so_far) is not None:
         share = cost.cpu_s / max(cost.elapsed_s, 1e-9)
         run.tell(Told("recorder", cpu_share=share, rss_bytes=cost.rss_bytes, late_ticks=cost.late_ticks))

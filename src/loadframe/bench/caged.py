@@ -26,16 +26,15 @@ CPUS, DRIVER_CPUS = "cage.cpus", "cage.driver.cpus"
 
 
 class CagedTarget(OnBench):
-    """The target itself knows nothing of control groups. cages: of the target or each of its shards, which have the
-    same limits; beside: of components in front of the shards, each of which has its own, in the state under its name
-    ("loader.cpu.max")."""
+    """cages: of the target or of its shards, all with the same limits; beside: of components in front of the shards,
+    each with its own limits, in the state under its name ("loader.cpu.max")."""
 
     private = True
 
     def __init__(
         self, target: Target, *cages: Cage, beside: Sequence[Cage] = (), cpus: frozenset[int] | None = None
     ) -> None:
-        """cpus: what it is bound to in states that say nothing else; None: all that we may use."""
+        """cpus: its CPUs in states that set none; None: all that we may use."""
         self._target = target
         self._cpus = cpus
         self._bound = False
@@ -74,7 +73,7 @@ class CagedTarget(OnBench):
         self._install_again()
 
     def apply(self, state: TargetState) -> None:
-        """The cage first: what the target is to have must be there when it asks for it."""
+        """The cage first: a target needs its resources when it asks for them."""
         own, caged = self._parted(state)
         for prefix, cages in self._groups.items():
             for cage in cages:
@@ -104,7 +103,7 @@ class CagedTarget(OnBench):
 
     def kill(self) -> None:
         for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):  # the first one's end has ended it
+            with contextlib.suppress(ProcessLookupError):  # ended along with its parent
                 (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)
 
     def stop(self) -> None:
@@ -114,7 +113,7 @@ class CagedTarget(OnBench):
         self._target.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The target's, the limits of the cages as the kernel has them, and the CPUs to which a state has bound it."""
+        """The target's settings, the cages' limits as in the kernel, and the CPUs to which a state has bound it."""
         caged = {
             f"{prefix}{name}": value
             for prefix, cages in self._groups.items()
@@ -159,7 +158,7 @@ class CagedTarget(OnBench):
             self.install(self._workload)
 
     def _parted(self, state: TargetState) -> tuple[TargetState, dict[str, dict[str, int]]]:
-        """What the target itself has to do, and the limits of its cages by what their names begin with."""
+        """The target's own state, and the limits of its cages by their names' prefix."""
         names = {f"{prefix}{name}": (prefix, name) for prefix in self._groups for name in LIMITS}
         caged: dict[str, dict[str, int]] = {prefix: {} for prefix in self._groups}
         for full, (prefix, name) in names.items():
@@ -169,7 +168,7 @@ class CagedTarget(OnBench):
         return TargetState(state.settings, own), caged
 
     def _bind(self, state: TargetState) -> None:
-        """Its processes to the state's CPUs; back to those of the study where the state before had others."""
+        """Bind its processes to the state's CPUs, or back to the study's."""
         asked = state.cpus.get(CPUS)
         if asked is not None or self._bound:
             own = self._cpus or frozenset(os.sched_getaffinity(0))
@@ -178,7 +177,7 @@ class CagedTarget(OnBench):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """A target that the kernel ended because its cage is full does not know why it died."""
+        """A target that the kernel ended because its cage was full does not know why."""
         try:
             yield
         except TargetError as error:
@@ -193,9 +192,8 @@ class CagedTarget(OnBench):
 
 
 def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> CagedTarget:
-    """The study's target, or one of another kind beside it, not created yet, in a cage as the study declares it; of
-    several pieces, each in its own. driver: the user who runs the load driver, and what is a part of it: an embedded
-    target, and what stands before shards. CageError, StudyError."""
+    """The study's target, or another kind's, not created yet, in a cage for each piece. driver: the user of the load
+    driver, of an embedded target, and of what stands in front of shards. CageError, StudyError."""
     of = kind if kind != study.target.kind else ""
     study = study.around(kind)
     shards = study.target.shards
@@ -216,12 +214,12 @@ def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> Cag
 
 
 def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = "") -> Cage:
-    """The control groups of a component, with the limits that the study declares. of: tells apart two of one name."""
+    """The control groups of a component with the study's limits. of: distinguishes two of one name."""
     return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed), of=of)
 
 
 def allowance(allowed: ComponentCage, cage: Cage, user: Privilege, lease: Lease) -> Allowance:
-    """What each process of a component starts with that the load driver's user runs."""
+    """Resources with which the load driver's user starts each process of a component."""
     resources = Resources(limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
     return lease.admitted(resources.run_by(user))
 
@@ -236,7 +234,7 @@ def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
 
 
 def pinned(study: Study, state: TargetState) -> Study:
-    """The study with the CPUs that a state gives the target and the driver instead of its own."""
+    """The study with the CPUs that a state gives the target and the driver."""
     if not state.cpus:
         return study
     cage = study.cage
@@ -252,8 +250,7 @@ MORE_MEMORY = (
 
 
 def out_of_memory(*cages: Cage) -> str | None:
-    """In words, that the kernel has ended processes because a cage's memory was full, or the machine's; None where it
-    has not."""
+    """A sentence that the kernel ended processes because a cage, or the machine, was out of memory; else None."""
     for cage in cages:
         ended, most = cage.ended_for_memory(), cage.limits().get("memory.max")
         whose = "its cage" if cage.component == "target" else f"the cage of the {cage.component}"

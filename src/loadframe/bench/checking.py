@@ -35,9 +35,8 @@ from loadframe.workloads.http import Http
 
 
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
-    """StudyError for a study that cannot be carried out by this program, CageError for CPUs that are not there,
-    MissingTool for programs that are not installed. target_here, driver_here: whether it is this machine that needs
-    what each of them does."""
+    """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool for missing
+    programs. target_here, driver_here: whether each of them runs on this machine."""
     of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
@@ -50,7 +49,7 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
 
 
 def _check_workload(study: Study) -> None:
-    """The axis first: without it there is no workload to ask for the rest."""
+    """The axis first: without it there is no workload to check."""
     if not workloads.has_axis(study.workload.kind, study.load.axis):
         axes = workloads.axes(study.workload.kind)
         raise StudyError(
@@ -89,7 +88,7 @@ def _check_metrics(study: Study) -> None:
 def _check_loads(study: Study, workload: Workload) -> None:
     kind, form, axis = study.workload.kind, study.target.form, study.load.axis
     if study.target.attach is not None and targets.kind_named(study.target.kind).one_system:
-        form = f"sharded {study.target.kind}"  # a whole one, of which the study does not say how many pieces it has
+        form = f"sharded {study.target.kind}"  # in an unknown number of pieces
     if loads(workload, study.target.kind, form):
         return
     known = {name: workload_of(study, axis=name) for name in sorted(workloads.axes(kind))}
@@ -102,8 +101,7 @@ def _check_loads(study: Study, workload: Workload) -> None:
 
 
 def _check_driver(study: Study, workload: Http) -> None:
-    """That the load driver may have as many files open, and has as many local ports, as its highest level takes: else
-    clients are missing there."""
+    """Open files and local ports for the driver's highest level: else clients are missing there."""
     clients = max(workload.clients(int(level)) for level in study.levels)
     needed = http_driver.open_files(clients)
     may = study.cage.driver.open_files or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -120,14 +118,14 @@ def _check_driver(study: Study, workload: Http) -> None:
 
 
 def _check_requests(study: Study, workload: Workload) -> None:
-    """That all is there that is sent, and that data of others are changed only where the study says so."""
+    """Requests must be complete, and change others' data only where the study says so."""
     running = study.target.attach is not None or targets.kind_named(study.target.kind).by_address is not None
     if isinstance(workload, SendsRequests):
         workload.check_requests(running=running)
 
 
 def _check_times(study: Study, workload: Workload) -> None:
-    """A burst is measured from its first request that is judged to its last, however long that takes."""
+    """A burst is measured from its first judged request to its last, however long that takes."""
     if workload.runs_to_completion and (stated := study.measure.stated_times):
         raise StudyError(
             f"measure.{stated[0]} has no meaning for workload {workload.kind!r}: its steps end when their work is done",
@@ -136,8 +134,8 @@ def _check_times(study: Study, workload: Workload) -> None:
 
 
 def _check_think(study: Study, workload: Workload) -> None:
-    """That a request is to be expected in each step: a user sends less than one per think time. A recorded session may
-    have many at once, and a long pause then."""
+    """A user sends less than one request per think time, so a step may have none. Recorded sessions may pause for
+    long."""
     if study.workload.think_time is None or not isinstance(workload, HasUsers):
         return
     think_s, window_s, lowest = workload.think_s(), study.measure.window, min(study.levels)
@@ -185,7 +183,7 @@ def _check_cages(study: Study, *, target_here: bool) -> None:
 
 
 def _check_address(study: Study) -> None:
-    """What is known by its address alone is loaded only with its owner's consent, has no cage, and is not changed."""
+    """A server known by its address alone needs its owner's consent, has no cage, and is not changed."""
     if targets.kind_named(study.target.kind).by_address is None:
         others = (targets.KINDS.get(each.target.kind or "") for each in study.alternative)
         if by_address := [row.kind for row in others if row is not None and row.by_address is not None]:
@@ -206,8 +204,8 @@ def _check_address(study: Study) -> None:
 
 
 def check_consent(study: Study) -> None:
-    """StudyError for a server on another machine, where the study does not say that its owner has authorised what is
-    done to it. Nothing is sent there; its name is looked up, and what is found now is what is connected to."""
+    """StudyError for a server on another machine without its owner's consent. Its name is looked up, and nothing is
+    sent."""
     asked = [each.address.host for each in study.target.metrics if each.address is not None]
     for host, what in ((_host_of(study), "the load"), *((host, "that its counters are read") for host in asked)):
         agreed = study.target.authorised and study.target.owner.strip()
@@ -229,7 +227,7 @@ def _host_of(study: Study) -> str:
 
 
 def _check_attached(study: Study) -> None:
-    """A running server is changed only while it runs, is not caged, and elsewhere only with consent."""
+    """A running server is not restarted or caged, and elsewhere needs consent."""
     target = study.target
     if target.is_running_service:
         check_running_service(study)
@@ -302,7 +300,6 @@ def _named_changes(study: Study) -> list[str]:
 
 
 def _check_restart(study: Study) -> None:
-    """How an attached server is restarted: with a file and a command, both or neither."""
     target = study.target
     if (target.config is None) != (not target.restart):
         raise StudyError(
@@ -324,14 +321,13 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study, processes: bool = False) -> tuple[str, ...]:
-    """What this study cannot observe of its target, and which of its answers are not checked, in words. processes:
-    whether those of the target were recorded."""
-    row = targets.KINDS.get(study.target.kind)  # of a run that was measured with more kinds than there are now, None
+    """What this study cannot observe or check, in sentences. processes: whether the target's were recorded."""
+    row = targets.KINDS.get(study.target.kind)  # None for a kind of an older run that is not available now
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()
     try:
         workload = workload_of(study)
-    except UserError:  # a run may be of others, with files and variables of the environment that are not here
+    except UserError:  # a run may need files and variables that are not here
         return (*target, *notes)
     told = workload.unchecked(study.target.kind) if isinstance(workload, SendsRequests) else ""
     return (*target, *notes, *((told,) if told else ()))

@@ -1,4 +1,4 @@
-"""Whether a study's alternatives and the changes of its ladder can be had; whether one of a running service fits."""
+"""Whether a study's alternatives, the changes of its ladder, and changes of a running service are possible."""
 
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.connections.address import is_here
@@ -51,7 +51,7 @@ def _check_cold(study: Study, workload: Workload) -> None:
 
 
 def check_changes(study: Study) -> None:
-    """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
+    """Each change of a ladder must be possible on top of all before it, change something, and keep what it must."""
     row = targets.of_study(study)
     settings = row.check_settings(study.target.settings)
     limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
@@ -101,7 +101,7 @@ def check_nice(study: Study, whose: str, nice: int | None) -> None:
 
 
 def _check_other_kind(study: Study, workload: Workload, whose: str, target: AlternativeTarget) -> None:
-    """Both are there at once, each in a cage of its own, or in one for each of its pieces."""
+    """Both run at once, each in a cage of its own, or in one for each of its pieces."""
     kind = target.kind or study.target.kind
     around = study.around(kind)
     row = targets.KINDS.get(kind)
@@ -139,8 +139,7 @@ def _check_other_kind(study: Study, workload: Workload, whose: str, target: Alte
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
-    """Whether it loads a target: it names its form, or the kind names it; a kind that is never in one piece means its
-    shards."""
+    """Whether a workload can load a target: it names its form, or the kind (or its shards) names the workload."""
     if form in workload.target_kinds:
         return True
     row = targets.KINDS.get(kind)
@@ -148,7 +147,6 @@ def loads(workload: Workload, kind: str, form: str) -> bool:
 
 
 def loaded_by(workload: Workload) -> frozenset[str]:
-    """All that it loads, for advice."""
     naming = {kind: row for kind, row in targets.KINDS.items() if workload.kind in row.loaded_by}
     return workload.target_kinds | {f"sharded {kind}" if row.before else kind for kind, row in naming.items()}
 
@@ -157,7 +155,7 @@ OWN = "set target.owned = true if it is yours"
 
 
 def check_running_service(study: Study) -> None:
-    """StudyError for what is not done to a running service, or only to one that is the reader's own."""
+    """StudyError for what cannot be done to a running service, or only to one's own."""
     target = study.target
     if given := [name for name in ("attach", "option_file", "config") if getattr(target, name)]:
         raise StudyError(f"target.{given[0]} is for a running database", remedy="Omit it.")

@@ -1,4 +1,4 @@
-"""What a study names, made: its workload, and what it lets be tried; of which other distributions that is."""
+"""The workload and the knobs that a study names, and the distributions that register them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,13 +15,13 @@ from loadframe.workloads.kind import KindOfWorkload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:
-    """For the study's axis, or for another one of its kind. StudyError for what does not fit."""
+    """The workload for the study's axis, or for another of its kind. StudyError for what does not fit."""
     given = study.workload
     return registry.make(given.kind, given.options, allowance, axis=axis or study.load.axis, declared=given.declared)
 
 
 def knobs_of(study: Study) -> tuple[Knob, ...]:
-    """What may be tried: the settings that the study declares, and options of a workload that is what is studied."""
+    """Settings that the study declares, and options of a workload that is itself studied."""
     return (*targets.of_study(study).knobs, *registry.knobs(study.workload.kind, study.load.axis))
 
 
@@ -32,8 +32,7 @@ def distributions(study: Study) -> tuple[str, ...]:
 
 
 def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
-    """What a run of this study was measured with and what is not available here, in words. measured_with: the other
-    distributions."""
+    """Sentences on kinds of this study that are not available here. measured_with: the run's other distributions."""
     named = [(f"the {what} {kind!r}", kind, registry) for what, kind, registry in _named(study)]
     gone = [(name, registry.why_not(kind)) for name, kind, registry in named if kind not in registry]
     if not gone:

@@ -1,9 +1,6 @@
-"""Under which user the load driver runs: one that nothing else on the machine has, unless the study names another.
-
-A driver needs no rights, and what it talks to may try to take it over. As root it is refused where it would have them,
-with one exception that is said at once: a server that Loadframe did not start may know an account by the user who logs
-in, or by a key that only that user may read.
-"""
+"""The user of the load driver: one that nothing else on the machine uses, unless the study names another. A driver
+needs no rights, and what it talks to may try to take it over, so root is refused, except (reported) where a server that
+Loadframe did not start knows an account by the user who logs in, or by a key that only that user may read."""
 
 import os
 import pwd
@@ -26,7 +23,7 @@ BY_HAND = 'say who runs it: workload.user = "NAME" of an account of this machine
 
 @dataclass(frozen=True, slots=True)
 class DriverUser:
-    """why: in words, why it is that one."""
+    """why: the reason for this user."""
 
     privilege: Privilege
     why: str
@@ -40,8 +37,8 @@ class DriverUser:
 
 
 def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
-    """Who runs the driver in this lease. CageError where that would be root and the study does not say so, where that
-    user cannot run it or reach its files, and where only root could start it as the user that the study names."""
+    """Who runs the driver in this lease. CageError where that would be root and the study does not say so, where the
+    user cannot run it or reach its files, and where only root could switch to the named user."""
     name = study.workload.user
     said = f"workload.user = {name!r}"
     if os.geteuid() != 0:
@@ -72,8 +69,8 @@ def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
 
 
 def logging_in(found: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser:
-    """Who runs the driver of a server that Loadframe did not start, where the study does not say: ourselves, where
-    another user could not log in. CageError where a program of the study's would be root for that."""
+    """For a server that Loadframe did not start: our own user, where another could not log in and the study names none.
+    CageError where a program of the study's would be root for that."""
     if study.workload.user or not isinstance(found.privilege, LeaseUser):
         return found
     place = Path(endpoint.options.get("socket") or endpoint.address)
@@ -91,8 +88,7 @@ def logging_in(found: DriverUser, study: Study, endpoint: Endpoint) -> DriverUse
 
 
 def cannot_run(trials: Sequence[Sequence[str]], user: Privilege) -> str | None:
-    """What keeps a user from running these, in words; None where each ends well. What is not there at all, the start of
-    the driver says."""
+    """Why a user cannot run these commands, else None. Missing files are reported when the driver starts."""
     for command in trials:
         if command[0] == "test" and not Path(command[-1]).exists():
             continue

@@ -1,4 +1,4 @@
-"""What the numbers of a step say together: what needs the requests and the recording, and what disturbed it."""
+"""From a step's requests and its recording to its metrics, and to the flags of what disturbed it."""
 
 import math
 import os
@@ -37,18 +37,18 @@ from loadframe.study import Study
 from loadframe.study.cage_tables import ComponentCage
 
 TICK_S = 0.1
-"""How often the recorder looks."""
+"""Seconds between the recorder's ticks."""
 NAMED, MOST_NAMED = 0.05, 3
-"""A program outside the study is named from this share of a CPU on, and at most this many are."""
+"""A foreign program is named from this share of a CPU on, at most this many."""
 FEWEST_WORKING = 0.5
 """Where nearly all requests wait in line, half of one is taken to be at work."""
 BUSY_MACHINE = 0.95
-"""Where all CPUs are busy, everybody waits for one: that is a cause of its own, not the driver's."""
+"""Where all CPUs are busy, everything waits for one: a cause of its own, not the driver's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The metrics of a step's window, and the counters that contradicted others, which are not among them."""
+    """The metrics of a step's window, and the counters that contradicted others, which are left out of them."""
 
     metrics: dict[str, float]
     blind: tuple[Blind, ...]
@@ -64,9 +64,8 @@ def evaluate(
     stages: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
-    """The metrics of a step's window: those that were recorded, and those that follow from them and from its requests.
-    study: with the CPUs of the target's state; one_lock, work: as of the workload. stages: what pipelines tell of
-    theirs."""
+    """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
+    as of the workload. stages: counters of pipelines."""
     summary, embedded = loaded.summary, rig.target.embedded
     found = window_metrics(
         ticks,
@@ -77,10 +76,10 @@ def evaluate(
         pieces=components(study) if study.target.shards is not None else (),
     )
     exposed = told(found, [name for table in study.target.metrics for name in table.requests])
-    found = {**exposed, **found}  # what is read of the runtime itself is of this very process
-    known, asks = NO_LATENCIES not in loaded.marks, work == WORK  # one statement may be of a thousand entries
+    found = {**exposed, **found}  # the runtime's own metrics take precedence
+    known, asks = NO_LATENCIES not in loaded.marks, work == WORK  # a statement may be a thousand entries
     own = {"throughput": summary.throughput} if asks else {}
-    if asks and loaded.offered is None and known:  # else most of what is in progress may wait in the driver
+    if asks and loaded.offered is None and known:  # in an open loop requests may wait in the driver
         own["workload.concurrency"] = summary.concurrency
     blind = contradictions({**found, **own})
     found = without(found, blind)
@@ -92,14 +91,14 @@ def evaluate(
         found |= {f"stranger.{component_of(program)}.cores": cores for program, cores in named}
     if not known:
         found.pop("workload.concurrency", None)
-    if WHOLE_SECONDS in loaded.marks:  # what lies between two requests was drawn
+    if WHOLE_SECONDS in loaded.marks:  # the times within a second are random
         found.pop("workload.silence_ms", None)
     if not embedded:
         found |= shared(found, cpus_of_processes(rig.target.pids()), driver_cpus(study))
-    if "target.memory.rss" in found:  # else it is not on this machine, whose ceilings are not its own
+    if "target.memory.rss" in found:  # otherwise not on this machine, whose ceilings are not its own
         found, _ = derive(found, {})
     length = summary.window_end_s - summary.window_start_s
-    if (late := band(loaded.latencies_ms, *DELAYED_ACK_MS)) is not None:  # as long as an acknowledgement is delayed
+    if (late := band(loaded.latencies_ms, *DELAYED_ACK_MS)) is not None:  # as long as a delayed acknowledgement
         found["workload.latency_delayed_ack_share"] = late.share
         found["workload.latency_delayed_ack_contrast"] = late.contrast
     if loaded.offered is not None:
@@ -119,9 +118,9 @@ def derived(
     unknown: frozenset[str] = frozenset(),
     behind: Sequence[str] = (),
 ) -> dict[str, float]:
-    """The metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and
-    of the workload. unknown: what is there and was not counted, so that no sum holds it; what is not here at all (a
-    target on another machine) adds nothing to a sum of this one. behind: programs that it connects to."""
+    """Metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and of the
+    workload. unknown: components that exist and were not measured, so that no sum is known; one on another machine adds
+    nothing to this one's. behind: programs that the target connects to."""
     length = summary.window_end_s - summary.window_start_s
     found = {
         "workload.errors": summary.errors / length,
@@ -147,9 +146,8 @@ def derived(
 
 
 def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> dict[str, float]:
-    """The time in which threads of the target, or of its driver, were runnable and not running (schedstat), per time of
-    the requests in progress; and how busy the CPUs were that they may use. Those that wait in line for the one lock ask
-    for no CPU: they would hide that the one that has it does not get on."""
+    """Runnable but not running threads (schedstat) of the target, or of its driver, per request in progress; and how
+    busy their CPUs were. Requests in line for the one lock need no CPU: they would hide that its holder is delayed."""
     parts = ("target", *(() if embedded else ("driver",)))
     waits = [wait for part in parts if (wait := _beyond_quota(part, metrics)) is not None]
     working = summary.concurrency - (summary.waiting if one_lock else 0.0)
@@ -163,16 +161,14 @@ def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool,
 
 
 def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
-    """The time in which a component's threads were runnable and not running, without that of the periods in which its
-    quota ran out: then its own quota kept them, whoever had the CPUs (sched-bwc: a throttled thread stays runnable).
-    None where it was not measured."""
+    """Runnable time without that of periods in which the quota ran out: then its own quota was the cause (sched-bwc: a
+    throttled thread stays runnable). None where it was not measured."""
     waited = metrics.get(f"{component}.cpu.run_delay")
     return None if waited is None else waited * (1.0 - metrics.get(f"{component}.cage.cpu.throttled_share", 0.0))
 
 
 def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> dict[str, float]:
-    """How much of the CPU time that each may use the driver and the target have used; for the driver also how much of
-    one CPU its busiest thread has, for that is all that a thread can have. Without a component that is not known."""
+    """Used share of the CPU time that driver and target may use; for the driver also its busiest thread's."""
     driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
     target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
     found = {"driver.saturation": driver, "target.saturation": target}
@@ -186,14 +182,12 @@ def driver_cpus(study: Study) -> frozenset[int]:
 
 
 def components(study: Study) -> tuple[str, ...]:
-    """What the target is made of."""
     return targets.components(study.target.kind, study.target.shards, study.target.sql_nodes)
 
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:
-    """CPU time of a component of all that its CPUs and its quota let it have; the share of periods in which the quota
-    ran out where that is more: how much of a quota can be used depends on how many threads there are. None where
-    neither is known."""
+    """CPU time over all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher:
+    how much of a quota can be used depends on the number of threads. None where neither is known."""
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
@@ -206,8 +200,7 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
-    """Whether the recorder missed ticks in a window. What it missed at the window's end no later tick shows: the
-    recording may have been read before there was one."""
+    """Whether the recorder missed ticks in a window. At its end no later tick may have been recorded yet."""
     last_s = max((tick.monotonic_s for tick in ticks if tick.sample), default=-math.inf)
     return summary.window_end_s - last_s > STALL_INTERVALS * TICK_S or any(
         stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
@@ -216,8 +209,7 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
 
 
 def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_early: bool = False) -> tuple[str, ...]:
-    """What spoils the step, of model.FLAGS. late: the recorder missed ticks in its window. ended_early: so much waited
-    that it decides, however little was done."""
+    """What spoils the step, of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     exceeded = disturbance.exceeded(metrics, length_s)
@@ -241,7 +233,7 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_e
 
 
 def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool, number: int, think_s: float) -> Step:
-    """The step from its load and its evaluation. late: as for `flags`; the rest as of Step."""
+    """Build the Step record from the load and its evaluation. late: as for `flags`."""
     summary = loaded.summary
     return Step(
         number=number,
@@ -274,17 +266,14 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
 
 
 def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
-    """The CPUs that any of these processes may use; none of those that have ended."""
+    """The CPUs that any of these processes may use; ended ones have none."""
     return frozenset(cpu for pid in pids if (text := bound_to(pid)) is not None for cpu in parse_cpus(text))
 
 
 def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> dict[str, float]:
-    """Three shares of a window: of the target's CPUs what the driver had, at least, and what was busy, at least; and of
-    the time in which the target's threads could run that in which they had no CPU (schedstat).
-
-    target, driver: the CPUs that each may use. What the driver can have had on CPUs of its own is not counted. Absent
-    is what cannot be known: all, where the CPU time of one of the two was not measured.
-    """
+    """Shares of a window: of the target's CPUs those used by the driver and the busy ones, both at least; and of its
+    threads' runnable time that without a CPU (schedstat). target, driver: the CPUs that each may use. What the driver
+    can have had on other CPUs is not counted. Empty where the CPU time of either was not measured."""
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}

@@ -1,5 +1,4 @@
-"""The load of a step: a driver works, it and the target are watched until it has ended, and its log is summarised; also
-of extra steps in which both are sampled."""
+"""The load of a step: a driver works, it and the target are recorded until it has ended, and its log is summarised."""
 
 import os
 import time
@@ -38,10 +37,9 @@ from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
 CONNECTING_S = 0.2
-"""For so long after its start a driver makes connections, and a server may start a process for each of them: looked at
-more often, so that these are followed from the beginning of the window on."""
+"""Seconds after the driver's start with more frequent looks: connections may start server processes, to be followed."""
 WARMUP_SHARE = 0.2
-"""The least that is cut off as warm-up, as a share of the window: connecting, filling caches, first touches."""
+"""Shortest warm-up as a share of the window: connecting, filling caches, first touches."""
 SHORTEST_WARMUP_S = 0.15
 ACTIVE_S = 3600.0
 """A step that runs until its work is done is ended after an hour."""
@@ -49,9 +47,8 @@ ACTIVE_S = 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """What a step asks of the target, and for how many seconds. name: of its scratch folder and of its marks.
-    driver_cpus: what the driver is bound to, None: its cage's. cold: how a cache fills is what is measured, so nothing
-    is cut off. most_waiting, warmup_s: as for Bench.take_step."""
+    """Load of a step. name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up,
+    as how a cache fills is measured. most_waiting, warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str
@@ -65,10 +62,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A step's load. offered: requests that should have begun in the window, None in a closed loop. moved_bytes: of
-    the answers in it, None where the driver does not count them. marks: why the driver's account should be read with
-    care (model.FLAGS). components: the programs that the target connects to, by the names under which they were
-    recorded. strangers: programs outside the study by the CPUs that they used (s/s), the busiest first."""
+    """offered: requests due in the window, None in a closed loop. moved_bytes: of its answers, None where not counted.
+    marks: doubts about the driver's log (model.FLAGS). components: recorded programs that the target connects to.
+    strangers: CPUs (s/s) of programs outside the study, the busiest first."""
 
     requests: Requests
     summary: Summary
@@ -81,18 +77,18 @@ class Loaded:
 
     @property
     def latencies_ms(self) -> NDArray[np.float32]:
-        """See Summary; none where they are not known."""
+        """See Summary; empty where not known."""
         known = self.summary.latencies_ms
         return known if self.latency_known else known[:0]
 
     @property
     def latency_known(self) -> bool:
-        """Whether the driver told of response times, and they are what throughput and requests in flight say."""
+        """Whether the driver reported response times, and they agree with throughput and requests in flight."""
         return not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.marks)
 
 
 class Loading:
-    """Loads targets by one workload, and has what happens meanwhile recorded."""
+    """Loads targets by one workload, and records meanwhile."""
 
     def __init__(
         self,
@@ -104,8 +100,7 @@ class Loading:
         *,
         within: Within | None = None,
     ) -> None:
-        """folder: where each step has a scratch folder, which belongs to the user who runs the driver.
-        within: what the study asks of latencies."""
+        """folder: of the steps' scratch folders, which belong to `user`. within: the study's latency objectives."""
         self._within = within or Within()
         self.workload = workload
         self._measure = measure
@@ -118,12 +113,12 @@ class Loading:
 
     @property
     def stage_specs(self) -> tuple[CounterSpec, ...]:
-        """What the stages of pipelines have told so far."""
+        """Counters that stages of pipelines have printed so far."""
         return self._stages.counter_specs
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """Load the target, which is in its state and has the data of the level. TargetError, with the server's last
-        words, where it died; WorkloadError where the driver failed or no request ended."""
+        """Load the target, which has its state and the level's data. TargetError, with its last log lines, where it
+        died; WorkloadError where the driver failed or no request ended."""
         scratch = self._folder / asked.name
         make_private(scratch, self._user)
         least_s = max(_floor_s(self._measure), asked.warmup_s)
@@ -184,7 +179,7 @@ class Loading:
         )
 
     def _wrong_unit(self, summary: Summary, level: float, marks: tuple[str, ...]) -> bool:
-        """Whether the times that the driver told do not suit its users and its throughput."""
+        """Whether the driver's times contradict its users and its throughput."""
         users = self.workload.users(level) if isinstance(self.workload, TellsTimes) else None
         if users is None or NO_LATENCIES in marks or not queueing.few_failed(summary.requests, summary.errors):
             return False
@@ -211,8 +206,7 @@ class Loading:
         )
 
     def _watch(self, rig: Rig, driver: Driver, profiler: Profiler | None, most_waiting: int | None) -> float | None:
-        """Until the driver has ended: record its processes and the target's, and ask the target's counters. The time at
-        which it was ended because more than most_waiting requests waited; None where it ended by itself."""
+        """Record until the driver has ended. Returns when more than most_waiting requests waited, else None."""
         ended_early_s: float | None = None
         with _explaining(rig):
             followed: dict[str, tuple[int, ...]] = {}
@@ -257,7 +251,7 @@ class Loading:
             self._recorder.note("service", write_json(counters), at_s)
 
     def _note_exposed(self, rig: Rig) -> None:
-        """What the target has exposed meanwhile, what it means where that was not known before, and what is missing."""
+        """Note newly exposed counters with their meaning, and what is missing."""
         readings: list[Reading | StageReading] = [*rig.exposed(), *self._stages.readings()]
         known = (*rig.counter_specs, *self._stages.counter_specs)
         if unknown := [spec for spec in known if spec.name not in self._noted]:
@@ -270,8 +264,7 @@ class Loading:
 
 
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:
-    """That what was measured is the target's work. TargetError where it was stopped meanwhile or is out of reach,
-    WorkloadError where nothing was done."""
+    """TargetError where the target was stopped or is unreachable, WorkloadError where no request completed."""
     if why := told(rig.target.pids()):
         raise TargetError(
             f"the server did nothing for a part of the step at {level:g}: {why}",
@@ -291,8 +284,8 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
 
 
 def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
-    """Of a step with a window of window_s (the study's, where that is None) and its warm-up, of warmup_s at least where
-    the study names none."""
+    """Seconds of a step: its window (default: the study's) and its warm-up, at least warmup_s if the study sets
+    none."""
     warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
@@ -302,7 +295,7 @@ def _floor_s(measure: MeasureTable) -> float:
 
 
 def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tuple[int, ...]]:
-    """Whom to follow, by component; a server may have a process for each connection, so they come and go."""
+    """By component; a server may have a process for each connection, so they come and go."""
     if rig.target.embedded:
         return {"target": driver.pids()}
     own = {**rig.target.processes(), "driver": driver.pids()}
@@ -311,8 +304,7 @@ def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tu
 
 @contextmanager
 def _explaining(rig: Rig) -> Iterator[None]:
-    """A driver fails when its target dies: let the target say so first. Workers that the kernel ended because their
-    cage is full do not know why they died."""
+    """A driver fails when its target dies: report the target first, and an embedded one's full cage."""
     target = rig.target
     try:
         yield
@@ -328,8 +320,7 @@ def _explaining(rig: Rig) -> Iterator[None]:
 
 
 class Profiles:
-    """The extra steps of one run that are sampled, in the order in which they are taken: they belong to no curve and no
-    verdict."""
+    """Sampled extra steps of one run, in order."""
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
@@ -337,15 +328,14 @@ class Profiles:
         self._may_sample: Permission | None = None
 
     def next_name(self, treatment: str, place: ProfilePlace) -> str:
-        """Of the step to come, in its files."""
         self._count += 1
         return f"{self._count:02d}-{treatment}-{place}"
 
     def take(
         self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
-        """The step, on the disk when this returns. load: brings the target to its state and loads it; what it raises is
-        raised here. folder: for what is gone at the end."""
+        """Take the step; on the disk when this returns. load: brings the target to its state and loads it. folder:
+        temporary."""
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         if self._may_sample is None:

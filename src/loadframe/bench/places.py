@@ -1,4 +1,4 @@
-"""Every place where a change may outlive its command, and putting back there what killed commands have left."""
+"""Every place where a change may outlive its command, and reverting there what killed commands have left."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,11 +19,11 @@ from loadframe.workloads.redis_keys import OwnKeys
 SERVICE_S = 180.0
 """The owner's commands, which apply a setting and read it back, may take 30 s each; its restart longer."""
 SERVER_S = 40.0
-"""Connecting takes up to 10 s, and a server's own work of before (settle) up to 30 s."""
+"""Connecting takes up to 10 s, and a server's unfinished work (settle) up to 30 s."""
 
 
 def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None) -> list[ChangeRecord]:
-    """Put back what killed commands have left; see reverting.revert."""
+    """Revert what killed commands have left; see reverting.revert."""
     return reverting.revert(places, again=again, before=before)
 
 
@@ -49,7 +49,7 @@ def _way_in(address: Mapping[str, str]) -> str:
 
 
 def places() -> Places:
-    """Every place by the `kind` of its address, those of servers that are registered from outside included."""
+    """Every place by the `kind` of its address, including servers registered by other distributions."""
     server = PlaceKind(attached.again, longest_s=SERVER_S, way_in=_way_in)
     return {
         "host": PlaceKind(
@@ -75,12 +75,10 @@ THERE, GONE = "present", "absent"
 
 
 class OwnSchema:
-    """See changes.places.Place. Its only setting is whether one that has our mark is there; gone is all that it can be
-    set to."""
+    """Its only setting is whether a schema with our mark exists; it can only be set to absent."""
 
     def __init__(self, endpoint: Endpoint, server: Attached, remove: Callable[[], None] | None = None) -> None:
-        """endpoint: with the mark. remove: how whoever made it takes it away; without it, what a killed command left is
-        dropped."""
+        """endpoint: with the mark. remove: the owner's way to remove it; default: drop what a killed command left."""
         self._endpoint = endpoint
         self._remove = remove
         self.name = f"schema {endpoint.options['schema']}"

@@ -1,4 +1,4 @@
-"""A target on the bench: in its cages, brought to one state at a time, every change of it through the journal."""
+"""A target on the bench, brought to one state at a time, with every change in the journal."""
 
 from dataclasses import replace
 
@@ -12,20 +12,17 @@ from loadframe.workloads.base import Workload
 
 
 def kinds_of(study: Study) -> tuple[str, ...]:
-    """All kinds of target that a study names, its own first."""
     named = (study.target.kind, *(each.target.kind for each in study.alternative))
     return tuple(dict.fromkeys(kind for kind in named if kind is not None))
 
 
 def prefix_of(study: Study, kind: str) -> str:
-    """What stands before the names of a target's counters: two servers may call theirs alike."""
+    """Prefix of a target's counter names: two servers' may be equal."""
     return "" if len(kinds_of(study)) == 1 else f"{kind}."
 
 
 class Rig:
-    """target: created already, not started yet; whoever made it destroys it. Start at a state with `bring`.
-
-    One that runs already is there in the state in which it is found: every state is reached from there by changes."""
+    """target: created, not started; destroyed by its maker. One that runs already is changed from its found state."""
 
     def __init__(self, target: OnBench, run: RunFolder, prefix: str = "", reasons: Reasons | None = None) -> None:
         """prefix: see prefix_of. reasons: see Journal."""
@@ -40,31 +37,30 @@ class Rig:
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """The target's counters as they are recorded, with all that it has exposed so far."""
+        """The target's recorded counters, including all that it has exposed so far."""
         specs = (*self.target.counter_specs, *self.target.exposure.counter_specs)
         return tuple(replace(spec, name=f"{self._prefix}{spec.name}") for spec in specs)
 
     def counters(self) -> dict[str, float]:
-        """What the target counts now, by the names of `counter_specs`. Raises as Target.counters does."""
+        """Current counters, by the names of `counter_specs`. Raises as Target.counters does."""
         return {f"{self._prefix}{name}": value for name, value in self.target.counters().items()}
 
     def exposed(self) -> list[Reading]:
-        """What it has exposed since the last call, by the same names, each with its time."""
+        """Readings since the last call, by the same names."""
         return [
             replace(reading, counters={f"{self._prefix}{name}": value for name, value in reading.counters.items()})
             for reading in self.target.exposure.readings()
         ]
 
     def check(self, state: TargetState) -> None:
-        """Raises as Target.check does for a state with which the target would not start. Each state is looked at once,
-        and one that the target has been in not at all."""
+        """Raises as Target.check does. Each state is checked once, and none that the target has been in."""
         state = replace(state, cpus={}) if self.target.private else state
         if state not in self._checked:
             self.target.check(state)
             self._checked.append(state)
 
     def bring(self, treatment: str, state: TargetState, workload: Workload) -> dict[str, SettingValue]:
-        """The target in this state, with the workload's data in it; answers what it really uses."""
+        """Bring the target to this state, with the workload's data; returns its effective settings."""
         if self._now is None:
             begin = self.target.found_in(state)
             self.target.start(begin)
@@ -79,14 +75,14 @@ class Rig:
             before, self._now = self._now, None  # not known until the change has succeeded
             try:
                 self._journal.go(treatment, before, state)
-            except Exception:  # Ctrl-C is none: then everything ends, and `close` follows at once
+            except Exception:  # not Ctrl-C: then `close` follows at once
                 self._note(self.target.abandon())
                 raise
         self._now = state
         return self.target.effective()
 
     def kill(self) -> None:
-        """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
+        """SIGKILL its processes, as in a crash; `stop` has to follow."""
         self.target.kill()
 
     def stop(self) -> None:
@@ -95,13 +91,12 @@ class Rig:
         self._ended()
 
     def empty(self) -> None:
-        """End the target and have it forget what it has cached; the next `bring` starts it again."""
+        """End the target and empty its cache; the next `bring` starts it again."""
         self.stop()
         self.target.empty()
 
     def close(self) -> list[ChangeRecord]:
-        """The target has ended, or is about to: what was changed since its first start ends with it. One that goes on
-        is made as it was before; what has become of each change of it."""
+        """Changes of a private target end with it; one that goes on is restored. Returns the outcome of each change."""
         self._note(self.target.leave())
         self._ended()
         return self._put_back

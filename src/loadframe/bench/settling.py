@@ -1,5 +1,5 @@
-"""What is done about a warm-up that has not ended: the step is taken again with a longer one, as far as the budget
-goes; a level at which that did not help is left out of proofs."""
+"""A step whose warm-up had not ended is repeated with a longer one, as far as the budget goes; else its level is left
+out of proofs."""
 
 import math
 from collections import Counter
@@ -13,25 +13,23 @@ from loadframe.model import TOO_FEW, UNSETTLED, Step, Verdict
 from loadframe.model.verdict import NOT_KNOWN, decide
 
 LONGER = 4.0
-"""The length of the next warm-up over that of the whole step whose warm-up had not ended. Where none is left to try,
-the time constant, in windows, of the slowest approach that a verdict allows for."""
+"""The next warm-up over the unsettled step's length; and the slowest time constant, in windows, that a verdict
+allows."""
 MOST_TIMES = 2
-"""A step is taken again so often at most: with warm-ups of 5 windows, and of 23. Only the first of these is ever kept:
-each further step at the level would be 20 times as long."""
+"""Repetitions of a step: with warm-ups of 5 windows, and of 23. Only the first is ever kept for further steps."""
 SLACK = 1.2
-"""Steps of one kind differ so much in length."""
+"""Steps of one kind differ by this factor in length."""
 SHARE = 0.1
-"""No more of the budget than this is spent on taking steps again with longer warm-ups."""
+"""Share of the budget for repeating steps with longer warm-ups."""
 WORTH = 1.05
-"""A longer warm-up is kept where it gave so much more: a loud machine has steps that climb by chance."""
+"""A longer warm-up is kept where throughput rose by this factor: a noisy machine has steps that climb by chance."""
 REMEMBERED = 2
-"""... and where that was so often, of single steps."""
+"""... and where that happened so often, for single steps."""
 
 
 @dataclass
 class Settling:
-    """Which warm-ups are longer than the study's, by level, and what finding that out has cost. Of all treatments
-    alike: what is compared has the same."""
+    """Warm-ups longer than the study's, by level, the same for all treatments, which are compared; and their cost."""
 
     spent_s: float = 0.0
     _tried: dict[float, tuple[float, float]] = field(default_factory=dict)
@@ -40,12 +38,12 @@ class Settling:
     _own_s: dict[float, float] = field(default_factory=dict)
 
     def warmup_s(self, level: float) -> float:
-        """The least warm-up of the next step; 0: the study's."""
+        """The least warm-up (s) of the next step; 0: the study's."""
         return self._warmups_s.get(level, 0.0)
 
     def longer_s(self, step: Step, budget: Budget, again: int) -> float | None:
-        """The warm-up with which a step is taken again, after it was so often; None where its own had ended, and where
-        too little is left. What gave more twice is kept for the steps that follow."""
+        """The warm-up with which to repeat a step that was repeated `again` times; None where its own had ended, or too
+        little budget is left. What gave more twice is kept for later steps."""
         lasted_s = step.ended_s - step.started_s
         own_s = self._own_s.setdefault(step.level, lasted_s)
         tried_s, before = self._tried.pop(step.level, (0.0, 0.0))
@@ -60,7 +58,7 @@ class Settling:
         return longer_s
 
     def lengthen(self, step: Step, budget: Budget, blocks: int) -> bool:
-        """Give the steps at the level of this one a longer warm-up from now on; whether `blocks` of them fit."""
+        """Give later steps at this one's level a longer warm-up; returns whether `blocks` of them fit."""
         own_s = self._own_s.get(step.level, step.ended_s - step.started_s)
         longer_s = None if self.warmup_s(step.level) else self._afforded_s(step.level, own_s, budget, blocks)
         if longer_s is None:
@@ -69,13 +67,13 @@ class Settling:
         return True
 
     def keep(self, level: float, before: float, after: float) -> None:
-        """Give the longer warm-up of a level up where throughput after it is hardly higher than before."""
+        """Drop the longer warm-up of a level where throughput is hardly higher after it."""
         if after <= WORTH * before:
             self._warmups_s.pop(level, None)
 
     def _afforded_s(self, level: float, lasted_s: float, budget: Budget, steps: int) -> float | None:
-        """A warm-up LONGER times as long as a step that lasted so, where `steps` of these fit into the share and the
-        budget: then they are spent."""
+        """Spend on a warm-up LONGER times a step's length, if so many of these steps fit into the share and the
+        budget."""
         if lasted_s > SLACK * (1 + LONGER) * self._own_s.get(level, lasted_s):
             return None
         cost_s = steps * (LONGER * lasted_s + budget.cost_s([level]))
@@ -93,8 +91,7 @@ def refused(steps: Sequence[Step]) -> tuple[float, ...]:
 
 
 def settled(steps: Sequence[Step]) -> list[Step]:
-    """The steps without those of levels at which a window had too little in it, or a warm-up had not ended; all of them
-    where no level is left."""
+    """The steps without levels with too short windows or unsettled warm-ups; all where no level is left."""
     out = {*sparse(steps), *refused(steps)}
     return [step for step in steps if step.level not in out] or list(steps)
 
@@ -105,8 +102,8 @@ def sparse(steps: Sequence[Step]) -> tuple[float, ...]:
 
 
 def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
-    """A verdict of the treatment `after` against `before` on these steps' settled levels: it says what was left out.
-    Where no level is left, its interval holds what either side can still gain or lose, and equality is never known."""
+    """A verdict of `after` against `before` on these steps' settled levels, naming those left out. Where none is left,
+    its interval includes what either side may still gain or lose, and equality is never decided."""
     if few := sparse(steps):
         at = f"too few requests or response times in a window at {', '.join(f'{level:g}' for level in few)}"
         steps = [step for step in steps if step.level not in few]
@@ -138,7 +135,7 @@ def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Ve
 
 
 def _ahead(steps: Sequence[Step], treatment: str) -> float:
-    """By how much, in logarithms, the throughput of a treatment may still change beyond the mean of its windows: of an
-    exponential approach whose time constant is LONGER windows, that many times its rise within one. NaN: not known."""
+    """By how much, in logarithms, throughput may still change beyond the windows' mean: LONGER times its rise within
+    one, for an exponential approach with that time constant. NaN: not known."""
     line = common_line([step for step in steps if step.treatment == treatment])
     return math.nan if line is None else LONGER * line.rise

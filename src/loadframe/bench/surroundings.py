@@ -1,4 +1,4 @@
-"""The machine around the target on the bench: the settings that the study changes, and puts back."""
+"""The machine around the target: settings that the study changes, and that are reverted."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -15,14 +15,12 @@ from loadframe.study.declaration import HostTable
 
 
 class Machine(Place, Protocol):
-    """One whose settings are changed."""
-
     def moves(self, name: str) -> tuple[str, ...]:
         """The settings that may change along with this one."""
 
 
 class Surroundings:
-    """Bring it to a state with `bring`; `close` puts everything back."""
+    """Bring it to a state with `bring`; `close` reverts everything."""
 
     kind = "host"
 
@@ -34,7 +32,7 @@ class Surroundings:
         run: RunFolder,
         reasons: Reasons | None = None,
     ) -> None:
-        """machine: that of the target. names: all settings that any state may name. reasons: see Journal."""
+        """machine: the target's. names: all settings that any state may set. reasons: see Journal."""
         self._names = tuple(dict.fromkeys(names))
         self._host = machine
         self._durable = durable
@@ -43,14 +41,14 @@ class Surroundings:
         self._now: Mapping[str, SettingValue] = {}
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The machine with these settings, and all others as they were; answers what it really uses."""
+        """Set these settings, and all others as they were; returns the effective ones."""
         if settings != self._now:
             self._journal.go(treatment, TargetState(host=self._now), TargetState(host=settings))
             self._now = dict(settings)
         return self.effective()
 
     def apply(self, state: TargetState) -> None:
-        """ChangeError where the kernel does not take a value, or another program changes it too."""
+        """ChangeError where the kernel rejects a value, or another program changes it too."""
         gone = self._now.keys() - state.host.keys()
         moved = {other for name in gone for other in self._host.moves(name)}
         for outcome in self._durable.back(self._host, gone | moved - state.host.keys()):
@@ -61,11 +59,11 @@ class Surroundings:
                 self._durable.set(self._host, name, value, self._host.moves(name))
 
     def effective(self) -> dict[str, SettingValue]:
-        """What the kernel says of the settings that the study names."""
+        """The study's settings as the kernel has them."""
         return {name: self._host.read(name) for name in self._names}
 
     def close(self) -> list[ChangeRecord]:
-        """Everything as it was before; what has become of each setting."""
+        """Revert everything; returns the outcome of each setting."""
         outcomes = self._durable.back(self._host)
         self._now = {}
         self._journal.reverted(outcomes)
@@ -73,13 +71,13 @@ class Surroundings:
 
 
 def host_settings(*tables: HostTable) -> dict[str, SettingValue]:
-    """What these tables, each on top of those before it, set of the machine. Raises as Host.check does."""
+    """Settings of the machine in these tables, later ones first. Raises as Host.check does."""
     check = Host().check
     return {name: value for table in tables for name, value in check(table.settings).items()}
 
 
 def check_host(study: Study) -> None:
-    """StudyError where the study changes the machine and does not say that it may; raises as Host.check does."""
+    """StudyError where the study changes the machine without permission; raises as Host.check does."""
     named = [table.settings for table in study.host_tables]
     if any(named) and "host" not in study.remedies.allow:
         first = next(name for settings in named for name in settings)

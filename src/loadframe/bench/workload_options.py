@@ -1,5 +1,5 @@
-"""The workload with the options of one treatment at a time: where the load is what is studied, the workers of a stage
-are changed as a setting of a server is, through the journal."""
+"""The workload with the options of one treatment at a time: where the load itself is studied, its options change
+through the journal as settings of a server do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from loadframe.workloads.base import TakesOptions, Workload
 
 @dataclass
 class WorkloadOptions:
-    """workload: as the study declares it. Bring it to other options with `bring`; what was changed ends with it."""
+    """workload: as the study declares it. Changes end with this object."""
 
     study: Study
     workload: Workload
@@ -31,8 +31,7 @@ class WorkloadOptions:
         self._journal = Journal(self.run, self, private=True, reasons=self.reasons)
 
     def bring(self, treatment: str, options: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The workload with these options, and all others as the study has them; answers those that may be changed, as
-        they are in effect. StudyError for what does not suit it."""
+        """Set these options, and all others as in the study; returns the effective changeable ones. StudyError."""
         then = TargetState(options=dict(options))
         if then != self._state:
             self._journal.go(treatment, self._state, then)
@@ -43,7 +42,6 @@ class WorkloadOptions:
         self._with(options)
 
     def apply(self, state: TargetState) -> None:
-        """See changes.journal.Changed."""
         self.now = self._with(state.options)
         self._state = state
 
@@ -58,11 +56,9 @@ class WorkloadOptions:
         )
 
     def effective(self) -> dict[str, SettingValue]:
-        """See changes.journal.Changed."""
         given = {**self.study.workload.options, **self._state.options}
         used = registry.options(self.study.workload.kind, given)
         return {knob.name: used[knob.name] for knob in registry.knobs(self.study.workload.kind, self.study.load.axis)}
 
     def close(self) -> None:
-        """The run ends: what was changed ends with it."""
         self._journal.close(self._state, TargetState())
