@@ -1,10 +1,7 @@
-"""What a stage of a pipeline waits for in its server.
-
-That the workers of a stage are at work all the time says where a pipeline is slow. Where they spend that time in calls
-to a server, the server's own signatures say why: a commit that waits for the disk, pages read again, a row that is
-locked. A stage calls its server once for each of its operations, so an operation is a request there, however many
-entries it takes: one flush for a batch of fifty is a flush for each commit, not for each fiftieth one.
-"""
+"""What a stage of a pipeline waits for in its server. Busy workers show where a pipeline is slow; where they spend that
+time in calls to a server, the server's own signatures show why: a commit that waits for the disk, pages read again, a
+locked row. Each operation of a stage is one request there, however many entries it takes: one flush for a batch of
+fifty is a flush for each commit, not for each fiftieth one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,20 +12,19 @@ from loadframe.knowledge.signature import OWN_PIPELINE, Rank, Signature
 from loadframe.model import Evidence, Finding, RuledOut
 
 IN_SERVER = 0.5
-"""Of the time at work of a stage: from here on most of it is its server's."""
+"""Share of a stage's busy time from which on most of it is its server's."""
 PER_REQUEST = "_per_request"
 BELOW = 0.0001
-"""What a stage waits for comes right after it, before what the machine shows of itself."""
+"""Score: right after the stage, before what the machine itself shows."""
 RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
-"""Of what a server spends the time of a request with. Its CPUs, its cage and others are the same for any request."""
+"""Causes in the server's time for a request. Its CPUs, its cage and other programs are the same for any request."""
 
 Judge = Callable[[Signature, int, Windows], Finding | RuledOut | None]
 
 
 def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge) -> list[Finding]:
-    """The findings, with what the stage that limits waits for in its server: right behind that stage, which says so.
-    judge: of a signature, its rank and the windows. As they are where no stage limits, where it does not tell of its
-    server, and where less than half of its time is spent there."""
+    """The findings, followed by what the stage that limits waits for in its server, if it spends half of its time
+    there. judge: takes a signature, its rank and the windows."""
     stage = next((one for one in found if one.id.startswith(OF) and not is_queue(one.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
@@ -60,8 +56,7 @@ def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Sign
 
 
 def stages_first(findings: Sequence[Finding]) -> list[Finding]:
-    """The order in which remedies are looked for: what a stage waits for before the stage. A larger batch makes the
-    same cause rarer, and hides it."""
+    """In the order in which remedies are tried, causes come before the stage: a larger batch would hide them."""
     there, causes = {one.id for one in findings}, dict[str, list[Finding]]()
     for one in findings:
         if one.behind in there:
@@ -70,7 +65,7 @@ def stages_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
-    """The cause with its evidence in requests of the load, as everything else is told, and with that of the stage."""
+    """The cause with its evidence in requests of the load, as all other evidence, and with that of the stage."""
     name = stage.id.removeprefix(OF)
     more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"
     evidence = [
@@ -91,12 +86,12 @@ def _told(cause: Finding, stage: Finding, share: float, where: Window, per: floa
 
 
 def _entries(window: Window, name: str) -> float:
-    """Requests of the load for each operation of a stage."""
+    """Requests of the load per operation of a stage."""
     return window.metrics["throughput"] / window.metrics[f"{OF}{name}.done"]
 
 
 def _in_operations(windows: Windows, name: str) -> Windows | None:
-    """The same windows with operations of a stage as requests; None where these were not told in each."""
+    """None where a window lacks the stage's operations."""
     metric = f"{OF}{name}.done"
     all_ = (windows.below, windows.past, windows.top, windows.whole, *windows.each)
     if any((window.get(metric) or 0.0) <= 0 or window.metrics["throughput"] <= 0 for window in all_):

@@ -1,4 +1,4 @@
-"""What the rounds add up to: the ladder, the next limit, what is unfinished, and the outcome in one word."""
+"""What the rounds add up to: the ladder, the next limit, what is unfinished, and the outcome."""
 
 import math
 from collections.abc import Sequence
@@ -36,12 +36,11 @@ from loadframe.units import show, show_metric
 
 
 def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
-    """The trials that were kept, in order."""
     return [trial for one in rounds for trial in one.tried if trial.kept]
 
 
 def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
-    """What is different after these trials: one for each setting that had to be changed, from what was found first."""
+    """The net changes of these trials, one per needed setting, from its first value."""
     net: dict[tuple[str, str], ChangeRecord] = {}
     for trial in kept:
         for change in trial.remedy.changes:
@@ -74,24 +73,23 @@ def summary(one: Round) -> StateSummary:
 
 
 FURTHEST = 2.0
-"""Times the highest load tested: what a straight line says of loads beyond is no answer."""
+"""Multiple of the highest load tested, beyond which a straight line says nothing."""
 
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
-    """What limits next, going by the last state: a cause that is open there, that of its bend first; else a limit that
-    was measured as full where the curve bends; else the setting that a kept change has raised, at its new value; else
-    the limit that a straight line fills first, at most at FURTHEST times the highest load tested. None where nothing is
-    in sight up to there."""
+    """What limits next, from the last state: an open cause, that of its bend first; else a limit that was measured as
+    full where the curve bends; else the limit that a kept change has raised; else the limit that a straight line fills
+    first, up to FURTHEST times the highest load tested; else None."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
     open_ = [
         finding for finding in last.findings if finding.status != "refuted" and finding.id not in settled.union(GROWTH)
     ]
-    open_ = [finding for finding in open_ if finding.id != OTHERS] or open_  # a disturbance limits nothing next
+    open_ = [finding for finding in open_ if finding.id != OTHERS] or open_  # a disturbance is no limit
     if open_:
         at_bend = [finding for finding in open_ if bends(last.curve) and explains_bend(finding)]
         first = (at_bend or open_)[0]
-        at = first.reached_at if settled else acts_from(last, first)  # the bend may be of what is settled
+        at = first.reached_at if settled else acts_from(last, first)  # the bend may belong to what is settled
         return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
     limits = [limit for limit in last.limits if not is_queue(limit.id)]
     measured = [(one, one.exhausted_at) for one in limits if one.exhausted_at and one.exhausted_at.how == "measured"]
@@ -107,14 +105,13 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
 
 
 def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimit:
-    """because: with a place for the ceiling. Without a load where that is further than `furthest`."""
+    """because: with a place for the ceiling. No load is given beyond `furthest`."""
     load, ceiling = _load(limit), show_metric(limit.use_metric, limit.ceiling)
     title, because = limit.title or limit.id, because.format(ceiling=ceiling)
     return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)
 
 
 def _raised_to(limit: Limit, trial: Trial) -> bool:
-    """Whether a kept change has raised the setting that gives a limit its size."""
     sizes = [
         (change.before, change.after)
         for change in trial.remedy.changes
@@ -134,8 +131,8 @@ def outcome(
     stop: Stop | None = None,
     drivers: FleetDrivers | None = None,
 ) -> Outcome:
-    """The end of the investigation in one word and one sentence. stop: where the target fell under a load.
-    drivers: all hosts that drove beside fewer."""
+    """The end of the investigation in one word and one sentence. stop: where the target failed under a load. drivers:
+    the comparison of all driving hosts with fewer."""
     kept = kept_trials(rounds)
     if stop is not None and not (kept and stop.went_on):
         how = f"died ({stop.died})" if stop.died else "failed, and did not recover"
@@ -176,14 +173,14 @@ def outcome(
 
 
 FEWEST_ALIKE = 3
-"""Blocks that all show a gain: of equal states, one in eight trials does so."""
+"""Blocks that all show a gain: with equal states one trial in eight does."""
 
 
 def unfinished(
     rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
-    """Of the changes that gained in each of their blocks, and that as many blocks as a study may have would prove, the
-    one that gained most. None where there is none, or where a change was kept. steps: all of the run, in order."""
+    """Of the unkept changes that gained in each of their blocks, and that a study's most blocks could prove, the one
+    that gained most. None where a change was kept. steps: all of the run, in order."""
     trials = [trial for one in rounds for trial in one.tried if not trial.kept and _gained_in_each(trial)]
     counts = [(_blocks_to_decide(trial), trial) for trial in trials]
     within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
@@ -201,8 +198,7 @@ def unfinished(
 
 
 def _blocks_to_decide(trial: Trial) -> int | None:
-    """How many blocks a proof takes in all; as many again where it was proved once, and no time was left for fresh
-    blocks. None where no number of them would decide, or it is decided."""
+    """Blocks of a whole proof, doubled if it has no fresh ones yet; None where it is or cannot be decided."""
     if trial.fresh is None and trial.told.decision == "better":
         return 2 * trial.told.blocks
     count = None if trial.told.decided else needed(trial.told, "blocks").count
@@ -210,14 +206,14 @@ def _blocks_to_decide(trial: Trial) -> int | None:
 
 
 def _gained_in_each(trial: Trial) -> bool:
-    """Where no warm-up had ended, more blocks would not prove it, unless others did already."""
+    """Where a warm-up had not ended, more blocks would not prove it, unless others already did."""
     told = trial.told
     gained = len(told.block_ratios) >= FEWEST_ALIKE and min(told.block_ratios) > 1
     return told.has_ratio and gained and (not told.unsettled_at or trial.verdict.decision == "better")
 
 
 def for_no_cause(kept: Sequence[Trial]) -> str:
-    """That the kept changes were tried for no cause, as a sentence behind others; "" where one was for one."""
+    """A sentence that the kept changes were tried for no cause; "" where one was."""
     if not kept or any(trial.remedy.addresses for trial in kept):
         return ""
     if len(kept) == 1:
@@ -229,11 +225,11 @@ UNCHANGED = "; nothing was changed."
 
 
 NEAR = 0.85
-"""Of a ceiling: a limit that is used so far is named where nothing is exhausted, our choice."""
+"""Share of a ceiling from which on a limit is named where nothing is exhausted; our choice."""
 
 
 def _nothing_found(last: Round) -> Outcome:
-    """No limit was reached only where throughput still grows: where it does not, something ends it, seen or not."""
+    """No limit was reached only where throughput still grows: else something ends it, seen or not."""
     if (why := stops_growing(last.curve)) is None:
         return Outcome("no-limit-reached", f"No limit was reached within the levels tested{UNCHANGED}")
     near = [one for one in last.limits if NEAR * one.ceiling <= one.use < one.ceiling]
@@ -249,7 +245,7 @@ LITTLE = 0.15
 
 
 def stops_growing(curve: Curve) -> str | None:
-    """How throughput ends, in words; None where it grows up to the highest level, or one level is all there is."""
+    """How throughput stops growing, in words; None where it grows up to the highest level, or there is only one."""
     if curve.cliff is not None:
         return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
     if curve.knee is not None:

@@ -1,5 +1,4 @@
-"""From evidence to findings: limits that were reached, and signatures that hold. All are suspicions until a remedy
-has moved the curve."""
+"""From evidence to findings: limits that were reached, and signatures that hold, all suspected until a remedy helps."""
 
 import math
 from collections.abc import Sequence
@@ -15,25 +14,24 @@ from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInter
 from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
-"""Units of what is counted by the event; a metric that is not registered has none."""
+"""Units of counts of events; a metric that is not registered has none."""
 THRASH_PER_REQUEST = 0.05
 """A silent limit explains a loss only if at least one request in twenty pays for it."""
 FAILURES_PER_REQUEST = 0.01
-"""A loud one if at least one request in a hundred fails at it: a refusal may be slow, so that there are few of them."""
+"""A loud one if at least one request in a hundred fails: refusals may be slow, and thus few."""
 THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 EVERY_OTHER_REQUEST = 0.5
-"""... or, at every level alike, one request in two: that explains no bend, but it may be what each request takes."""
+"""... or, at every level alike, one request in two: that explains no bend, but may be what each request takes."""
 
 
 def diagnose(
     windows: Windows, limits: Sequence[Limit], several: Sequence[Finding | RuledOut] = ()
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out, for the case
-    that nothing is suspected: nothing was reached and no signature holds. Where others take the CPU, past the bend or
-    over the whole curve, that comes first but for what is known to cost more (others.py), and nothing is ruled out: a
-    target with many threads leaves others less at high loads, and where the curve bends is of both. several: what
-    several levels show together (operational.py)."""
+    """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out if nothing is
+    suspected. Where others take the CPU, past the bend or over the whole curve, that comes first except for what is
+    known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at high
+    loads, so both shape the bend. several: what several levels show together (operational.py)."""
     found: list[Finding] = []
     cleared: list[RuledOut] = []
     for one in several:
@@ -69,7 +67,7 @@ def diagnose(
     if crowded:
         there = windows.place.metrics
         found.sort(key=lambda one: 0 if others.outweighs(one, there) else 1 if one.id == OTHERS else 2)
-        cleared = []  # what hardly runs hardly uses anything: that it is little rules nothing out
+        cleared = []  # low use rules nothing out where the target hardly gets a CPU
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
 
 
@@ -77,7 +75,7 @@ DEEPER = 0.001
 
 
 def _deeper(finding: Finding, found: Sequence[Finding]) -> Finding:
-    """A signature comes before the limits that are reached in its way."""
+    """A signature comes before the limits that it explains."""
     explained = {limit for signature in SIGNATURES if signature.id == finding.id for limit in signature.explains}
     scores = [other.score + DEEPER for other in found if other.id in explained]
     return replace(finding, score=max([finding.score, *scores]))
@@ -95,7 +93,7 @@ def _collect(result: Finding | RuledOut | None, found: list[Finding], cleared: l
 
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     """A limit that was reached and whose counter of harm rises; None for shares and times, which signatures judge: only
-    of events it can be said how many a request pays for. One of which nothing is counted: waiting_limits.py."""
+    events can be counted per request. Without any counter: waiting_limits.py."""
     if limit.waits:
         at = limit.exhausted_at or _bend_interval(windows)
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
@@ -129,7 +127,7 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
 
 
 def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
-    """The evidence that reaching the limit costs something, or the words that say it does not."""
+    """The evidence that reaching the limit costs something, or a sentence that it does not."""
     metric, place = limit.thrash_metric, _place(limit, windows)
     there = place.get(metric)
     if there is None:
@@ -155,14 +153,13 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
 
 
 def _rises(limit: Limit, windows: Windows) -> bool:
-    """Whether requests pay for it much more often past the bend than below it."""
+    """Whether the cost per request rises past the bend."""
     past, below = (_cost_per_request(limit, window) or 0.0 for window in (windows.past, windows.below))
     return past >= THRASH_RISES * below
 
 
 def _place(limit: Limit, windows: Windows) -> Window:
-    """Past the bend; where there is none, of the levels at which the limit is reached the one that pays most: an
-    average over all levels would hide what only some of them pay."""
+    """Past the bend; without one the costliest level at which the limit is reached: an average would hide it."""
     reached = [window for window in windows.each if window.reaches(limit.use_metric, REACHED * limit.ceiling)]
     if windows.bend is not None or not reached:
         return windows.past
@@ -170,7 +167,6 @@ def _place(limit: Limit, windows: Windows) -> Window:
 
 
 def _least_cost(limit: Limit) -> float:
-    """What a limit must cost per request to explain anything."""
     return FAILURES_PER_REQUEST if limit.loud else THRASH_PER_REQUEST
 
 
@@ -183,15 +179,12 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
-    """The load from which on requests pay for a full limit: after the last level at which few do, up to the first of
-    those at which they do without exception. It cannot act before it is full: what is paid at such a level is for
-    something else, and the load at which its use reaches the ceiling raises the low end. That load is no upper end: a
-    cache is full of what is no longer asked for long before it is too small. Nor is a level at which it is full free of
-    it at which it costs less than is noticed, so the low end lies before that level by the share that would cost so
-    little where each request asks for anything alike (a cache that holds `at` of N misses 1 - at / N).
-
-    The load is the one at which it is full, where that lies between these levels, else their middle. None where all
-    levels pay, or none does, or it was not measured."""
+    """The load from which on requests pay for a full limit: between the last level at which few do and the first from
+    which on they all do. A limit cannot act before it is full, so the load at which it fills raises the low end; it is
+    no upper end, as a cache is full of old entries long before it is too small. Where it is full, a cost below the
+    threshold may be hidden, so the low end lies before that level by the share that would cost so little if requests
+    asked for everything alike (a cache that holds `at` of N misses 1 - at / N). The load is the one at which it fills
+    if between these levels, else their geometric mean. None where all levels pay or none does."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
     full = {window.levels[0] for window in windows.each if window.reaches(limit.use_metric, REACHED * limit.ceiling)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
@@ -214,13 +207,12 @@ def _cost_per_request(limit: Limit, window: Window) -> float | None:
 
 
 NOT_THE_BEND = 0.3
-"""Of what is paid at every level alike, and of what begins past the bend: below all that may have made it, beside the
-signatures that are there below it just the same."""
+"""Score of a cost at every level, or one that begins past the bend: below whatever may cause the bend."""
 
 
 def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
-    """1 where it begins to act at the load of a bend, less the less it explains that."""
-    # Both ends are levels: what is not yet full at the one at which the fall has ended begins after it.
+    """1 where it begins to act at the load of a bend, less where it explains that less."""
+    # Both ends are levels: what is not full yet at the level at which the fall has ended begins after it.
     if acts is not None and windows.bends and all(acts.low >= bend.high < acts.load for bend in windows.bends):
         return NOT_THE_BEND
     if windows.bend is None or acts is None:
@@ -240,8 +232,7 @@ def _limit_explanation(limit: Limit) -> str:
 def _signature_finding(
     signature: Signature, rank: int, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
-    """window: where it must hold, past the bend, or from the peak on where there is none, unless another is named or it
-    is one of the lowest level."""
+    """window: where it must hold; default: past the bend, from the peak on without one, or the lowest level."""
     window = window or (windows.each[0] if signature.unloaded else windows.place)
     measured = [(condition, condition.of(window.metrics)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
@@ -277,7 +268,7 @@ def _signature_finding(
 
 
 def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
-    """What was looked for and not seen, as evidence: it separates this cause from its look-alikes."""
+    """What was looked for and not seen separates this cause from its look-alikes."""
     return [
         condition.evidence(value, window.words, absent=True)
         for condition in signature.absent
@@ -286,21 +277,18 @@ def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
 
 
 RANKED = 0.088
-"""What ranks take away, however many signatures there are: each kind of server brings some. So the last one comes
-before what explains a bend by the number in service (operational.SCORE)."""
+"""Score range of the ranks: even the last one comes before the number in service (operational.SCORE)."""
 
 
 def _signature_score(signature: Signature, rank: int, windows: Windows, first: tuple[Condition, float]) -> float:
-    """Half a point for holding, less where throughput falls and the cause is there below the bend just the same; the
-    deeper cause first among equals."""
+    """0.6, less where throughput falls and the cause holds below the bend, too; the deeper cause first among equals."""
     condition, _ = first
     unexplained = windows.falls and condition.met(windows.below.metrics) and not signature.explains_falling
     return (0.3 if unexplained else 0.6) - RANKED * rank / len(SIGNATURES)
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
-    """The load at which it begins to act: the lowest level at which all that was measured holds, from the level before
-    it. None where that is at no single level."""
+    """From the level before, to the lowest level at which all that was measured holds; None where none has it."""
     before: float | None = None
     for window in windows.each:
         values = [(condition, condition.of(window.metrics)) for condition in signature.present]
@@ -340,5 +328,5 @@ def _wanted(condition: Condition) -> str:
 
 
 def settle(finding: Finding, settled: Finding) -> Finding:
-    """A finding with the standing that the trials gave to the same one."""
+    """A finding with the status that the trials gave to the same one."""
     return replace(finding, status=settled.status, mechanism=settled.mechanism)

@@ -1,4 +1,4 @@
-"""Costs that follow the requests served, or time, instead of the load: never a limit of the load."""
+"""Costs that grow with the requests served, or with time, instead of the load: never a limit of the load."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +12,9 @@ REQUESTS, TIME = "growth.requests", "growth.time"
 GROWTH = (REQUESTS, TIME)
 GROWS = "workload.cost_growth"
 SCORE = 0.9
-"""A curve whose levels were measured at different costs says little of its bend: before any signature."""
+"""Before any signature: a curve whose levels were measured at different costs says little of its bend."""
 SERVED = 0.95
-"""A rate of which less is served has response times that grow by themselves, while it lasts."""
+"""Share of a rate below which the backlog makes response times grow by itself."""
 NAMED = ("the number of requests served so far", "time")
 LOOK = (
     " for what is kept of each request and searched by the next ones: a list, a log, a table without an index, a cache "
@@ -27,24 +27,24 @@ TOLD: Mapping[Of, tuple[str, str]] = {
     "response": ("costs {:.2g} times as much", "longer"),
     "cpu": ("takes {:.2g} times as much CPU time", "more CPU time"),
 }
-"""In words, how much a request costs more, and what it took more of."""
+"""How much more a request costs, and of what, in words."""
 PER = {"requests": 1000.0, "time": 60.0}
 
 
 def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
-    """The growth that the steps of one state show, as a finding; None where none is proved."""
+    """The growth in the steps of one state, as a finding; None where none is proved."""
     kept, found = _judged(axis, steps)
     return None if found is None else _finding(found, kept)
 
 
 def grown(axis: str, steps: Sequence[Step]) -> Growth | None:
-    """The growth that the steps of one state show, in the order in which they were taken; None where none is proved.
-    Only steps before any of another state count: a restart begins again."""
+    """The growth in the steps of one state, in the order in which they were taken; None where none is proved. Only
+    steps before any of another state count: a restart resets it."""
     return _judged(axis, steps)[1]
 
 
 def cost_ms(step: Step, of: Of) -> float:
-    """What a request cost in a step, in ms; 0 where that is not known. CPU time: of the target's processes."""
+    """What a request cost in a step, in ms; 0 where not known. CPU time: of the target's processes."""
     if of == "response":
         return step.latency.mean_ms
     cores = step.metrics.get("target.cpu.cores", 0.0)
@@ -52,12 +52,11 @@ def cost_ms(step: Step, of: Of) -> float:
 
 
 def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None]:
-    """The steps that tell, and the growth that they show: of the response time; else of the CPU time of a request, as
-    most of its response time may be something else."""
+    """Usable steps and their growth: of the response time, else of the CPU time, which may be a small part of it."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
     ordered = _without_gap(sorted(steps, key=lambda step: step.number))
-    rows = [  # where requests were answered and do not pile up: else a response time is no cost
+    rows = [  # without a backlog: else a response time is no cost
         (step, served)
         for step, served in zip(ordered, _served(ordered), strict=True)
         if step.latency.mean_ms > 0 and (axis in CLIENT_AXES or step.throughput >= SERVED * step.level)
@@ -80,7 +79,7 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
 
 
 def _without_gap(ordered: Sequence[Step]) -> list[Step]:
-    """Up to the first step of another state, or that counts for nothing."""
+    """Up to the first step of another state, or that does not count."""
     first = ordered[0].number if ordered else 0
     return [step for index, step in enumerate(ordered) if step.number == first + index]
 
@@ -129,14 +128,14 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
 
 
 def _share(share: float) -> str:
-    """ "51 % of", "5.9 times": what goes before "the cost"."""
+    """ "51 % of" or "5.9 times", to precede "the cost"."""
     if share >= 1.0:
         return f"{share:.2g} times" if share < 100 else f"{share:,.0f} times"
     return f"{100 * share:.0f} % of" if share >= 0.1 else f"{100 * share:.2g} % of"
 
 
 def _each_level(steps: Sequence[Step]) -> list[Evidence]:
-    """Of the lowest level, where no request waits for another: its last response time against its first."""
+    """The lowest level, where no request waits for another: its last response time against its first."""
     level = min(step.level for step in steps)
     lowest = [step.latency.mean_ms for step in steps if step.level == level and step.latency_known]
     if not lowest:

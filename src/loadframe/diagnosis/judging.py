@@ -1,11 +1,8 @@
-"""What a trial says of the causes that its remedy is for.
-
-A proven gain shows that a change helped. It confirms a cause only where that cause's own evidence receded too
-(mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A limit that is told
-twice, by the study and by the number of requests in service, or by a stage and by what it waits for in its server, is
-one. A remedy without effect refutes its cause only where nothing else holds the throughput back after it: of two limits
-in series neither helps alone.
-"""
+"""What a trial shows of the causes that its remedy addresses. A gain confirms a cause only where that cause's own
+evidence receded, too (mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A
+limit that is reported twice, by the study and by the number of requests in service, or by a stage and by what it waits
+for in its server, is one. A remedy without effect refutes its cause only where nothing else limits the throughput after
+it: of two limits in series neither helps alone."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -22,8 +19,7 @@ from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
-"""A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays
-below it helps too little to confirm a cause."""
+"""A remedy whose interval ends below this refutes its finding; one whose ratio is below it confirms no cause."""
 FAILING = 0.01
 """One request in a hundred failing is too many."""
 
@@ -35,24 +31,22 @@ def failed_share(steps: Sequence[Step]) -> float:
 
 
 def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether requests that failed before no longer do: worth something even where no more of them are done."""
+    """Whether failures ended: that is a benefit even without more throughput."""
     share = failed_share(before)
     return share >= FAILING and failed_share(after) <= CURED * share
 
 
 def without_effect(verdict: Verdict) -> bool:
-    """Whether it is known that a change moves the curve by less than a tenth."""
+    """Whether it is known that a change raises throughput by less than a tenth."""
     return verdict.high < NO_EFFECT
 
 
 def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether failures that ended may have ended by chance: of a proof's blocks, at the level of its verdict's one
-    end, so that remedies share the error of this, too."""
+    """Whether failures may have ended by chance, by a proof's blocks at its verdict's one-sided error."""
     return not proportion.rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
 
 
 def _asked(steps: Sequence[Step]) -> list[proportion.Asked]:
-    """The requests of each block, in order."""
     return [
         proportion.Asked(sum(step.requests + step.errors for step in each), sum(step.errors for step in each))
         for each in by_block(steps).values()
@@ -69,16 +63,12 @@ def judge(
     refutes: bool = True,
     doubt: str = "",
 ) -> tuple[Finding, ...]:
-    """The findings after a trial of this remedy, from the steps of its proof; those that it is not for stay.
-
-    Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
-    receded, first and most. Helped: it rose, and that was not seen, or what was raised is no number of what the cause
-    counts (sizes.py). Refuted: neither the throughput nor anything of value moved; but that n requests are served at
-    a time no single thing of that size refutes, nor is a stage refuted by workers that wait for what is behind it, and
-    a guessed remedy refutes nothing. Else as before, also where failures may have ended by chance: that speaks neither
-    for a cause nor against it. refutes: not where something else may have kept the throughput where it was. doubt: why
-    this trial confirms none.
-    """
+    """The findings after a trial of this remedy, from the steps of its proof; those that it does not address stay.
+    Confirmed: throughput rose, or failures ended, and of the addressed causes this one's evidence receded, first and
+    most. Helped: the same without such evidence, or the raised setting is not what the cause counts (sizes.py).
+    Refuted: neither throughput nor failures moved; but the number served at once is refuted by no single setting of
+    that size, a stage not by workers that wait for the next one, and nothing by a guessed remedy. Else unchanged, also
+    where failures may have ended by chance. refutes: False if something else may limit. doubt: why none."""
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
     cured = ended and not by_chance(verdict, before, after)
@@ -105,7 +95,7 @@ def judge(
 
 
 def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
-    """Why a gain, or the end of failures, may be of others who took the CPU; "" where it is not."""
+    """Why other programs on the CPU may explain a gain, or the end of failures; else ""."""
     if not others.words:
         return ""
     if cured:
@@ -116,7 +106,7 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _named(finding: Finding, raised: Collection[str]) -> Finding:
-    """Once it is confirmed, without the settings that have its size and were not raised."""
+    """A confirmed finding's title without settings that have its size and were not raised."""
     if finding.status != "confirmed" or finding.id not in SERVED_AT_ONCE:
         return finding
     return replace(finding, title=confirmed_title(finding.title, raised))
@@ -124,7 +114,7 @@ def _named(finding: Finding, raised: Collection[str]) -> Finding:
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
     """A cause after a change that helped. first: the one whose evidence receded first and most. why_not: why the change
-    confirms none. open_: what it leaves open where it confirms this one."""
+    confirms none. open_: what it leaves open even where it confirms this one."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
     twice = one_is_behind or (first is not None and is_told_twice(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)
@@ -142,7 +132,7 @@ def _told(mechanism: Mechanism, more: str) -> Mechanism:
 
 
 def only_helped(finding: Finding, because: str = "") -> Finding:
-    """A cause that a change helped against and that is not confirmed, with the reason, where its evidence is none."""
+    """A cause that a change helped against and that is not confirmed, with the reason."""
     mechanism = finding.mechanism
     told = None if mechanism is None else _told(mechanism, because)
     return replace(finding, status="helped", mechanism=told)
@@ -152,15 +142,13 @@ NOT_AGAIN = "fresh blocks did not prove the gain again"
 IN_FRESH_NOISE = "the gain in fresh blocks is no larger than what equal states showed there"
 IN_NOISE = "its interval reaches into what equal states showed in the same blocks, and no time was left for fresh ones"
 OFTEN = 0.25
-"""Of the fresh steps: where so large a share was disturbed, that is told beside what they did not show."""
+"""Share of disturbed fresh steps from which on it is reported along with what they did not show."""
 
 
 def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
-    """Why fresh blocks, of these steps, do not keep a gain that others had proved, in words; "" where they do.
-
-    The blocks that decide stop where they look good, and of several changes the luckiest one is found: a gain is kept
-    only where fresh blocks prove it again and it is more than what each state shows against itself (`Verdict.floor`).
-    """
+    """Why fresh blocks do not confirm a gain that others had proved; else "". The deciding blocks stop where they look
+    good, and of several changes the luckiest is found: a gain is kept only where fresh blocks prove it again and it
+    exceeds what each state shows against itself (`Verdict.floor`)."""
     if fresh.decision == "better":
         return "" if fresh.exceeds_noise else IN_FRESH_NOISE
     disturbed = sum(is_disturbed(step, steps) for step in steps)

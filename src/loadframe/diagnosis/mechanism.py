@@ -1,36 +1,34 @@
-"""Whether a cause's own evidence receded with a change, by as much as the model of that cause says.
+"""Whether a cause's own evidence receded with a change, by as much as the model of that cause predicts.
 
-A gain proves that a change helped, not why. Each cause has a trace: one metric, and what must become of it where that
-cause was what held the throughput back. g is the gain at the low end of its interval, so that noise is not held against
-a cause. Before and after are the two sides of a proof, block by block.
+A gain proves that a change helped, not why. Each cause has a trace: one metric, and what must become of it if that
+cause limited the throughput. g is the gain at the low end of its interval, so that noise does not count against a
+cause. Before and after are the two sides of a proof, block by block.
 
-events    what each request pays for (a table opened, a page read again, a request refused). Where the time of a request
-          is T = T0 + c e, with e events of a constant price c, a gain of g needs e' <= e / g (Amdahl's law: T' >= T0 +
+events    what each request pays for (a table opened, a page read again, a request refused). If a request takes
+          T = T0 + c e, with e events of a constant price c, a gain of g needs e' <= e / g (Amdahl's law: T' >= T0 +
           c e'), and never more than 0.7 e. Where the price changes with the remedy, 0.7 e alone.
-rate      events that also happen by themselves (pages written in the background, processes of others). As many a
-          second as before are fewer per request whenever the throughput rises; so there must be fewer a second: 0.7.
+rate      events that also happen by themselves (pages written in the background, processes of others). At an equal
+          rate they are fewer per request whenever throughput rises, so the rate itself must fall: to 0.7.
 waiting   a number of requests that wait, on average (Little's law: L = X W). Divided by the throughput it falls
-          whenever that rises; so it must fall itself: what a request does besides waiting, (N - L) / X, stays as it is,
-          so L' <= N - g (N - L), with N requests in progress, and never more than 0.7 L.
+          whenever that rises, so it must fall itself: what a request does besides waiting, (N - L) / X, stays as it
+          is, so L' <= N - g (N - L), with N requests in progress, and never more than 0.7 L.
 share     a share of time. It must fall itself, to 0.7 of what it was, for the same reason.
-passes    what a limit lets pass. X <= C / D (utilisation law) where D is used per request of at most C per second. Once
-          C is raised, use / C falls by arithmetic alone, whatever the cause was; so the use itself must rise above the
-          former C, which no request could have had before.
-at once   how many requests are in service at once, X R with R the response time at the lowest load. Where n at a time
-          were the limit, X = n / W, and a gain of g comes from g n at a time; where the change made each request
-          faster, R falls as X rises, and their product stays. So it must rise g times, less the twentieth to which R
-          is known, or as much as makes nine tenths of the gain (as powers: g^0.9), whichever is less: R is a mean of
-          some ten requests in each state, and a large gain leaves no doubt for it. It never must rise less than that
-          twentieth, and, as there is one more at a time or none, always by more than half of one: a gain of 4 % in the
-          noise of two at a time is no third one.
-spread    CPUs that work at a time, where one was all that could. X = U / D: a gain of g from more of them raises U g
-          times, one from less CPU time for each request leaves it. Threads that hand one CPU over cost time that is
-          saved as well; so U must rise by more than half of the gain (as powers: g^0.5), and never less than a
-          twentieth. That a thread spins, whatever the load, does not rise with the throughput.
+passes    what a limit lets pass. X <= C / D (utilisation law) where D is used per request of at most C per second.
+          Once C is raised, use / C falls by arithmetic alone, whatever the cause; so the use itself must rise above
+          the former C.
+at once   the number of requests in service at once, X R with R the response time at the lowest load. If n at a time
+          were the limit, X = n / W, and a gain of g comes from g n at a time; if the change made each request
+          faster, R falls as X rises, and the product stays. So it must rise g times, less the twentieth to which R
+          is known, or by nine tenths of the gain (as powers: g^0.9), whichever is less: R is a mean of some ten
+          requests in each state, and a large gain leaves no doubt for it. It must always rise more than that
+          twentieth, and more than half of one: a gain of 4 % in the noise of two at a time is no third one.
+spread    CPUs that work at a time, where only one could. X = U / D: a gain of g from more of them raises U g times,
+          one from less CPU time per request does not. Threads that hand one CPU over cost time that is saved as well,
+          so U must rise by more than half of the gain (as powers: g^0.5), and by at least a twentieth. A thread that
+          spins, whatever the load, does not rise with the throughput.
 
-What must hold, holds for the mean over the blocks with a one-sided 95 % confidence (Student's t). A metric that is
-missing on either side has not receded.
-"""
+Each must hold for the mean over the blocks with a one-sided 95 % confidence (Student's t). A metric that is missing on
+either side has not receded."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -51,21 +49,21 @@ from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
 MOVED = 0.7
-"""A cause has moved when no more than this is left of its evidence."""
+"""A cause has moved when at most this share of its evidence is left."""
 CURED = 0.1
-"""A remedy cures failures when a tenth of them or less is left."""
+"""A remedy cures failures when at most a tenth of them is left."""
 AT_ONCE = 1.05
-"""By this much a response time at the lowest load may change by itself between two states."""
+"""A response time at the lowest load may change by this factor between two states by itself."""
 MOSTLY = 0.9
-"""Of a gain by two factors, the power of it that is of one of them for that one to be its cause; our choice."""
+"""Power of a gain by two factors that one of them must have to be its cause; our choice."""
 ONE_MORE = 0.5
-"""More than half of one more at a time is one more, not the same number and noise; our choice."""
+"""More than half of one more at a time is one more, not noise; our choice."""
 PASSES = 1.05
-"""What passes a raised limit exceeds what passed before by a twentieth: bursts and slack of the limit are less."""
+"""What passes a raised limit must exceed the former limit by a twentieth, more than bursts and slack."""
 HALF = 0.5
-"""Of a gain by two factors, the power of it that is more than that of the other one."""
+"""Power of a gain by two factors that exceeds the other's."""
 RISING = ("passes", "at once", "spread")
-"""Forms in which a trace rises as its cause is removed."""
+"""Forms whose trace rises as the cause is removed."""
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 2
 
@@ -82,7 +80,7 @@ def _cage(component: str, layer: str) -> dict[str, Trace]:
 TRACES: Mapping[str, Trace] = {
     **_cage("target", "cage"),
     **{limit: trace for name in IN_FRONT for limit, trace in _cage(name, f"cage.{name}").items()},
-    # A rollback journal's flushes are others than a log's: of files that are made and removed for each commit.
+    # A rollback journal's flushes differ from a log's: files are created and removed for each commit.
     "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
     "memory.mmap_page_faults": Trace("target.paging.major_faults"),
     **{cause: Trace(IN_SERVICE, "at once") for cause in SERVED_AT_ONCE},
@@ -91,25 +89,24 @@ TRACES: Mapping[str, Trace] = {
     "cpu.hot_thread": Trace("target.cpu.cores", "spread"),
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
-"""By finding; those of a kind of server are in its `kinds/NAME/signatures.toml`. Of others the first evidence that
-counts events (1/s, or per request) is their trace."""
+"""By finding; kinds of servers add theirs. Else the first evidence that counts events."""
 
 
 TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
     "target.runtime.gc_share": Trace("target.runtime.gc_share", "share"),
     "target.runtime.gc_cpu_share": Trace("target.runtime.gc_cpu_share", "share"),
-    # With a larger heap a collector takes less for each request, and perhaps as much of the CPUs.
+    # With a larger heap a collector takes less per request, and perhaps as much of the CPUs.
     GC_SAMPLED: Trace(GC_SAMPLED_CORES),
 }
-"""Of a finding that may be seen in several ways, by the metric that carries it."""
+"""Of findings that may be seen in several ways, by the metric of their evidence."""
 
 
 def trace_of(finding: Finding) -> Trace | None:
-    """The trace of a finding; None where nothing of it is counted."""
+    """None where nothing of it is counted."""
     if finding.id in TRACES:
         return TRACES[finding.id]
-    if finding.id.startswith(STAGES):  # as pipelines.py makes it; of "source" nothing is there
+    if finding.id.startswith(STAGES):  # as pipelines.py makes it; "source" has no such metrics
         return Trace(f"{finding.id}.entries", "passes", ceiling=f"{finding.id}.capacity")
     if finding.id.startswith(LOGS):
         return Trace(f"{finding.id}.behind", "share")
@@ -128,8 +125,8 @@ def _is_per_request(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """mechanism: what became of the evidence. first: the place of the first block from which on it had receded in each.
-    left: the share of it that is left. Of two causes that one change moved, the lower `order` moved first and most."""
+    """mechanism: what became of the evidence. first: the first block from which on it had receded in each. left: its
+    remaining share. Of two causes that one change moved, the lower `order` moved first and most."""
 
     mechanism: Mechanism
     first: int
@@ -142,8 +139,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A trace in one block of one treatment. beside: requests in progress ("waiting"), or the ceiling ("passes"); NaN
-    where that was not measured."""
+    """A trace in a block of a treatment. beside: requests in progress ("waiting"), or the ceiling ("passes"), or
+    NaN."""
 
     value: float
     beside: float = math.nan
@@ -152,8 +149,7 @@ class _Side:
 def moved(
     finding: Finding, before: Sequence[Step], after: Sequence[Step], gain: float, *, cured: bool = False
 ) -> Moved:
-    """What became of a finding's own evidence in a proof in which the throughput rose at least `gain` times. cured: it
-    is failures that ended: then a tenth of the events may be left."""
+    """A finding's evidence in a proof with at least this gain. cured: failures ended; a tenth of them may be left."""
     trace = trace_of(finding)
     if trace is None:
         return _unseen("", False, "nothing of this cause is counted for each request")
@@ -171,7 +167,7 @@ def moved(
 
 
 def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence[float]) -> Moved:
-    """From the two sides of each block and what the model asks of the second one."""
+    """From the two sides of each block and the model's bounds for the second."""
     rises = trace.form in RISING
     excess = [
         (bound - two.value if rises else two.value - bound) for (_, two), bound in zip(pairs, bounds, strict=True)
@@ -198,8 +194,7 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
 
 
 def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:
-    """The trace in each block; None where a step of it lacks the metric: a mean over the others would be another
-    load's."""
+    """None where a step lacks the metric: a mean over the others would be that of another load."""
     return {block: _side(trace, each) for block, each in by_block(steps).items()}
 
 
@@ -222,8 +217,7 @@ def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
 
 
 def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
-    """What the model of the cause says of the value after a gain; an infinite one that is to be exceeded: nothing is
-    known to have been held back."""
+    """The model's bound for the value after a gain; infinite where the former ceiling is not known."""
     if trace.form == "passes":
         return math.inf if math.isnan(before.beside) else PASSES * max(before.value, before.beside)
     if trace.form == "spread":
@@ -239,7 +233,7 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
 
 
 def _surely_negative(values: Sequence[float]) -> bool:
-    """Whether the mean is below zero, by Student's t, one-sided. One value shows nothing of its noise."""
+    """Whether the mean is below zero, by Student's t, one-sided. A single value shows nothing of its noise."""
     if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
         return False
     quantile = float(student.quantile(CONFIDENCE, len(values) - 1))

@@ -1,9 +1,6 @@
-"""Findings that no single level shows, from the operational laws, for a target of which nothing more need be known.
-
-They say what the curve says: n requests are served at a time. What it is that is n of, only a change can tell; so they
-name everything of that size, come after every cause that a counter of its own speaks for, and where nothing has that
-size they say what would have to be exposed.
-"""
+"""Findings that only several levels show, from the operational laws, for any target: n requests are served at a time.
+Only a change can show what there are n of; so they name everything of that size, come after every cause with a counter
+of its own, and where nothing has that size they say what would have to be exposed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,14 +20,13 @@ PARALLELISM = "service.parallelism"
 SERIAL = "service.serial"
 SERVED_AT_ONCE = (PARALLELISM, SERIAL)
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
-"""They say again what the curve says, so that beside another cause none of them is a second one; and a setting without
-effect refutes none."""
+"""Findings that restate the curve: they are no second cause, and a setting without effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
 """Kinds of target of which only their owner knows what may limit them."""
 SCORE = 0.51
 """It explains the bend, and comes after every signature that does."""
 REFUSES = 0.65
-"""Requests that fail as n are in service fail for that."""
+"""Requests that fail while n are in service fail for that reason."""
 MOST_NAMED = 3
 NOTHING = "Nothing that is seen from outside is exhausted"
 NOTHING_ELSE = "The CPUs are saturated; nothing else that is seen from outside is exhausted"
@@ -46,30 +42,29 @@ ABSENT: tuple[Condition, ...] = (
     FAILING,
     DISK_BUSY,
 )
-"""Where one of these holds, throughput ends with it, and X R is no number of anything."""
+"""Where one of these holds it ends the throughput, and X R is not a number of anything."""
 SHOWN = frozenset({"workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy"})
-"""Those that are told as evidence."""
+"""Those that are shown as evidence."""
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
 """CPUs from which on several threads compute."""
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
 LEAST_TAKEN = 0.2
-"""Of one CPU: where others take less, that is not why the target computes on one CPU at a time."""
+"""CPUs: below it others are not why the target computes on one CPU at a time."""
 ONE_LOCK = Condition("workload.lock_held", ">=", 0.8, "it is that lock that serves one request at a time")
 NO_ONE_THREAD = (
     Condition("target.cpu.hottest_thread", "<", HOT, "no thread of it is at its limit: they take turns"),
     Condition("target.cpu.one_at_a_time", "<", 1.0, "its interpreter lets several threads compute at once"),
 )
-"""Where both hold, nothing else says why a target computes on one CPU at a time: a lock around what its threads compute
-wanders over them, and so does the work of a runtime that runs one thread at a time (Go's GOMAXPROCS)."""
+"""Where both hold, threads of a target that computes on one CPU take turns: by a lock around their work, or by a
+runtime that runs one thread at a time (Go's GOMAXPROCS)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an examination has: the curve of a state, the steps that count, the settings in effect that the study or the
-    server's owner declares, and the limits. sequence: all steps of the state, disturbed ones too, of a service of which
-    Loadframe knows no more; empty for others: a database that is filled costs more by design. own:
-    whether it is such a service, whose settings the study may declare."""
+    """What an examination has: the curve of a state, the steps that count, the declared settings in effect, and the
+    limits. sequence: all steps of the state, disturbed ones too, for a service that Loadframe does not know; else
+    empty, as a database that is filled costs more by design. own: whether it is such a service."""
 
     curve: Curve
     steps: Sequence[Step]
@@ -80,8 +75,8 @@ class Seen:
 
 
 def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
-    """What the operational laws say of a state; of the number in service nothing where throughput is not flat over
-    several levels, or where a request costs more and more."""
+    """What the operational laws show of a state; of the number in service nothing unless throughput is flat over
+    several levels at a constant cost per request."""
     if (grown := growing.growing(seen.curve.axis, seen.sequence)) is not None:
         why = "a request costs more and more, so that the levels cannot be compared"
         return grown, RuledOut(PARALLELISM, why, judged=False)
@@ -112,8 +107,8 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """In words, what else ends the throughput, but for one condition; None where nothing that was measured does. CPUs
-    that others use do so only where requests wait for them, or where that is not seen."""
+    """What else ends the throughput, except one condition; else None. Busy CPUs count only where waits were not
+    measured."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -135,14 +130,13 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
 
 
 def _takes_turns(flat: Sequence[Step]) -> bool:
-    """Whether several threads compute, one at a time, and it was measured that neither one thread nor an interpreter
-    is why; nor that others have the CPU of a second one."""
+    """Whether threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
     alone = _taken(flat) < LEAST_TAKEN
     return alone and _holds(ONE_CPU, flat) and all(_holds(condition, flat) for condition in NO_ONE_THREAD)
 
 
 def _taken(flat: Sequence[Step]) -> float:
-    """CPUs that others take from it; 0 where that is not known."""
+    """CPUs that others take from it; 0 where not known."""
     taken = [value for step in flat if (value := taken_cpus(step.metrics)) is not None]
     return sum(taken) / len(taken) if taken else 0.0
 
@@ -158,7 +152,7 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
     low = [step for step in seen.steps if step.level == plateau.lowest]
     turns = id_ == SERIAL and _takes_turns(flat)
     found = sizes(served, by_level, low, seen.settings, seen.limits)
-    if turns:  # the others wait for it, or for nothing that has to do with it
+    if turns:  # the others wait for it, or for something unrelated
         found = tuple(size for size in found if size.metric not in STATES or size.metric == RUNNING)
     where = _where(plateau)
     wanted = float(served.whole) if served.whole is not None else round(served.value, 1)
@@ -192,20 +186,19 @@ def _where(plateau: Plateau) -> str:
 
 
 def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
-    if plateau.whole and plateau.lowest == 1:  # one client has all the throughput that there is
+    if plateau.whole and plateau.lowest == 1:  # one client reaches all of the throughput
         return LoadInterval(plateau.lowest, plateau.lowest, plateau.lowest)
     return curve.knee
 
 
 def _turns_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
-    """That its threads take turns on one CPU."""
     return [
         each.evidence(value, where) for each in (ONE_CPU, *NO_ONE_THREAD[:1]) if (value := _of(each, flat)) is not None
     ]
 
 
 def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
-    """What was looked for and not seen: it separates this from its look-alikes."""
+    """What was looked for and not seen separates this from its look-alikes."""
     return [
         each.evidence(value, where, absent=True)
         for each in ABSENT
@@ -214,7 +207,7 @@ def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
 
 
 def beside_saturated_cpus(finding: Finding) -> Finding:
-    """The same finding where the CPUs are one: past the bend they are busier than on the plateau as a whole."""
+    """The same finding where the CPUs are another: past the bend they are busier than on the whole plateau."""
     return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
@@ -222,8 +215,7 @@ def beside_saturated_cpus(finding: Finding) -> Finding:
 
 
 def how_many(served: InService, found: Sequence[Size] = ()) -> str:
-    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". found: what has that size; where all of it has one, that
-    one is told."""
+    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". found: what has that size, which is used if unique."""
     if served.bounded:
         return f"at most {_digits(served.high)}"
     if served.whole is not None:
@@ -270,8 +262,7 @@ def _title(served: InService, found: Sequence[Size], refused: bool) -> str:
 
 
 def confirmed_title(title: str, raised: Collection[str]) -> str:
-    """A title of these once it is confirmed by raising these settings: of the settings that have the size by chance,
-    and of what it does not name, nothing was shown."""
+    """A title confirmed by raising these settings, without other settings, which may have the size by chance."""
     what, _, named = title.partition(" (")
     if not named.endswith(")"):
         return title
@@ -283,10 +274,10 @@ def confirmed_title(title: str, raised: Collection[str]) -> str:
 def _explanation(
     seen: Seen, plateau: Plateau, served: InService, found: Sequence[Size], refused: bool, turns: bool
 ) -> str:
-    """turns: whether its threads take turns on one CPU."""
+    """turns: its threads take turns on one CPU."""
     unit = "client" if plateau.lowest == 1 else "clients"
     at = f"at {plateau.lowest:g} {unit}" if seen.curve.axis != "rate" else f"at {plateau.lowest:g} requests/s"
-    least = max(served.low, min(1.0, served.value))  # where anything is served, one request is
+    least = max(served.low, min(1.0, served.value))  # where anything is served, at least one request is
     interval = f" ({_digits(least)} to {_digits(served.high)})"
     others = "fail" if refused else "wait"
     law = (
@@ -309,7 +300,6 @@ def _explanation(
 
 
 def _seen(served: InService, found: Sequence[Size]) -> str:
-    """What of what was seen it may be."""
     if not served.known:
         return f"{NOTHING}. The interval is too wide to compare it with the size of anything."
     if any(size.setting for size in found):
@@ -321,7 +311,7 @@ def _seen(served: InService, found: Sequence[Size]) -> str:
 
 
 def _advice(served: InService, found: Sequence[Size], own: bool) -> str:
-    """What would tell which of those it is, or what it is at all. own: the study can declare the service's settings."""
+    """How to find out which of those it is, or what it is at all. own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
     if any(size.setting for size in found) or not own:
@@ -338,8 +328,7 @@ def _advice(served: InService, found: Sequence[Size], own: bool) -> str:
 
 
 def _may_be_a_stage(served: InService, found: Sequence[Size]) -> bool:
-    """Whether one stage within a request explains the plateau as well as a pool does: the number served at a time is no
-    whole one, and nothing seen has its size."""
+    """Whether one stage within a request explains the plateau as well as a pool does."""
     return not found and served.known and served.whole is None and served.value > ONE
 
 
@@ -361,15 +350,14 @@ def _digits(value: float) -> str:
 
 
 def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
-    """The mean over the steps that have the metric; of a rate per request where the condition is on that."""
+    """The mean over the steps that have the metric, per request if the condition is."""
     values = [condition.of({**step.metrics, THROUGHPUT: step.throughput}) for step in steps]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:
-    """The same steps with the number of requests in service at once, from the response times at the lowest load by
-    treatment; without it where that was not measured."""
+    """Adds the number of requests in service at once, where the response time at the lowest load is known."""
     return [
         replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})
         if step.treatment in responses_s

@@ -1,12 +1,7 @@
-"""What is known of a target where others take the CPU: whether a cause of its own explains more, and whether a proof
-tells of it.
-
-A cause of its own comes before the others where what it costs is known and is more than they can have cost.
-
-Both sides of a proof have the same neighbours, so the gain is proved; but of which cause it cured the target is not: it
-may only need less of what the neighbours leave. A cause is confirmed where the gain is more than they can have cost the
-state before, and refuted where no more than they can have cost the state after is missing.
-"""
+"""A target whose CPU others take: whether a cause of its own explains more, and what a proof is worth. Both sides of a
+proof have the same neighbours, so the gain is proved, but the target may only need less of the CPU that they leave. A
+cause is confirmed where the gain exceeds what they can have cost before, and refuted where their cost after cannot hide
+one."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,12 +14,12 @@ from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, is_crowded
 from loadframe.model import Finding, RuledOut, Step
 
 MOST = 0.99
-"""Of the CPUs: a share above this leaves nothing to extrapolate from."""
+"""Share of the CPUs above which nothing is left to extrapolate from."""
 COLLECTING = "runtime.garbage_collection"
 GROWING = frozenset({"growth.requests", "growth.time"})
 AT_ONCE = frozenset({"service.parallelism", "service.serial"})
 LITTLE = 0.1
-"""Of the time of the requests in service: what moves that by less than a tenth is not why throughput ends."""
+"""Share of the time of the requests in service that is too little to end the throughput."""
 AT_THE_DISK = frozenset(
     {
         *("memory.swap", "memory.mmap_page_faults", "disk.saturated", "disk.fsync"),
@@ -35,16 +30,14 @@ AT_THE_DISK = frozenset(
 SCORE = 0.6
 """As a signature that holds."""
 LONGER = 2.0
-"""Times as many threads that wait for the disk as for a CPU: then the disk is most of what they wait for."""
+"""Times as many threads wait for the disk as for a CPU: then the disk is most of what they wait for."""
 
 
 def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
-    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs.
-
-    Without the others the study had 1 / u times the CPU time at most, with its share u of all CPUs (utilisation law:
-    X = U / D); without a collector of a share c of the target's CPU time it needs 1 - c of it, and a cost that has
-    grown g times needs 1 / g. Where n requests are served at a time, a CPU that others take keeps one of them waiting:
-    below LITTLE of n they have made requests no longer than that. False where that is not known."""
+    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs; False if
+    unknown. Without the others the study had at most 1 / u times the CPU time, with its share u of all CPUs
+    (utilisation law: X = U / D); without a collector of a share c of the target's CPU time it needs 1 - c of it, and a
+    cost that has grown g times needs 1 / g. Of n requests served at a time, a taken CPU delays one."""
     cause = finding.id
     own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
@@ -65,9 +58,8 @@ def _evident(finding: Finding, metric: str) -> float | None:
 
 
 def taken_cpus(metrics: Mapping[str, float]) -> float | None:
-    """CPUs that the study's threads would have used if others had not: no more of what processes outside of it use than
-    its threads wait for a CPU, and of what the hypervisor gives to other guests the share that its threads have of
-    what runs. Where that is not known, all that others use; None where that is not known either."""
+    """CPUs that the study's threads would have used without others: of foreign use at most as much as its threads wait
+    for, and of stolen time its share of what runs. Without these, all that others use; None if that is unknown."""
     cpus, busy = metrics.get("system.cpu.count"), metrics.get("system.cpu.utilization")
     foreign, steal = metrics.get("system.cpu.foreign"), metrics.get("system.cpu.steal")
     if cpus is None or foreign is None or steal is None:
@@ -78,8 +70,7 @@ def taken_cpus(metrics: Mapping[str, float]) -> float | None:
 
 
 def waiting(metrics: Mapping[str, float]) -> float:
-    """How many of the study's threads wait for a CPU, without the periods in which a quota of theirs has run out;
-    infinite where that was not measured."""
+    """The study's threads that wait for a CPU, not counting exhausted quotas; infinite where not measured."""
     waits = [
         metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
         for part in ("target", "driver")
@@ -89,9 +80,8 @@ def waiting(metrics: Mapping[str, float]) -> float:
 
 
 def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Finding | None:
-    """That other programs take the CPU of these steps, where it is known how many requests are in service at once:
-    those that wait for one of them need no CPU yet, and with many of these the time that requests wait for a CPU is
-    little of all their time. None where that does not hold or was not measured."""
+    """The finding that other programs take the CPU, for a known number of requests in service at once: requests that
+    queue for these need no CPU yet, and would hide the wait. None where it does not hold or was not measured."""
     wait, share = "workload.cpu_wait", waits_in_service(steps, served)
     if share is None:
         return None
@@ -113,17 +103,15 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
 
 
 def waits_in_service(steps: Sequence[Step], served: float) -> float | None:
-    """The share of their time for which the requests in service wait for a CPU; None where the waits were not measured.
-    served: how many requests are in service at once."""
+    """Share of their time that the requests in service (`served` at once) wait for a CPU; None where not measured."""
     waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
     return fmean(waits) / max(1.0, served) if waits else None
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What others that took the CPU can have cost the two sides of a proof at most, in logarithms of throughput:
-    without a share a of the CPUs that they have it would have been up to 1 / (1 - a) times as high. words: in how many
-    of its steps they had them, "" where in none."""
+    """The most that others on the CPU can have cost the two sides of a proof, in logarithms of throughput: without
+    their share a of the CPUs it would have been up to 1 / (1 - a) times as high. words: in how many steps, else ""."""
 
     before: float = 0.0
     after: float = 0.0
@@ -131,7 +119,7 @@ class Cost:
 
 
 def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
-    """Of the steps of both sides that count; what is an effect of the target's own work is no cost of others."""
+    """From the counting steps of both sides; effects of the target's own work are no cost of others."""
     run = [*before, *after]
     sides = [[_taken_share(step) for step in apart_from_effects(select(side).steps, run)] for side in (before, after)]
     shares = [share for side in sides for share in side]
@@ -143,7 +131,7 @@ def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
 
 
 def _taken_share(step: Step) -> float:
-    """Of all CPUs, what others have where they are in the way."""
+    """Share of all CPUs that others have where they are in the way."""
     if not is_crowded(step.metrics):
         return 0.0
     return step.metrics.get("system.cpu.foreign", 0.0) + step.metrics.get("system.cpu.steal", 0.0)
@@ -153,12 +141,11 @@ TOLD_BY = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", GC_SAMPLED)
 FAILING = "workload.failing"
 COMPUTES = ("target.cpu.hottest_thread", "target.saturation")
 LIMITS = 0.9
-"""Of a thread, or of the CPUs that it may use: what a collector takes of that, requests do not have."""
+"""Of a thread, or of the CPUs that it may use: there a collector takes CPU time from requests."""
 
 
 def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
-    """That a collector of garbage cannot be judged, where the target computes all the time at its highest level and
-    nothing tells what part of that a collector takes."""
+    """That garbage collection cannot be judged: the target is busy at its highest level, and no metric reports it."""
     highest = max((step.level for step in steps), default=0.0)
     here = [step.metrics for step in steps if step.level == highest]
     used = max((fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES), default=0.0) if here else 0.0
@@ -173,8 +160,7 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
 
 
 def failures(findings: Sequence[Finding], served: Sequence[str]) -> tuple[Finding, ...]:
-    """The same findings; that requests fail is no second cause beside one of `served`, whose requests beyond a number
-    fail."""
+    """The findings, without failing requests where these are those beyond the number served (`served` first)."""
     if findings and findings[0].id in served:
         return tuple(finding for finding in findings if finding.id != FAILING)
     return tuple(findings)

@@ -1,6 +1,5 @@
-"""Peers of a target that requests wait for: the time at a peer is the busy connections to it over the throughput
-(Little's law). Of a Unix socket the kernel does not tell whether a connection is busy; there it is the threads that
-wait for the peer, where a thread waits for each request."""
+"""Peers that a target's requests wait for: the time at a peer is the busy connections to it over the throughput
+(Little's law); for Unix sockets, whose busy connections the kernel does not report, the threads that wait for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,27 +12,25 @@ from loadframe.units import show
 SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
-"""Of the response time that is spent at the peer, at least: of connections on which the next request follows the answer
-at once the kernel does not always tell that they are busy, so that there may be more."""
+"""Least share of the response time at the peer; connections that are used again at once may not be seen as busy."""
 LOOKED = ("target.peer.", "target.peers.", "target.served.")
-"""Metrics of a window in which the target's connections were looked at."""
+"""Metrics of a window in which the target's connections were read."""
 GROWS = 1.5
-"""Of a pool of connections that limits, each is as long at the peer as before, however many requests wait for one."""
+"""Growth of the time at the peer; where a pool of connections limits, that time does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
 UNIX = "unix:"
 SOME_WAIT = 0.1
 """Threads, on average."""
 OTHERS = "others"
-"""Peers of which each has few connections, together: no one's time."""
+"""Peers with few connections each, counted together."""
 SCORE = 0.55
-"""It says what the plateau is of, so it comes before the number in service; and after a signature that explains it."""
+"""After a signature that explains the plateau, before the number in service."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtPeer:
-    """name: of the peer. low_ms, high_ms: the time a request spends there, at the lowest and the highest level; share:
-    of the response time at the highest. busy: connections on which an answer is awaited there, or threads that wait,
-    as the metric says."""
+    """name: of the peer. low_ms, high_ms: time per request there, at the lowest and the highest level; share: of the
+    response time at the highest. busy: connections awaiting an answer, or waiting threads, by metric."""
 
     name: str
     metric: str
@@ -48,15 +45,13 @@ class AtPeer:
 
 
 def looked_at(steps: Sequence[Step]) -> list[Step]:
-    """Those in whose window the connections were looked at; [] where that are less than half: then the rest cannot
-    speak for all. A peer that is not named in one of them had no connection then."""
+    """Steps with the connections read; [] if fewer than half. A peer that one does not name had no connection then."""
     found = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
     return found if 2 * len(found) >= len(steps) else []
 
 
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
-    """The peer at which requests spend most of their time at the highest level, and longer than at the lowest one in
-    every step of both that was looked at; None where there is none."""
+    """The peer with most of the time at the highest level, longer than at the lowest in each step; else None."""
     levels = sorted({step.level for step in steps})
     if len(levels) < 2:
         return None
@@ -66,7 +61,7 @@ def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
 
 
 def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
-    """peer.slow. many: how many requests are in service at once, in words, "" where that is not known."""
+    """The finding peer.slow. many: requests in service at once, in words; "" where not known."""
     levels = [point.load for point in curve.points]
     where = f"at {levels[-1]:g}"
     return Finding(
@@ -88,8 +83,7 @@ def _counted(peer: AtPeer) -> str:
 
 
 def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The Unix sockets to which connections lead at the highest level of which nothing tells whether an answer is
-    awaited on them: no thread waits for it either, as where one thread serves all by events."""
+    """Unix sockets whose connections may await an answer unseen: no thread waits, as with a single event loop."""
     highest = max((step.level for step in steps), default=0.0)
     high = looked_at([step for step in steps if step.level == highest])
     names = {
@@ -124,7 +118,7 @@ def _peers(steps: Sequence[Step]) -> list[str]:
 
 
 def _is_inside(peer: str, steps: Sequence[Step]) -> bool:
-    """Whether the target itself listens there: a pool of its own workers, and no other's limit."""
+    """Whether the target itself listens there: a pool of its own workers."""
     return any(step.metrics.get(f"target.peer.{peer}.inside", 0.0) > 0 for step in steps)
 
 
@@ -149,7 +143,7 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
 
 
 def _times_ms(metric: str, steps: Sequence[Step]) -> list[float]:
-    """Of each step; [] where one of them lacks it."""
+    """By step; [] where one of them lacks it."""
     found = [
         1000 * step.metrics[metric] / step.throughput
         for step in steps

@@ -1,6 +1,5 @@
-"""The stage of a pipeline that limits it, as a finding: `pipeline.STAGE`; where all stages wait for entries
-`pipeline.source`. analysis/stages.py says how it is told; this says it, with what bears it out and what rules out the
-others."""
+"""The stage that limits a pipeline, as a finding: `pipeline.STAGE`, or `pipeline.source` where all stages wait for
+entries (analysis/stages.py decides); with evidence, and what rules out the others."""
 
 from collections.abc import Sequence
 
@@ -14,14 +13,14 @@ from loadframe.units import show
 OF = pipelines.STAGES
 SOURCE = f"{OF}source"
 UNSEEN = f"{OF}stage"
-"""Of what is said where it is not told which stage limits."""
+"""Ruled out where the limiting stage is not known."""
 SCORE, ALONE = 0.66, 0.5
-"""A stage says more than a signature of the machine: where in the pipeline that acts. With nothing of the other stages
-to bear it out, or where the CPUs are used up so that its workers may only wait for these, it comes after them."""
+"""A stage says more than a signature of the machine: where in the pipeline that acts. Without evidence from other
+stages, or where busy CPUs may be what its workers wait for, it comes after them."""
 NEAR = 0.6
-"""Of its workers at work: with twice as many for the stage that limits this one limits."""
+"""Share of its workers at work from which on a stage limits once the limiting one has twice as many."""
 BEHIND = 0.05
-"""Of real time that a log falls behind: below that it may be a window's edge."""
+"""Share of real time that a log falls behind; below it may be a window's edge."""
 FALLS_BEHIND = 0.52
 """It says that something limits, not what."""
 CPU_USED_UP: tuple[Condition, ...] = (
@@ -46,8 +45,8 @@ ON_DISK: tuple[Condition, ...] = (
 
 
 def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
-    """Of a pipeline what limits it past the bend (from the peak on, where there is none), with all other stages ruled
-    out, or why that is not told; and the change logs that are not followed. Empty where neither was seen."""
+    """What limits a pipeline past the bend (or from the peak on), with all other stages ruled out, or why that is not
+    known; and the change logs that are not followed. Empty where neither was seen."""
     return (*_stages(windows, windows.place), *_logs(windows))
 
 
@@ -67,7 +66,7 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
 
 
 def in_words(stages: Sequence[Stage]) -> str:
-    """Which stage limits at this moment, and whether the pipeline is starved or clogged; why that is not told."""
+    """Which stage limits at this moment, and whether the pipeline is starved or clogged; or why that is not known."""
     found = limiting(stages)
     if isinstance(found, str):
         return f"which stage of the pipeline limits is not told: {found}"
@@ -75,12 +74,12 @@ def in_words(stages: Sequence[Stage]) -> str:
 
 
 def _stays(windows: Windows) -> bool:
-    """Whether throughput has stopped growing before the highest level, or there is no other level."""
+    """Whether throughput has stopped growing before the highest level, or there is only one."""
     return windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
 
 
 def is_queue(limit: str) -> bool:
-    """Whether a limit of the ledger is the room of a queue: that it fills is what the stage behind it does."""
+    """Whether a limit of the ledger is the room of a queue: it fills because of the next stage."""
     return limit.startswith(OF) and limit.endswith(".queue")
 
 
@@ -198,7 +197,7 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
 
 
 def _flow(found: Limiting, stages: Sequence[Stage]) -> str:
-    """Whether a stage that limits starves those behind it, or clogs those before it; "" where neither is seen."""
+    """Whether the limiting stage starves those behind it, or clogs those before it; "" where neither is seen."""
     if found.kind == "source":
         return "The pipeline is starved."
     if found.kind != "stage":
@@ -211,13 +210,11 @@ def _flow(found: Limiting, stages: Sequence[Stage]) -> str:
 
 
 def _next(found: Limiting, stages: Sequence[Stage]) -> Stage | None:
-    """The stage that is nearly at work all the time, too."""
     others = [each for place, each in enumerate(stages) if place != found.at and (each.busy or 0.0) >= NEAR]
     return max(others, key=lambda each: each.busy or 0.0, default=None)
 
 
 def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> list[str]:
-    """Another stage that limits at lower levels."""
     others: dict[str, list[float]] = {}
     for window in windows.each:
         seen = stages_in(window.metrics)
@@ -231,7 +228,7 @@ def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> li
 
 
 def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInterval | None:
-    """The lowest level from which on the same limits at each one, from the level before it."""
+    """The lowest level from which on the same stage limits at each, from the level before it."""
     name = stages[found.at].name
     begins: LoadInterval | None = None
     before: float | None = None
@@ -255,7 +252,6 @@ def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInt
 
 
 def _logs(windows: Windows) -> list[Finding | RuledOut]:
-    """Of each change log whether it is followed at the highest level."""
     found: list[Finding | RuledOut] = []
     top = windows.each[-1]
     for name in pipelines.names(top.metrics, pipelines.LOGS):
@@ -295,7 +291,7 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
 
 
 def _not_it(stage: Stage, found: Limiting, stages: Sequence[Stage]) -> str:
-    """Why another stage does not limit, in words; "" for the one that does, and where that is not told."""
+    """Why another stage does not limit; "" for the one that does, and where not known."""
     if stage is stages[found.at] or found.kind == "source":
         return ""
     if stage.is_blocked:

@@ -12,26 +12,26 @@ FLAT = 0.95
 NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
-"""The plateau's highest level is at least this many times its lowest one, so that it is flat over some load."""
+"""Least ratio of the plateau's highest level to its lowest."""
 BEFORE = {True: 0.75, False: 0.5}
-"""By whether the axis counts clients: below this share of the plateau no request should find a queue. At a rate, some
-of n servers are taken by chance: of 4 half in use, a request waits for a tenth of its time in service (Erlang C)."""
+"""Share of the plateau's throughput below which no request should queue, by whether the axis counts clients. At a rate,
+some of n servers are busy by chance: with 4 half in use, a request waits for a tenth of its service time (Erlang C)."""
 UNCHANGED = 1.25
-"""There a response time is the one at the lowest load, but for noise and shared caches, CPUs and connections."""
+"""Tolerance of a response time there over the lowest one, for noise and shared caches, CPUs and connections."""
 ALIKE = 0.2
-"""Of the response time at the lowest load: a census of threads is taken a few times in a step."""
+"""Tolerance, relative to the response time at the lowest load: threads are counted only a few times in a step."""
 AS_LOW = 1.1
-"""Where two levels have the same response time, but for this, no request queued at the lower one."""
+"""Where two levels have the same response time within this factor, no request queued at the lower one."""
 ONE = 2.0
-"""Where fewer can be in service it is one: n <= X R."""
+"""Where fewer than two can be in service it is one: n <= X R."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """levels: those at which throughput is flat, rising. lowest: the lowest level measured; whole: the plateau begins
-    there. served: how many requests are in service at once; None where `because` says why that is not known. refuses:
-    what is answered on the plateau takes as long as at the lowest load, so that nothing queues. own_queues: requests
-    wait before throughput is used up, and hold a thread no longer: each of what serves has a queue of its own."""
+    """levels: those at which throughput is flat, rising. lowest: of all levels measured; whole: the plateau begins
+    there. served: requests in service at once; None, with the reason in `because`. refuses: answers on the plateau are
+    as fast as at the lowest load, so nothing queues. own_queues: requests queue before throughput is used up, without
+    holding a thread: each server thread has a queue of its own."""
 
     levels: tuple[float, ...]
     lowest: float
@@ -43,8 +43,8 @@ class Plateau:
 
 
 def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
-    """The plateau of a curve, from the steps that count; None where throughput is not flat over several levels, where
-    it falls off a cliff, and on an axis whose levels change what a request has to do."""
+    """The plateau of a curve, from the steps that count; None where throughput is not flat over several levels, falls
+    off a cliff, or the levels change what a request does."""
     levels = flat_levels(curve)
     by_level = {point.load: [step for step in steps if step.level == point.load] for point in curve.points}
     by_level = {load: each for load, each in by_level.items() if each}
@@ -65,7 +65,7 @@ def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
 
 
 def flat_levels(curve: Curve) -> tuple[float, ...]:
-    """The levels at which throughput no longer grows: the last ones, but for those at which it falls a little."""
+    """The levels at which throughput no longer grows: the last ones, except those at which it falls a little."""
     if curve.shape not in ("plateau", "decline") or curve.axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return ()
     flat = [point.load for point in curve.points if _as_high(point, curve)]
@@ -88,7 +88,7 @@ def _as_high(point: CurvePoint, curve: Curve) -> bool:
 
 
 def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float]) -> str | None:
-    """Why this is no number of requests in service: a request takes longer before the throughput is used up."""
+    """Why X R is not the number of requests in service: a request takes longer before the throughput is used up."""
     most = BEFORE[curve.axis in CLIENT_AXES] * curve.peak.throughput
     first = _response_ms(by_level[min(by_level)])
     for level, steps in sorted(by_level.items()):
@@ -100,10 +100,9 @@ def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[flo
 
 
 def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
-    """Whether a request holds a thread for as long at every level as its whole response takes at the lowest one:
-    threads that are not idle over the throughput (Little's law), from the slope over all levels, as some never are.
-    Then what grows is a wait before any thread has the request: where requests wait for one another's locks or for
-    CPUs, their threads wait with them."""
+    """Whether a request holds a thread at every level for as long as its whole response takes at the lowest: busy
+    threads over throughput (Little's law), as the slope over all levels, as some threads are never idle. Then requests
+    wait before they get a thread; where they wait for locks or CPUs, their threads wait with them."""
     steps = [step for each in by_level.values() for step in each]
     if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
         return False
@@ -118,7 +117,7 @@ def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
 
 
 def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float], *, own_queues: bool) -> InService:
-    """own_queues: response times beyond the lowest level are of queues that are joined by chance, not noise."""
+    """own_queues: longer responses beyond the lowest level come from queues, not from noise."""
     rising = sorted(by_level)
     timed = rising[:1] if own_queues else rising
     flat = [step for level in levels for step in by_level[level]]
@@ -135,7 +134,7 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
 
 
 def _as_low(by_level: dict[float, list[Step]], rising: Sequence[float], levels: Sequence[float]) -> bool:
-    """Whether the second level, below the plateau too, has the response time of the first."""
+    """Whether the second level, also below the plateau, has the response time of the first."""
     if len(rising) < 2 or rising[1] in levels:
         return False
     return _response_ms(by_level[rising[1]]) <= AS_LOW * _response_ms(by_level[rising[0]])
@@ -146,9 +145,8 @@ def _response_ms(steps: Sequence[Step]) -> float:
 
 
 def _outside_s(by_level: Mapping[float, Sequence[Step]]) -> float | None:
-    """CPU time of target and driver per request, at the level at which that is least (what they do besides is shared by
-    few requests at the others), and their waits for a CPU per request at the lowest level. None where one of them was
-    not measured."""
+    """CPU time of target and driver per request, at the level where it is least (elsewhere fewer requests share the
+    fixed part), and their waits for a CPU at the lowest level. None where not measured."""
     cpu = [_per_request(steps, "target.cpu.cores", "driver.cpu.cores") for steps in by_level.values()]
     known = [value for value in cpu if value is not None]
     waits = _per_request(by_level[min(by_level)], "target.cpu.run_delay", "driver.cpu.run_delay")
@@ -156,7 +154,7 @@ def _outside_s(by_level: Mapping[float, Sequence[Step]]) -> float | None:
 
 
 def _per_request(steps: Sequence[Step], *metrics: str) -> float | None:
-    """Several metrics in seconds per second, added up, per request; None where one was not measured in each step."""
+    """Sum of these metrics (s/s) per request; None where one is missing in a step."""
     if not all(name in step.metrics for step in steps for name in metrics):
         return None
     return fmean(sum(step.metrics[name] for name in metrics) / step.throughput for step in steps)

@@ -1,13 +1,8 @@
-"""Signatures, as data: what must be seen, and what must be absent, before a cause is suspected.
-
-A threshold is a starting point with its source; what confirms a finding is the intervention, not the threshold. The
-order is that of their ranks (`knowledge/signature.py`), from the hardware upwards: where two signatures hold alike, the
-one further down comes first. A cause may have several signatures under its one id: a server that tells what its
-connections wait for is a better witness than the machine.
-
-What is seen of any target are rows of signatures.toml; what only a kind of server shows is in its
-`kinds/NAME/signatures.toml`.
-"""
+"""Signatures, as data: what must be seen, and what must be absent, before a cause is suspected. A threshold is a
+starting point with its source; the intervention confirms a finding. Ordered by rank (`knowledge/signature.py`), from
+the hardware upwards: of two that hold alike the later one comes first. A cause may have several signatures under one
+id: a server that reports what its connections wait for is a better witness than the machine. Signatures of any target
+are in signatures.toml, those of a kind of server in its `kinds/NAME/signatures.toml`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,7 +24,7 @@ def _rows_of(cause: str) -> tuple[Signature, ...]:
 
 
 LIMITED_DRIVER, *_ = _rows_of(DRIVER_LIMITED)
-"""Where the driver is the bottleneck, nothing that is seen at the target is its limit."""
+"""Where the driver is the bottleneck, nothing seen at the target is its limit."""
 DRIVER_BESIDE_TARGET, *_ = _rows_of(DRIVER_BESIDE)
 CROWDED = _rows_of(OTHERS)
 PROGRAMS, *_ = CROWDED
@@ -38,7 +33,7 @@ HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
 
 
 def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
-    """layer: what the ids begin with."""
+    """layer: prefix of the ids."""
     cage = f"{component}.cage"
     return (
         Signature(
@@ -93,11 +88,11 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
         for signature in _cage_signatures(component, f"cage.{component}", f"the cage of the {component}")
     ),
 )
-"""What the cages allow: a limit set from outside is the deeper cause of whatever waits behind it."""
+"""A limit set from outside is the deeper cause of whatever waits behind it."""
 
 
 def _beside_others(signature: Signature) -> Signature:
-    """With what each kind of server shows where it is another cause."""
+    """With each kind of server's conditions that rule it out."""
     found = tables("signatures", "RULED_OUT_BY", dict).values()
     return replace(
         signature, absent=(*signature.absent, *chain.from_iterable(one.get(signature.id, ()) for one in found))
@@ -117,22 +112,22 @@ SIGNATURES: tuple[Signature, ...] = tuple(
 
 
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
-    """Whether the driver is the bottleneck where these metrics were measured."""
+    """Whether the driver is the bottleneck, by these metrics."""
     return all(one.metric in metrics for one in LIMITED_DRIVER.present) and _holds(LIMITED_DRIVER, metrics)
 
 
 def is_driver_beside(metrics: Mapping[str, float]) -> bool:
-    """Whether the driver takes CPUs that the target is short of where these metrics were measured."""
+    """Whether the driver takes CPUs that the target is short of, by these metrics."""
     share, busy, *_ = DRIVER_BESIDE_TARGET.present
     return share.metric in metrics and busy.metric in metrics and _holds(DRIVER_BESIDE_TARGET, metrics)
 
 
 def is_crowded(metrics: Mapping[str, float]) -> bool:
-    """Whether others take the CPU where these metrics were measured."""
+    """Whether others take the CPU, by these metrics."""
     return any(one.present[0].metric in metrics and _holds(one, metrics) for one in CROWDED)
 
 
 def _holds(signature: Signature, metrics: Mapping[str, float]) -> bool:
-    """Of what was measured all that must be present, and nothing that must be absent."""
+    """Conditions on metrics that were not measured are skipped."""
     present = all(one.holds(metrics[one.metric]) for one in signature.present if one.metric in metrics)
     return present and not any(one.met(metrics) for one in signature.absent)

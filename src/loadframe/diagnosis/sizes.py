@@ -1,11 +1,7 @@
-"""What of a target has the size of the number of requests that it serves at once.
-
-Whether a setting that was raised can be what a cause counts, as the number of requests that are served at a time.
-
-Of what each request holds while it is served no more than X R can be taken (Little's law: n = X W, and W <= R). A
-setting with a larger value counts something else; and one whose value is the throughput itself is a rate: a token
-bucket is as flat as a pool, X R is some number there, too, and a higher rate raises it.
-"""
+"""What of a target has the size of the number of requests served at once; and whether a raised setting can be what a
+cause counts. Of what a request holds while it is served at most X R can be in use (Little's law: n = X W, and W <= R).
+A setting with a larger value counts something else; one whose value is the throughput itself is a rate: a token bucket
+is as flat as a pool, X R is some number there, too, and a higher rate raises it."""
 
 import math
 import re
@@ -23,7 +19,7 @@ PEER = re.compile(r"target\.peer\.(?P<peer>.+)\.connections")
 """Connections of the target to one address."""
 RUNNING, UNKNOWN_WAIT = "target.waits.running", "target.waits.other"
 STILL = 0.995
-"""Threads in a wait at the lowest load, on the average: from there on one has not left it, as each that serves does."""
+"""Average threads in a wait at the lowest load from which on one never left it, as each that serves does."""
 STATES: Mapping[str, str] = {
     "target.waits.sleeping": "sleep",
     "target.waits.network": "wait for the network",
@@ -32,10 +28,10 @@ STATES: Mapping[str, str] = {
     RUNNING: "run",
     UNKNOWN_WAIT: "wait in the kernel",
 }
-"""What as many threads as there are requests in service may do: those of a pool that do it are those that serve."""
+"""What as many threads may do as requests are in service: those of a pool that do it are the serving ones."""
 THE_SETTING = "the setting"
 SETTING = re.compile(rf"{THE_SETTING} (\S+) is ")
-"""How the words of a setting begin."""
+"""Beginning of a setting's words."""
 COUNTED: Mapping[str, str] = {
     "target.processes.count": "processes",
     "target.threads.count": "threads",
@@ -43,17 +39,17 @@ COUNTED: Mapping[str, str] = {
 OTHERS = "others"
 """Peers that are counted together."""
 IN_USE = 0.7
-"""Of the connections of a pool that limits, at least this share waits for an answer at any time."""
+"""Least share of a limiting pool's connections that await an answer at any time."""
 NEAR = 0.06
-"""A mean that is a size is within half of one, of larger sizes within this share."""
+"""A mean is a size if within half of one, or for larger sizes within this share."""
 ITSELF = 1
 """The first thread, or the parent of the workers, serves no request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Something of that size. words: "4 connections to 127.0.0.1:5432". metric: where it is seen, "" for a setting;
-    value: what was seen. setting: the one that has this value, "" for what is only seen."""
+    """words: "4 connections to 127.0.0.1:5432". metric: where it is seen, "" for a setting; value: what was seen.
+    setting: the one with this value, "" for what is only seen."""
 
     words: str
     value: float
@@ -68,8 +64,8 @@ def sizes(
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """Everything that has the size in question: what is seen at every level of the plateau alike first, then what was
-    declared. plateau: the steps of its levels; low: those at the lowest load; settings: as they are in effect."""
+    """Everything of the size in question: first what is seen alike at every level of the plateau, then declared
+    settings. plateau: the steps by level; low: those at the lowest load; settings: in effect."""
     if not served.known:
         return ()
     declared = _settings(served, settings) + _ceilings(served, limits)
@@ -90,9 +86,9 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """Threads that do it at the plateau and did not, or fewer of them, at the lowest load. A single one serves the
-    lowest load too: it is told by leaving its wait between two requests. One that never does may be a parent in
-    wait(2), and is named only where it is known what it waits for and no other state has that size."""
+    """Threads that do it at the plateau and not, or fewer of them, at the lowest load. A single one serves the lowest
+    load, too, and is recognised by leaving its wait between two requests. One that never does may be a parent in
+    wait(2), and is named only where its wait is known and no other state has that size."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -107,8 +103,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
 
 
 def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
-    """Threads and processes: as many, or one more, which is the first of them and serves nothing. Processes of one
-    thread each are told once."""
+    """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
     found: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
         for more in (0, ITSELF):
@@ -139,15 +134,14 @@ def _ceilings(served: InService, limits: Sequence[Limit]) -> list[Size]:
 
 
 def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
-    """The mean of a metric, less `more`, where at every level of the plateau it is near the same whole number and that
-    may be the number in service; None else."""
+    """The mean of a metric, less `more`, if near the same whole number in service at every level; else None."""
     means = [mean_of(metric, steps) for steps in plateau.values()]
     known = [value - more for value in means if value is not None]
     if not known or len(known) < len(means):
         return None
     size = round(fmean(known))
     if size < 1:
-        return None  # a number of nothing serves no request
+        return None  # zero of something serves no request
     near = max(0.5, NEAR * size) if size > 1 else 0.4
     return fmean(known) if served.holds(size) and all(abs(value - size) < near for value in known) else None
 
@@ -181,21 +175,20 @@ def _verb(words: str, size: float) -> str:
 
 IN_SERVICE, THROUGHPUT = "workload.in_service", "throughput"
 NEAR_A_NUMBER = 0.1
-"""X R and a throughput are measured, and the one may be told as a number that is not whole."""
+"""X R and a throughput are measurements, and X R may not be whole."""
 WELL_BELOW = 0.75
-"""Of X R: less than what X R is known to, and what of a request's time may lie outside of what limits."""
+"""Share of X R: below its error, and what of a request's time may lie outside of the limit."""
 TIMES_ANOTHER = "times another setting is"
-"""In why a setting is tried of which a product is the number in service."""
+"""Part of a reason: its product with another setting is the number in service."""
 LARGEST_VALUE = 1e6
 PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """In words, why a gain by this remedy does not show that what the finding counts was raised, from the steps of the
-    state before; "" where it may. What the study says that a setting raises, it raises, and nothing else. Else it is a
-    matter of numbers, where the finding tells of requests in service."""
+    """Why a gain by this remedy does not show that what the finding counts was raised, from the steps before; else "".
+    The study says what a setting raises; without that the numbers decide, for findings of requests in service."""
     for change in remedy.changes:
-        own = (finding.id, finding.behind, "")  # and a limit of the service's own is one of requests in service, too
+        own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
             return f"the study says that {change.setting} raises {change.raises}, which is another cause"
     most = next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
@@ -216,9 +209,9 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
 
 
 def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """In words, what else a number below the requests in service may be that a gain shows to limit them: each request
-    holds one for a part of its time (n = X W), or it is a rate per short time. "" where it is that number, or a product
-    of it and another setting is, or the study says what it raises."""
+    """What else a number below the requests in service may be whose raise gave a gain: each request holds one for a
+    part of its time (n = X W), or it is a rate per short time. "" where it is that number, its product with another
+    setting is, or the study says what it raises."""
     most = next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
     throughput = fmean(step.throughput for step in before) if before else 0.0
     if most is None or not remedy.guessed or throughput <= 0:
@@ -236,7 +229,7 @@ def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> s
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A setting whose value is the throughput itself, in requests per `period`; per_s: that value in requests/s."""
+    """A setting whose value is the throughput itself, in requests per `period`; per_s: the value in requests/s."""
 
     name: str
     value: SettingValue
@@ -248,7 +241,7 @@ class Rate:
 
 
 def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate, ...]:
-    """Those among these settings. throughput: in requests/s."""
+    """The rates among these settings. throughput: in requests/s."""
     found = []
     for name, value in settings.items():
         size = amount(value)
@@ -258,9 +251,8 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
-    """In words, how often one of as many numbers that have nothing to do with the load matches the number in service
-    or the throughput: they are anything from 1 to LARGEST_VALUE, each doubling alike, and a match is a value in
-    low..high, or within NEAR_A_NUMBER of the throughput by one of the periods."""
+    """How often a setting unrelated to the load matches the number in service or the throughput by chance: values are
+    log-uniform from 1 to LARGEST_VALUE, and match within low..high, or NEAR_A_NUMBER of the throughput."""
     count = sum(amount(value) is not None for value in settings.values())
     windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
     windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))
@@ -270,10 +262,10 @@ def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
 
 
 def _period(value: float, throughput: float) -> str:
-    """By which it is the throughput (1/s); "" by none."""
+    """The period by which it is the throughput (1/s); else ""."""
     return next((name for name, seconds in PERIODS_S.items() if is_near(value, seconds * throughput)), "")
 
 
 def is_near(value: float, size: float) -> bool:
-    """Whether a value is a number that was measured, within NEAR_A_NUMBER of that."""
+    """Whether a value is within NEAR_A_NUMBER of a measured number."""
     return abs(value - size) <= NEAR_A_NUMBER * size

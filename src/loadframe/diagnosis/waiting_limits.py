@@ -1,15 +1,11 @@
-"""Limits at which requests wait, and of which nothing counts that they do: a pool that a study declares.
+"""Limits at which requests wait uncounted, such as a pool that a study declares. A full limit proves little: a pool in
+front of busy CPUs is full, too, and one that is full at every level explains no bend. So it is suspected if it is full
+at every level past the bend, and at none well below it, while throughput no longer grows; and it comes behind what is
+busy then.
 
-That such a limit is full proves little: a pool in front of busy CPUs is full, too, and one that is full at every level
-explains no bend. So it is suspected where it is full at every level past the bend and at none well below it, while
-throughput no longer grows; and it comes behind what is busy then.
-
-Requests of which several share a flush of the disk: too few flushes for each request to wait for one, and those in
-service wait for them most of the time all the same.
-
-Little's law on what is in service: of n at a time, d threads are in a flush on average, which is d / n of the time of
-each. A lock or a pool that is held meanwhile is full for that.
-"""
+Also requests of which several share a disk flush: fewer flushes than requests, but those in service wait for them most
+of the time. By Little's law, with n in service and d threads in a flush on average, each spends d / n of its time
+there. A lock or a pool that is held meanwhile is full for that reason."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,18 +21,18 @@ from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, Rul
 from loadframe.units import show_metric
 
 FLAT = 1.1
-"""Throughput at the highest level, over that at the lowest one: what grows less does not grow with the load."""
+"""Ratio of throughput at the highest to the lowest level below which it does not grow with the load."""
 BUSY: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
     DISK_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPU time that the target may use is used up"),
 )
-"""What requests in such a limit may wait for themselves. Not CPUs that others use: the target asks for little then, and
-others are a finding of their own (cpu.others)."""
+"""What requests in such a limit may themselves wait for. Not CPUs that others use, which are a finding of their own
+(cpu.others): the target asks for little then."""
 ABOVE = 1.1
-"""Times its ceiling: what is that much in use has another ceiling, but for counts that are read one after the other."""
+"""Multiple of its ceiling in use that shows another ceiling; less is due to counts read at different times."""
 BEHIND = 0.4
-"""The score where something is busy: below the signature of that (diagnosis.findings)."""
+"""The score where something is busy: below that signature's (diagnosis.findings)."""
 AT_EVERY_LEVEL = 0.5
 LESS = 0.001
 SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
@@ -44,7 +40,7 @@ SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
 
 
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
-    """A suspicion, why it is none, or None where the use was not measured. bend: where the curve bends, score: how well
+    """A suspicion, or why it is none; None where the use was not measured. bend: where the curve bends; score: how well
     the load at which the limit is reached explains that."""
     most, what = REACHED * limit.ceiling, metric_of(limit.use_metric).what
     uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]
@@ -80,8 +76,7 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
 
 
 def is_told_twice(one: Finding, other: Finding) -> bool:
-    """Whether these are one cause: a limit at which requests wait, and the finding of as many requests in service that
-    names it as what has that size."""
+    """Whether a limit at which requests wait, and the number of requests in service that names it, are one cause."""
     outside = [each for each in (one, other) if each.id in SEEN_FROM_OUTSIDE]
     limits = [each for each in (one, other) if each.id.startswith(OF) and each not in outside]
     if not outside or not limits or not limits[0].evidence:
@@ -90,8 +85,7 @@ def is_told_twice(one: Finding, other: Finding) -> bool:
 
 
 def behind(found: Sequence[Finding]) -> list[Finding]:
-    """The same findings, each limit at which requests wait behind the finding that names it as what has the size of the
-    requests in service: that is seen from outside as well."""
+    """The same findings, with each limit at which requests wait behind the number in service that names it."""
     named = {item.metric: one.score for one in found if one.id in SEEN_FROM_OUTSIDE for item in one.evidence}
     return [
         replace(one, score=min(one.score, named[one.evidence[0].metric] - LESS))
@@ -114,7 +108,6 @@ def _at(windows: Sequence[Window]) -> str:
 
 
 def _flat(windows: Windows) -> bool:
-    """Whether throughput never grew with the load."""
     lowest, highest = windows.each[0], windows.each[-1]
     if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
         return False
@@ -135,9 +128,9 @@ def _say(limit: Limit, value: float) -> str:
 
 FLUSHES = "disk.fsync"
 MOST_OF_THE_TIME = 0.5
-"""Of a request's time in service, in the disk: without it twice as many would be served."""
+"""Share of a request's time in service, in the disk: without it twice as many would be served."""
 SCORE = 0.55
-"""It says what the number in service waits for: before that number."""
+"""Before the number in service, which waits for this."""
 IN_DISK = "target.waits.disk"
 FLUSHED = Condition(
     "system.disk.flushes_per_request", ">=", 0.02, "one cache flush for at most fifty requests, our choice"
@@ -152,7 +145,7 @@ READS = Condition(
 
 def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
     """That the requests in service wait for flushes most of the time, from the steps of the plateau; None where they do
-    not, where reads may be what they wait for, or where it was not measured."""
+    not, may wait for reads, or it was not measured."""
     in_disk, flushed, written = (mean_of(one, flat) for one in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:

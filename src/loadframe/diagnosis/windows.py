@@ -14,9 +14,8 @@ FALLING = ("cliff", "decline")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Averages of every metric over the steps of some levels. words: what these levels are, for people. halves: what
-    at least half of the steps had, or more: a server that is now in one state and now in another has an average that
-    no step had."""
+    """Averages of every metric over the steps of some levels. words: these levels, for users. halves: what at least
+    half of the steps reached: a server that switches between two states has an average that no step had."""
 
     words: str
     levels: tuple[float, ...]
@@ -24,20 +23,18 @@ class Window:
     halves: Mapping[str, float]
 
     def get(self, metric: str) -> float | None:
-        """The average, None where it was not measured."""
         return self.metrics.get(metric)
 
     def reaches(self, metric: str, value: float) -> bool:
-        """Whether at least half of the steps had that much; False where it was not measured."""
+        """Whether at least half of the steps had that much; False where not measured."""
         return self.halves.get(metric, -math.inf) >= value
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """below and past the bend (the same window where there is no bend), and the top: the level with the most
-    throughput and all above it. each: every level by itself, rising; whole: all of them together. bend: the last load
-    that held; bends: where it may be, and where the cliff is. falls: throughput is lost past a bend, not only no longer
-    gained."""
+    """below and past the bend (the same without one), and the top: the level with the most throughput and all above it.
+    each: every level by itself, rising; whole: all together. bend: the last load that held; bends: where it may be, and
+    the cliff. falls: throughput falls past the bend."""
 
     below: Window
     past: Window
@@ -50,12 +47,12 @@ class Windows:
 
     @property
     def place(self) -> Window:
-        """Where a cause acts: past the bend, from the peak on where there is none."""
+        """Where a cause acts: past the bend, or from the peak on without one."""
         return self.past if self.bend is not None else self.top
 
 
 def look(curve: Curve, steps: Sequence[Step]) -> Windows:
-    """The windows of a curve, from its steps. ValueError where there are no steps."""
+    """The windows of a curve, from its steps. ValueError where there are none."""
     if not steps:
         raise ValueError("a diagnosis needs at least one step")
     levels = sorted({step.level for step in steps})
@@ -77,8 +74,8 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
 
 
 def _bend(curve: Curve) -> float | None:
-    """The last load that still held: the knee or the near side of the cliff, whichever comes first. None where there
-    is neither, and where the bend may as well lie at the lowest level or below: then nothing is known to hold."""
+    """The last load that held: the knee or the near side of the cliff, whichever comes first. None without either, or
+    where the knee's interval reaches down to the lowest level."""
     knee, cliff = curve.knee, curve.cliff
     known = [knee.load] if knee is not None and knee.low > curve.points[0].load else []
     known += [cliff.from_load] if cliff is not None else []
@@ -86,8 +83,7 @@ def _bend(curve: Curve) -> float | None:
 
 
 def bends(curve: Curve) -> tuple[LoadInterval, ...]:
-    """Where a curve may bend: at its knee, and between the last level that held before its cliff and the first that did
-    not."""
+    """The knee, and the interval between the last level before the cliff and the first after its fall."""
     found = [] if curve.knee is None else [curve.knee]
     if (cliff := curve.cliff) is not None:
         found.append(LoadInterval((cliff.from_load + cliff.to_load) / 2, cliff.from_load, cliff.to_load))
@@ -95,21 +91,21 @@ def bends(curve: Curve) -> tuple[LoadInterval, ...]:
 
 
 ENOUGH = 0.25
-"""Of all chances: what begins before a bend with as many is not held to begin after it, our choice. Where both lie
-between the same two levels it has about half of them, or less where one of them is known better."""
+"""Probability from which on a cause is taken to begin before a bend, our choice. It is about a half where both lie
+between the same two levels, less where one of them is known better."""
 SHARES = [(number + 0.5) / 16 for number in range(16)]
 
 
 def explains(acts: LoadInterval, bend: LoadInterval) -> float:
-    """How well what begins to act at the one load explains a bend at the other, from 0 to 1. What begins later cannot
-    have made the bend; what begins sooner explains it the less the further they are apart (the ratio of the loads).
-    Each may be anywhere in its interval, on either side of its load alike."""
+    """How well what begins to act at one load explains a bend at the other, from 0 to 1. What begins later cannot have
+    made it; what begins sooner explains it less the further apart they are (ratio of the loads). Each may be anywhere
+    in its interval, on either side of its load alike."""
     before = fmean(one <= other for one in _anywhere(acts) for other in _anywhere(bend))
     return min(1.0, before / ENOUGH, acts.high / bend.low)
 
 
 def _anywhere(at: LoadInterval) -> list[float]:
-    """Loads that are equally likely: levels are geometric, and so is what is not known between them."""
+    """Equally likely loads, geometrically spaced, as levels are."""
     sides = [(at.low, at.load, 2 * share) if share < 0.5 else (at.load, at.high, 2 * share - 1) for share in SHARES]
     return [low ** (1 - share) * high**share for low, high, share in sides]
 
@@ -129,16 +125,14 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
 
 
 def explains_bend(finding: Finding) -> bool:
-    """Whether the evidence of a finding begins where the curve bends: it explains more than the curve's height."""
+    """Whether a finding's evidence begins where the curve bends, so that it explains more than the curve's height."""
     return finding.score > 0.5
 
 
 def bend_of(one: Round) -> Bend | None:
-    """The bend of a round's curve, told at the load at which a limit begins to act, where that is what explains it: the
-    best finding that is not refuted is a limit of the ledger, and its interval and the knee's overlap. None where the
-    curve does not bend, and where the knee is all that is known.
-
-    The ledger's load is that of a counter that is read in every step; a knee lies somewhere between levels."""
+    """The bend of a round's curve at the load at which a limit begins to act: where the best finding that is not
+    refuted is a limit of the ledger whose interval overlaps the knee's; else None. The ledger's load comes from a
+    counter in every step; a knee lies somewhere between levels."""
     knee, limits = one.curve.knee, {limit.id for limit in one.limits}
     first = next((finding for finding in one.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
@@ -148,7 +142,7 @@ def bend_of(one: Round) -> Bend | None:
 
 
 def explained(one: Round) -> Curve:
-    """The curve of a state as it is shown: where a limit explains its bend, this is at the limit's load."""
+    """The curve of a state as it is shown: a bend that a limit explains is at the limit's load."""
     bend = bend_of(one)
     return one.curve if bend is None else replace(one.curve, knee=bend.load)
 
@@ -161,8 +155,7 @@ def acts_from(one: Round, finding: Finding) -> LoadInterval | None:
 
 
 TRUSTED = 0.5
-"""A counter that contradicts others in this share of the steps says nothing in the rest either: it agreed there by
-chance, or there was nothing to count."""
+"""Share of steps with contradictions from which on a counter is not trusted in the rest either."""
 
 
 def sighted(steps: Sequence[Step]) -> list[Step]:
@@ -178,7 +171,7 @@ def sighted(steps: Sequence[Step]) -> list[Step]:
 
 
 def blind_counters(steps: Sequence[Step]) -> tuple[BlindCounter, ...]:
-    """Every counter that was blind in any of these steps, the one that was most often first."""
+    """Every counter that was blind in any of these steps, the most frequent first."""
     often = Counter(one.counter for step in steps for one in step.blind)
     words = {one.counter: one.because for step in reversed(steps) for one in step.blind}
     return tuple(BlindCounter(name, count, words[name]) for name, count in often.most_common())

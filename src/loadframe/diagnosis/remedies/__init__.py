@@ -1,10 +1,7 @@
-"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured.
-
-Each is a small function from the situation to a chain, registered under the finding ids that it addresses: those of a
-server in its `kinds/NAME/remedies.py`, those of the cage here. A chain
-names every link that has to hold, in the order in which they must be raised; a link that already suffices is named
-too, with `needed` false. Remedies without a price come before those that give something up.
-"""
+"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured. Each is a function from
+the situation to a chain, registered under the finding ids that it addresses: those of a server in its
+`kinds/NAME/remedies.py`, those of the cage here. A chain names every link that has to hold, in the order in which they
+must be raised; one that already suffices has `needed` false. Remedies that give nothing up come first."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,15 +18,13 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
     cause: tuple(builder for table in _TABLES for builder in table.get(cause, ()))
     for cause in dict.fromkeys(cause for table in _TABLES for cause in table)
 }
-"""By the finding that they address."""
+"""By finding id."""
 
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Remedies for these findings, those of the first finding first; among one finding's, the free ones first, and
-    those that are known before settings of which only the study knows; behind all of them the settings for which
-    nothing speaks. One that is known to raise a later finding's
-    limit as well is for both: a trial of it is told of both. What a stage waits for in its server comes before the
-    stage, and its remedies are for both."""
+    """Remedies for these findings, in their order; for one finding free ones first, known ones before a study's
+    settings, and last the settings that nothing speaks for. A remedy that is known to raise a later finding's limit
+    addresses both. What a stage waits for in its server comes before the stage, and its remedies address both."""
     chosen: dict[str, Remedy] = {}
     for finding in stages_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
@@ -45,15 +40,13 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
 
 
 def proposed_for(one: Round, situation: Situation) -> tuple[Remedy, ...]:
-    """The remedies for what a round has found; where throughput ends and none of that has a remedy, the settings that
-    the study declares, for no cause: they were declared to be tried."""
+    """The remedies for a round's findings; else, if throughput stops growing, all declared settings, for no cause."""
     found = propose(one.findings, situation)
     return found if found or stops_growing(one.curve) is None else declared.because_declared(one.findings, situation)
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
-    """Several remedies as one, for limits that hold the throughput back one behind the other. A setting that two of
-    them change is as the later one asks for, which was made for the state after the earlier."""
+    """Several remedies as one, for limits in series. The later one counts for a setting that two of them change."""
     changes: dict[tuple[str, str], Change] = {}
     for change in (change for remedy in remedies for change in remedy.changes):
         known = changes.get((change.layer, change.setting))
@@ -74,7 +67,7 @@ def joined(remedies: Sequence[Remedy]) -> Remedy:
 
 
 def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> Remedy | None:
-    """The same remedy made for another demand on a limit that it addresses; None where there is none for that."""
+    """The same remedy for another demand on a limit that it addresses; None where there is none."""
     other = replace(situation, demands={**situation.demands, limit: demand})
     made = [build(other) for build in BUILDERS.get(limit, ())]
     return next((one for one in made if one is not None and one.id == remedy.id), None)

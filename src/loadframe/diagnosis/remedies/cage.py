@@ -1,4 +1,4 @@
-"""Remedies of the cage: what it allows is raised, as far as the machine goes."""
+"""Remedies of the cage: raise what it allows, as far as the machine goes."""
 
 import math
 from collections.abc import Mapping
@@ -11,14 +11,13 @@ from loadframe.units import show
 
 MIB = 1 << 20
 QUOTA_PERIOD_US = 100_000
-"""cpu.max is CPU time per period of this length."""
+"""Microseconds; cpu.max is CPU time per period of this length."""
 
 
 @dataclass(frozen=True, slots=True)
 class CageLimit:
-    """A limit of the private cage: its name in version 2, how many of its units are one of the ledger's, and the
-    ledger's limit that ends it (a cage cannot give more than the machine has). rate: what would be used of it without
-    the limit is not known; of what is held at once (memory, processes) it can be estimated."""
+    """A limit of the private cage. setting: cgroup v2 name; scale: its units per unit of the ledger; ends_at: the
+    machine's limit; rate: demand without the limit cannot be estimated, as it can for memory or processes."""
 
     setting: str
     words: str
@@ -47,11 +46,11 @@ CAGE: Mapping[str, CageLimit] = {
         for limit, row in OF_THE_TARGET.items()
     },
 }
-"""The driver's cage is the study's question, not a limit of what is studied: nothing raises it."""
+"""Without the driver's cage: that is part of the study's question, not a limit of the target."""
 
 
 def _raise_cage(limit: str, *reached_by: str) -> Builder:
-    """Raise one limit of the private cage, as far as the machine goes. reached_by: causes that this lifts too."""
+    """reached_by: causes that this lifts, too."""
 
     def build(situation: Situation) -> Remedy | None:
         row = CAGE[limit]
@@ -59,7 +58,7 @@ def _raise_cage(limit: str, *reached_by: str) -> Builder:
         if size is None:
             return None
         wanted = 4 * situation.ceilings[limit] if row.rate else float(size)
-        wanted = math.ceil(wanted / MIB) * MIB if of_memory else wanted  # whole pages: the kernel cuts what is not
+        wanted = math.ceil(wanted / MIB) * MIB if of_memory else wanted  # whole pages: the kernel truncates the rest
         wanted = min(wanted, situation.ceilings.get(row.ends_at or "", math.inf))
         after = whole(situation.effective, row.setting, 0)
         if round(wanted * row.scale) <= after:

@@ -1,5 +1,4 @@
-"""Remedies of settings that a study declares. What such a setting does only its service knows, so those that may matter
-are proposed in an order, the most likely first, and a trial tells what each does."""
+"""Remedies from settings that a study declares, the most likely first: only the service knows what they do."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +20,9 @@ from loadframe.model import (
 )
 
 FURTHER = 4.0
-"""A larger value is felt, and small against a machine; it is the first that is declared from there on."""
+"""A larger value should be felt and small against a machine: the first declared one from this factor on."""
 MOST = 6
-"""Settings that are tried for one cause: each trial takes its share of the budget and of the error."""
+"""Settings that are tried for one cause: each trial takes a share of the budget and of the error."""
 
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 PARALLELISM = ("service.parallelism", "service.serial")
@@ -41,10 +40,9 @@ NAMED: Mapping[str, tuple[str, ...]] = {
     "growth.requests": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "size"),
     "growth.time": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "interval"),
 }
-"""Causes inside a service, each with parts of the names that settings for it usually have. They decide the order
-alone: a trial decides what a setting does."""
+"""Parts of the usual names of settings for causes inside a service. They decide the order alone."""
 NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
-"""Where one of these holds, the curve is not the target's, and no setting of it is judged by it."""
+"""Where one of these holds, the curve is not the target's, and judges no setting."""
 SAFER = frozenset({"disk.fsync"})
 """Causes whose cost is that of safety: what gives some up is a likely remedy."""
 UNKNOWN = "the study declares it; what it does is not known"
@@ -53,7 +51,7 @@ BECAUSE_DECLARED = "the study declares it; nothing that was seen speaks for it o
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A setting, with the rank of what speaks for it: the lower, the earlier it is tried."""
+    """rank: of the reason for it; lower ones are tried earlier."""
 
     rank: int
     knob: Knob
@@ -62,20 +60,20 @@ class _Ranked:
 
 
 def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
-    """Changes of declared settings that may remove a cause, the most likely first. None for a cause that no declared
-    setting is named for and that is not one inside a service."""
+    """Changes of declared settings that may remove a cause, the most likely first. None for a cause that no setting
+    declares and that is not one inside a service."""
     found = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
     return tuple(_remedy((finding.id,), situation, one) for one in sorted(found, key=lambda one: one.rank)[:MOST])
 
 
 def is_blind(remedy: Remedy) -> bool:
-    """Whether nothing speaks for it but that the study declares the setting."""
+    """Whether the only reason for it is that the study declares the setting."""
     return all(change.why == UNKNOWN for change in remedy.changes)
 
 
 def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Changes of the declared settings of a service, in their order, for a curve that ends for a reason that no cause
-    with a remedy tells. They are for no cause: a gain of one names none. None where the curve is not the target's."""
+    """Changes of a service's declared settings, for a curve that stops growing without a cause that has a remedy. They
+    address no cause, so a gain names none. None where the curve is not the target's."""
     if any(finding.id in NOT_THE_TARGETS for finding in findings):
         return ()
     found = []
@@ -105,8 +103,8 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
         who = "it belongs to" if knob.layer == "application" else "the study says that it raises"
         return _Ranked(0, knob, after, f"{who} {finding.id}")
     if knob.layer == "application":
-        return None  # what each option is for is known
-    # before what is X R: of a number in hundreds it is seldom so by chance, of a 3 often
+        return None  # each option's purpose is known
+    # before sizes X R: a number in hundreds seldom matches by chance, a 3 often does
     if any(each.metric == THROUGHPUT and rates({knob.name: now}, each.value) for each in finding.evidence):
         return _Ranked(1, knob, after, f"{now} is the throughput itself")
     ceiling = situation.ceilings.get(finding.id)
@@ -126,12 +124,12 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
 
 
 def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue | None:
-    """Where there is no larger value. What an option of a workload is for is known: only a word behind it is tried."""
+    """For settings without a larger value. A workload's option is only tried at its next word."""
     if knob.layer == "application":
         return next(iter(knob.above(now)), None)
     have, size = amount(now), _in_service(finding)
     if have is not None and (knob.raises == finding.id or (size is not None and _is(have, size))):
-        return None  # fewer of what limits: what holds it for too long (a timeout) is another number
+        return None  # fewer of what limits; a timeout that holds it too long is another setting
     return _other(knob, now)
 
 
@@ -143,7 +141,7 @@ def ways_back(remedy: Remedy) -> frozenset[str]:
 
 
 def _in_service(finding: Finding) -> float | None:
-    """How many requests are in service at once, by the finding's evidence; None for other causes."""
+    """Requests in service at once, by the finding's evidence; None for other causes."""
     if finding.id not in PARALLELISM:
         return None
     return next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
@@ -154,7 +152,7 @@ def _is(have: float | None, size: float) -> bool:
 
 
 def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
-    """Of the other numbers that are declared, from 2 on."""
+    """The other declared numbers, from 2 on."""
     for knob in situation.knobs:
         size = amount(situation.effective.get(knob.name, ""))
         if knob is not but and size is not None and size >= 2:
@@ -162,7 +160,7 @@ def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
 
 
 def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:
-    """The value to raise it to; None where it is no size, or at its most."""
+    """None where it is no size, or at its most."""
     have = amount(now)
     if have is None:
         return None
@@ -179,8 +177,7 @@ def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:
 
 
 def _other(knob: Knob, now: SettingValue) -> SettingValue | None:
-    """Another value where there is no larger one: of words and switches the next that is declared, of numbers the
-    smallest."""
+    """For settings without a larger value: the next declared word, or the smallest number."""
     others = [value for value in knob.values if value != now]
     if not others:
         return knob.low if not knob.values and knob.low is not None and knob.low != now else None
