@@ -22,7 +22,7 @@ from loadframe.runs.formats import DAMAGED
 @dataclass(frozen=True, slots=True)
 class Treatment:
     """A state of the target under a short name ("A", "B", ...). kind: of the target, "" in runs of one target. cold_of:
-    the treatment of which this is the cold one, "" for none."""
+    the treatment of which this is the cold one, or ""."""
 
     name: str
     title: str
@@ -33,7 +33,7 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What the target really used in a state, as it was read back."""
+    """Settings of the target in a state, as read back."""
 
     treatment: str
     values: Mapping[str, SettingValue]
@@ -42,10 +42,9 @@ class Effective:
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
     """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words. seed: of the
-    random order. distributions: the others that registered the study's kinds of target, or its workload. notes: what
-    its targets have found out, and what of a recorded load is sent, in sentences; of a run that was killed only the
-    latter. answers: of the target beside programs that tell the same; none of a run that was killed. versions: of all
-    kinds of target, where the study names several."""
+    random order. distributions: others that registered the study's kinds. notes: sentences of its targets, and on what
+    of a recorded load is sent (only this after a kill). answers: of the target and of comparable programs; empty after
+    a kill. versions: by kind of target, where there are several."""
 
     version: str = ""
     axis_unit: str = ""
@@ -65,8 +64,7 @@ class Rounds:
 
 
 def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
-    """The steps, with those flagged after which the target had fallen: when their lines were written, that was not
-    known."""
+    """The steps, with those flagged after which the target had failed, which was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -75,11 +73,11 @@ def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
 
 
 MOST_STEPS = 2**31
-"""Numbers of steps, rounds and blocks lie below it: tables hold them in 64 bits."""
+"""Bound of the numbers of steps, rounds and blocks: tables hold them in 64 bits."""
 
 
 def check_steps(steps: Sequence[tuple[Step, str]]) -> None:
-    """RunError for a step that no run can have, and for two of one number; each with where it stands."""
+    """RunError for an impossible step, and for two of one number. Each step comes with its place in the file."""
     seen: set[int] = set()
     for step, where in steps:
         if (wrong := _wrong(step)) is not None:
@@ -90,11 +88,11 @@ def check_steps(steps: Sequence[tuple[Step, str]]) -> None:
 
 
 ROW = ("step", "level", "throughput", "errors")
-"""What every row of a footprint has (record.footprint)."""
+"""Keys of every row of a footprint (record.footprint)."""
 
 
 def check_rounds(rounds: Iterable[Round], where: str) -> None:
-    """RunError for a round with a row that is no step's, at a level that is none, or with a peak that is no point."""
+    """RunError for a round with an incomplete row, an invalid level, or a peak that is no point of its curve."""
     for one in rounds:
         for row in one.footprint:
             if missing := [name for name in ROW if name not in row]:
@@ -109,18 +107,18 @@ def check_rounds(rounds: Iterable[Round], where: str) -> None:
 
 
 def check_variants(variants: Iterable[Variant], where: str) -> None:
-    """RunError for one whose answer is about a load that it has not."""
+    """RunError for a variant without the load that its answer is about."""
     for one in variants:
         if one.at not in [row.load for row in one.levels]:
             raise RunError(f"{where}: the gain has no load {one.at:g}, which it is told at", remedy=DAMAGED)
 
 
 SHORTEST_MS = 1e-9
-"""Of a latency: a hundredth of what light takes from one end of a CPU to the other."""
+"""Shortest latency: a hundredth of the time that light takes across a CPU."""
 
 
 def check_latencies(found: Iterable[LatencyDistribution], where: str) -> None:
-    """RunError for a distribution without a request, or with a point that none has."""
+    """RunError for a distribution without requests, or with an impossible point."""
     for one in found:
         if one.requests < 1 or not one.points or one.level <= 0:
             raise RunError(f"{where}: the latencies of {one.treatment!a} have no request", remedy=DAMAGED)

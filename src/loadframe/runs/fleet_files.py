@@ -1,6 +1,5 @@
-"""What a run over a fleet leaves in its folder besides: a recording of each host, a line for each step, also for one
-that is void, whether fewer drivers would have done, what each link carries; of trials side by side every task, and how
-alike the hosts are."""
+"""What a run over a fleet adds to its folder: a recording per host, a line per step (also void ones), the check with
+fewer drivers, the capacity of links; for trials side by side every task, and how equal the hosts are."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -20,30 +19,30 @@ def recording_of(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lines(Generic[Record]):
-    """A file of a run with a record in each line, in the order in which they came; empty where the run had no fleet."""
+    """A file of a run with one record per line, in order; empty where the run had no fleet."""
 
     file: str
     schema: str
     record: type[Record]
 
     def add(self, run: RunFolder, found: Record) -> None:
-        """One more, on the disk when this returns. RunError."""
+        """Append a record, on the disk when this returns. RunError."""
         run.append_line(self.file, self.schema, found)
 
     def of(self, run: RunFolder) -> list[Record]:
-        """All of a run. RunError for what is damaged."""
+        """All records of a run. RunError for damaged ones."""
         return [decode(self.schema, line, self.record, where=where) for line, where in run.lines(self.file)]
 
     def last(self, run: RunFolder) -> Record | None:
-        """The last one; None where there was none. RunError."""
+        """The last record, or None. RunError."""
         return next(reversed(self.of(run)), None)
 
 
 STEPS = Lines("fleet.jsonl", "fleet-step", FleetStep)
 DRIVERS = Lines("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)
-"""All drivers beside fewer of them."""
+"""All drivers compared with fewer."""
 LINKS = Lines("fleet-links.jsonl", "fleet-link", FleetLink)
 ATTEMPTS = Lines("fleet-trials.jsonl", "fleet-trial", FleetAttempt)
-"""Tasks that have ended on a host, also those that were lost."""
+"""Tasks that have ended on a host, or were lost."""
 HOSTS = Lines("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)
-"""What the hosts serve beside one another."""
+"""The hosts' throughputs, for comparison."""

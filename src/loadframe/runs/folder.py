@@ -53,19 +53,19 @@ from loadframe.system.files import Folder, Whose, is_held
 RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
 MOST_REQUESTS_BYTES, FREE_BYTES, PER_BYTE, LARGEST_WINDOW = 128 << 20, 12 << 20, 6, 8 << 20
-"""The largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
-histogram of latencies 60 kB at most, a log of five million requests 120 MB."""
+"""Largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
+histogram of latencies at most 60 kB, a log of five million requests 120 MB."""
 
 
 __all__ = ["RECORDING", "REPORT", "BenchFacts", "Effective", "RunFolder", "Treatment"]
 
 
 class RunFolder:
-    """One execution's folder. Writers raise RunError where the disk will not take what was measured."""
+    """One execution's folder. Writers raise RunError where the disk does not take what was measured."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        """For messages and records only: what is in the folder is reached by its names, through the methods."""
+        """For messages and records only: files are reached through the methods."""
         self._files = Folder(path, Whose.NAMED, what="run folder")
         self._progress: ProgressLog | None = None
 
@@ -73,7 +73,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
-        """A new folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be made."""
+        """A new folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1, 100):
             suffix = "" if attempt == 1 else f"-{attempt}"
@@ -106,7 +106,7 @@ class RunFolder:
 
     @classmethod
     def below(cls, root: Folder, name: str) -> "RunFolder":
-        """An existing run folder in another folder, which is held: its name is no link. RunError where it is none."""
+        """An existing run folder in an open folder; a link is not followed. RunError where it is none."""
         folder = cls(root.path / name)
         folder._files = root.below(name)
         folder._check_is_run()
@@ -117,16 +117,16 @@ class RunFolder:
             raise RunError(f"{self.path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
 
     def close(self) -> None:
-        """Mark the run as ended as it should."""
+        """Mark the run as properly ended."""
         body = self.document("run.json", "run")
         self.write_document("run.json", "run", {**body, "ended_at": datetime.now(UTC).isoformat(timespec="seconds")})
 
     def closed(self) -> bool:
-        """Whether the run ended as it should: False for one that was stopped, killed, or still runs."""
+        """Whether the run ended properly: False for one that was stopped, killed, or still runs."""
         return "ended_at" in self.document("run.json", "run")
 
     def in_progress(self) -> bool:
-        """Whether the command that made the run is at work on it."""
+        """Whether the command that created the run still works on it."""
         if not self.has(PROGRESS):
             return False
         with self._reading(PROGRESS):
@@ -139,61 +139,60 @@ class RunFolder:
     # --- writing --------------------------------------------------------------------------------------------------
 
     def tell(self, line: Told) -> None:
-        """What the run is doing now, for whoever watches it. Only the command that made the run tells it."""
+        """Append a progress event; ignored except in the command that created the run."""
         if self._progress is not None:
             self._progress.tell(line)
 
     def write_text(self, name: str, text: str) -> None:
-        """A whole file at once: it is there complete or not at all."""
+        """Write a whole file atomically."""
         self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, data: bytes) -> None:
-        """The same for bytes."""
         with self._writing(name):
             self._files.replace(name, data)
 
     def write_report(self, page: str) -> None:
-        """report.html, whole or as it was before. What writers that were killed have left half written goes."""
+        """Write report.html atomically, and remove what killed writers have left."""
         self._files.remove_torn("raw", "latency", "profiles")
         self.write_text(REPORT, page)
 
     def new_recording(self, name: str = RECORDING) -> int:
-        """raw/host.lfr, which did not exist, open for appending; the caller closes the descriptor."""
+        """A recording that did not exist, open for appending; the caller closes the descriptor."""
         with self._writing(name):
             return self._files.new_file(name)
 
     def _write_table(self, name: str, table: polars.DataFrame) -> None:
-        """Written by us: of a full disk polars says "transport error"."""
+        """Not by polars, which reports a full disk as "transport error"."""
         data = io.BytesIO()
         table.write_parquet(data)
         self.write_bytes(name, data.getvalue())
 
     def write_document(self, name: str, schema: str, body: Mapping[str, Any]) -> None:
-        """A JSON document of plain values."""
+        """Write a JSON document of plain values."""
         self.write_text(name, encode(schema, dict(body)).decode() + "\n")
 
     def write_record(self, name: str, schema: str, record: object) -> None:
-        """A JSON document of one record."""
+        """Write a JSON document of one record."""
         self.write_text(name, encode(schema, record).decode() + "\n")
 
     def save_rounds(self, rounds: Sequence[Round]) -> None:
-        """The rounds so far; later calls replace them."""
+        """Write the rounds so far; later calls replace them."""
         self.write_record("rounds.json", "rounds", Rounds(tuple(rounds)))
 
     def append_line(self, name: str, schema: str, record: object) -> None:
-        """One more line, on the disk when this returns."""
+        """Append a line, on the disk when this returns."""
         with self._writing(name):
             self._files.append(name, encode(schema, record) + b"\n")
 
     def cut_torn_line(self, name: str) -> None:
-        """What a killed run left of a last line goes, so that whole ones can follow."""
+        """Remove a killed run's incomplete last line, so that whole ones can follow."""
         whole = self._bytes(name, MOST_LINES_BYTES).rfind(b"\n") + 1
         with self._writing(name):
             self._files.cut(name, whole)
 
     def add_step(self, step: Step, requests: bytes, latencies_ms: NDArray[np.float32]) -> None:
-        """A finished step: its raw requests and histogram first, its line last, so that a line is never alone.
-        requests: the request log as the driver wrote it. latencies_ms: of those done inside the window."""
+        """Add a finished step, its line last, so that no line lacks its files. requests: the driver's log.
+        latencies_ms: of requests done inside the window."""
         with in_words(f"Step {step.number} cannot be kept", RunError, zstandard.ZstdError):
             compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
         self.write_bytes(_requests(step.number), compressed)
@@ -201,13 +200,13 @@ class RunFolder:
         self.append_line("steps.jsonl", "step", step)
 
     def add_stacks(self, name: str, text: str) -> None:
-        """The collapsed stacks of a step that was sampled, as profiles/NAME; its line comes after them."""
+        """Write a sampled step's collapsed stacks to profiles/NAME, before its line."""
         with self._writing("profiles"):
             self._files.make_folder("profiles")
         self.write_text(f"profiles/{name}", text)
 
     def add_profiled(self, step: ProfiledStep) -> None:
-        """A step that was sampled; its stacks are in the folder already."""
+        """Append the line of a sampled step, whose stacks are in the folder already."""
         with self._writing("profiles"):
             self._files.make_folder("profiles")
         self.append_line("profiles/steps.jsonl", "profile", step)
@@ -219,11 +218,9 @@ class RunFolder:
         *,
         series: polars.DataFrame | None = None,
     ) -> None:
-        """metrics.parquet and limits.parquet (round, id, ...): derived, made again.
-
-        metrics.parquet: step, treatment, level, metric, value, at_s. at_s null: the value over the step's window. Else
-        the value at one tick (recording.series), with its step where it lies in a window.
-        """
+        """Write the derived tables. limits.parquet: round, id, ...; metrics.parquet: step, treatment, level, metric,
+        value, at_s; at_s null: over the step's window, else at one tick (recording.series), with its step if in a
+        window."""
         with in_words(f"{self.place('metrics.parquet')} cannot be made", RunError, room_bytes=ROOM_BYTES):
             if len(table := metric_table(steps, series)):
                 self._write_table("metrics.parquet", table)
@@ -243,24 +240,24 @@ class RunFolder:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def steps(self) -> list[Step]:
-        """All finished steps; a torn last line (a killed run) is left out. RunError for one that no run can have."""
+        """All finished steps; a torn last line (a killed run) is left out. RunError for an impossible one."""
         check_steps(found := self._records("steps.jsonl", "step", Step))
         return flagged([step for step, _ in found], self.stops())
 
     def stops(self) -> list[Stop]:
-        """Each time that the target fell, in order; stop.json: of versions that ended the run then."""
+        """Each time that the target failed, in order; older versions have stop.json, and ended the run then."""
         first = self._record("stop.json", "stop", Stop)
         return [*([] if first is None else [first]), *(stop for stop, _ in self._records("stops.jsonl", "stop", Stop))]
 
     def stop(self) -> Stop | None:
-        """The one at the lowest load of the state in which it fell first; None where it did not."""
+        """The failure at the lowest load of the state in which it failed first; else None."""
         stops = self.stops()
         return min(
             (one for one in stops if one.treatment == stops[0].treatment), key=lambda one: one.level, default=None
         )
 
     def treatments(self) -> dict[str, Treatment]:
-        """The states the target was in, by their short name."""
+        """The states of the target, by short name."""
         return {one.name: one for one, _ in self._records("treatments.jsonl", "treatment", Treatment)}
 
     def treatment(self, name: str) -> Treatment:
@@ -274,7 +271,7 @@ class RunFolder:
         return found[name]
 
     def effective(self) -> dict[str, Mapping[str, SettingValue]]:
-        """What the target really used, by treatment, for those that were read back."""
+        """Settings as read back, by treatment."""
         return {one.treatment: one.values for one, _ in self._records("effective.jsonl", "effective", Effective)}
 
     def warm_restarts(self) -> list[WarmRestart]:
@@ -282,16 +279,16 @@ class RunFolder:
         return [one for one, _ in self._records("survival.jsonl", "survival", WarmRestart)]
 
     def tuning_trials(self) -> list[TuningTrial]:
-        """The trials of a search for settings as far as it went, those of runs that it went on from first; of two lines
-        for one trial the later one."""
+        """The trials of a search for settings so far, continued runs' first; of two lines for one trial the later
+        one."""
         return list({one.number: one for one, _ in self._records("trials.jsonl", "tuning-trial", TuningTrial)}.values())
 
     def profiled(self) -> list[ProfiledStep]:
-        """The extra steps that were taken for their profiles; their stacks lie beside (stacks_text)."""
+        """The sampled extra steps; stacks_text reads their stacks."""
         return [one for one, _ in self._records("profiles/steps.jsonl", "profile", ProfiledStep)]
 
     def rounds(self) -> list[Round]:
-        """The rounds of an investigation as far as they went, also of one that was killed; none before the first."""
+        """The rounds of an investigation so far, also of a killed run; empty before the first."""
         found = self._record("rounds.json", "rounds", Rounds)
         if found is None:
             return []
@@ -303,11 +300,11 @@ class RunFolder:
         return decode("host", self._read("host.json"), Host, where=str(self.place("host.json")))
 
     def quality(self) -> RunQuality | None:
-        """How the run went; None for a run that was killed."""
+        """The run quality; None for a killed run."""
         return self._record("conduct.json", "conduct", RunQuality)
 
     def investigation(self) -> Investigation | None:
-        """What an investigation concluded; None for a run that only measured or was killed before its end."""
+        """The conclusion of an investigation; None for other runs, and before its end."""
         found = self._record("investigation.json", "investigation-record", Investigation)
         if found is not None:
             rounds = (*found.rounds, *(one.round for one in found.alternatives))
@@ -317,31 +314,31 @@ class RunFolder:
         return found
 
     def ladder(self) -> Ladder | None:
-        """The ladder that was measured, as far as it went; None for other runs."""
+        """The ladder as far as it was measured; None for other runs."""
         return self._record("ladder.json", "ladder-record", Ladder)
 
     def tuning(self) -> Tuning | None:
-        """What a search for settings found, as far as it went; None for other runs."""
+        """The result of a search for settings so far; None for other runs."""
         return self._record("tuning.json", "tuning-record", Tuning)
 
     def capacity(self) -> Capacity | None:
-        """What a search for the capacity found; None for other runs."""
+        """The result of a search for the capacity; None for other runs."""
         return self._record("capacity.json", "capacity-record", Capacity)
 
     def forecast(self) -> Forecast | None:
-        """What was forecast before it was measured; None for a study that does not ask for it."""
+        """The forecast before the measurement; None where the study does not ask for it."""
         return self._record("forecast.json", "forecast-record", Forecast)
 
     def study(self) -> dict[str, Any]:
-        """The study as resolved: every key with its value."""
+        """The resolved study: every key with its value."""
         return self.document("study.json", "study")
 
     def declared(self) -> Study:
-        """The study, checked as every study is. StudyError for one that cannot be carried out."""
+        """The validated study. StudyError for one that cannot be carried out."""
         return validate(self.study(), name=str(self.place("study.json")))
 
     def bench(self) -> BenchFacts:
-        """What the bench found out; nothing where the run was stopped before that was known."""
+        """Facts from the bench; defaults where the run was stopped before."""
         return self._record("bench.json", "bench", BenchFacts) or BenchFacts()
 
     def axis_unit(self) -> str:
@@ -363,26 +360,24 @@ class RunFolder:
         return [(decode(schema, line, kind, where=where), where) for line, where in self.lines(name)]
 
     def place(self, name: str) -> Path:
-        """What messages and records call a file of the folder. Nothing is opened by it."""
+        """The path of a file of the folder, for messages and records; nothing is opened."""
         return self.path / name
 
     def has(self, name: str) -> bool:
-        """Whether there is anything of this name."""
         with self._reading(name):
             return self._files.exists(name)
 
     def report(self) -> bytes:
-        """report.html. RunError where there is none, or it is no page of ours in size."""
+        """report.html. RunError where there is none, or it is too large."""
         return self._bytes(REPORT, MOST_DOCUMENT_BYTES)
 
     def recording(self, name: str = RECORDING) -> int:
-        """raw/host.lfr, open for reading; the caller closes the descriptor. RunError where it cannot be read."""
+        """A recording, open for reading; the caller closes the descriptor. RunError."""
         with self._reading(name):
             return self._files.descriptor(name)
 
     def latency_counts(self, number: int) -> NDArray[np.int64] | None:
-        """The latencies of a step, by the bins of runs.histograms; None where it has no histogram. RunError for one
-        that is damaged."""
+        """Requests of a step by bin of runs.histograms; None where it has no histogram. RunError for a damaged one."""
         name = _histogram(number)
         if not self.has(name):
             return None
@@ -392,13 +387,11 @@ class RunFolder:
             raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
 
     def latency_payload(self, number: int) -> bytes | None:
-        """The compressed histogram of a step's latencies in base64, checked; None where it has none. RunError as
-        `latency_counts`."""
+        """A step's compressed histogram in base64, checked; None where it has none. RunError as `latency_counts`."""
         return None if self.latency_counts(number) is None else payload(self._bytes(_histogram(number), MOST_LOG_BYTES))
 
     def requests(self, number: int) -> bytes:
-        """The request log of a step, as its driver wrote it; nothing where it has none. RunError where it is damaged or
-        holds more than MOST_REQUESTS_BYTES."""
+        """A step's request log as its driver wrote it, or b"". RunError for one that is damaged or too large."""
         name = _requests(number)
         if not self.has(name):
             return b""
@@ -414,7 +407,7 @@ class RunFolder:
         return data
 
     def stacks_text(self, name: str) -> str:
-        """The collapsed stacks of a step that was sampled; bytes that are no text are told by U+FFFD."""
+        """The collapsed stacks of a sampled step; invalid bytes become U+FFFD."""
         return self._bytes(f"profiles/{name}", MOST_STACKS_BYTES).decode("utf-8", errors="replace")
 
     def _read(self, name: str) -> bytes:
@@ -435,14 +428,14 @@ class RunFolder:
             raise RunError(f"{self.place(name)} cannot be read: {why}", remedy="Check the file.") from error
 
     def lines(self, name: str) -> list[tuple[bytes, str]]:
-        """The whole lines of a JSON-lines file, each with where it stands; none if it is not there."""
+        """The whole lines of a JSON-lines file, each with its place in it; empty where there is no file."""
         if not self.has(name):
             return []
         *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
         return [(line, f"{self.place(name)}, line {number}") for number, line in enumerate(whole, start=1)]
 
     def lines_from(self, name: str, start: int, most: int) -> list[bytes]:
-        """The whole lines of a JSON-lines file from a byte on, of `most` bytes at a time; none if there are no more."""
+        """The whole lines of a JSON-lines file within `most` bytes from `start`; empty at its end."""
         if not self.has(name):
             return []
         with self._reading(name):
@@ -450,7 +443,7 @@ class RunFolder:
         return whole
 
     def state_of(self, name: str) -> tuple[int, int]:
-        """The size and the time of the last change (ns) of a file; zeros where there is none. Nothing is opened."""
+        """Size and modification time (ns) of a file; zeros where there is none. Nothing is opened."""
         with self._reading(name):
             return self._files.state_of(name)
 

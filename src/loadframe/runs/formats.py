@@ -1,8 +1,5 @@
-"""Schema names and versions of the files in a run folder, and the upgrade of older ones on reading.
-
-Every JSON document and every JSON line begins with {"schema": "loadframe.NAME/VERSION"}. A newer version than this
-program knows is refused; an older one goes through UPGRADES, one version at a time.
-"""
+"""Schema names and versions of the files in a run folder. Every JSON document and line begins with {"schema":
+"loadframe.NAME/VERSION"}. A newer version is refused; an older one goes through UPGRADES, one version at a time."""
 
 import json
 import math
@@ -37,14 +34,13 @@ VERSIONS = {
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 called the id its number and the status its phase, and did not say why."""
+    """Version 1 called the id "number" and the status "phase", and gave no reason."""
     renamed = {"number": "id", "phase": "status"}
     return {renamed.get(name, name): value for name, value in body.items()}
 
 
 def _with_purpose(step: dict[str, Any]) -> dict[str, Any]:
-    """A step of before its purpose was kept: block -1 was that of warming, 0 of sizing, round 0 of what was measured
-    side by side."""
+    """Version 1 had no purpose: block -1 was that of warming, 0 of sizing, round 0 of side by side."""
     block = step.get("block")
     if block in (-1, 0):
         return {**step, "purpose": "warming" if block == -1 else "sizing"}
@@ -52,14 +48,13 @@ def _with_purpose(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_places(step: dict[str, Any]) -> dict[str, Any]:
-    """Version 2 numbered the block of a step that sized, and the round of one that was measured side by side, 0; one
-    that warmed had those of the step that it went before."""
+    """Version 2 had block 0 for sizing, round 0 for side by side, and those of the next step for warming."""
     of_none = {"warming": ("round", "block"), "sizing": ("block",), "side by side": ("round",)}
     return {**step, **dict.fromkeys(of_none.get(str(step.get("purpose")), ()))}
 
 
 def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 had what the best settings' blocks said as its own, and did not say of all that they may overstate."""
+    """Version 1 had the best settings' verdict at its top, and did not say that a gain may be overstated."""
     proof = {name: body.pop(name, None) for name in ("verdict", "fresh", "levels")}
     if isinstance(proof["verdict"], dict):
         overstates = body.get("end") == "gained" and proof["fresh"] is None
@@ -69,7 +64,7 @@ def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cannot_tell(body: Any) -> Any:
-    """What had no ratio, no second block or no level whose warm-up had ended was "no-proven-difference" as well."""
+    """Comparisons without a ratio, a second block or a settled level were "no-proven-difference", too."""
     if isinstance(body, list):
         return [_cannot_tell(each) for each in body]
     if not isinstance(body, dict):
@@ -82,20 +77,20 @@ def _cannot_tell(body: Any) -> Any:
 
 
 def _with_ends(body: dict[str, Any]) -> dict[str, Any]:
-    """The version before did not know the interval of a ratio at a load."""
+    """The version before had no interval of a ratio at a load."""
     tried = [trial for one in body.get("rounds", ()) for trial in one["tried"]]
     for compared in (*tried, *filter(None, (body.get("proof"), *body.get("failed_proofs", ())))):
         compared["levels"] = [{**row, "low": row["ratio"], "high": row["ratio"]} for row in compared.get("levels", ())]
-    return {name: value for name, value in body.items() if name != "variants"}  # which are concluded again
+    return {name: value for name, value in body.items() if name != "variants"}  # these are computed again
 
 
 def _with_loads(body: dict[str, Any]) -> dict[str, Any]:
-    """The version before knew the whole gain of a ladder over all loads alone."""
+    """The version before had a ladder's total gain over all loads only."""
     return {**body, "total": body.get("total") and {"verdict": body["total"], "levels": []}}
 
 
 def _with_comparisons(body: dict[str, Any]) -> dict[str, Any]:
-    """What was tried on a rung, and what the whole ladder showed of it, are one comparison."""
+    """A rung's trial, and its gain in the whole ladder, become one comparison."""
     for rung in body["rungs"]:
         tried, gain = rung.pop("trial", None), rung.pop("gain", None)
         rung["comparison"] = (tried or gain) and {"verdict": tried or gain, "fresh": tried and gain}
@@ -103,7 +98,7 @@ def _with_comparisons(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
-    """A capacity beside another one had a ratio of its own, and bounds that were null to an open side."""
+    """A capacity's comparison had a ratio of its own, and null for an open bound."""
     for one in body.get("beside", ()):
         ratio, low, high = (one.pop(name, None) for name in ("ratio", "ratio_low", "ratio_high"))
         ends = {"low": low or NOT_KNOWN[0], "high": high or NOT_KNOWN[1]}
@@ -113,7 +108,7 @@ def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _drivers(body: dict[str, Any]) -> dict[str, Any]:
-    """All drivers against fewer had a ratio of their own; its interval was open above where that was null."""
+    """The comparison of drivers had a ratio of its own, and null for an open upper bound."""
     named = {name: body.pop(name) for name in ("ratio", "low", "high")}
     named["high"] = NOT_KNOWN[1] if named["high"] is None else named["high"]
     after, before, blocks = (body.pop(name) for name in ("throughput", "throughput_fewer", "blocks"))
@@ -125,7 +120,7 @@ def _drivers(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_records(body: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 had what a host concluded in the version that it was then of."""
+    """Version 1 held a host's conclusion in the version of that time."""
     for name, kind in (("investigation", "investigation-record"), ("capacity", "capacity-record")):
         if body.get(name) is not None:
             body[name] = _upgraded(kind, 1, body[name])
@@ -162,7 +157,7 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
 DAMAGED = "The file was damaged or edited. Restore it, or run the study again."
 
 LARGEST = 1e100
-"""Of a number in a file: the product of any three is still finite."""
+"""Of numbers in a file: the product of any three is still finite."""
 
 Record = TypeVar("Record")
 
@@ -171,7 +166,7 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 def _adapter(record_type: Any) -> TypeAdapter[Any]:
-    """Building one costs milliseconds: each type once."""
+    """Cached: building one costs milliseconds."""
     if record_type not in _adapters:
         _adapters[record_type] = TypeAdapter(record_type)
     return _adapters[record_type]
@@ -185,8 +180,8 @@ def encode(name: str, record: object) -> bytes:
 
 
 def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> Record:
-    """The record again, with the types that it declares. RunError where the data are of another kind, of a newer
-    version, torn, or hold what no record of ours does: the place of it, its value, and what is expected."""
+    """A record with its declared types. RunError, with place and value, for data of another kind, newer, torn or
+    invalid."""
     body = decode_document(name, data, where=where)
     try:
         record: Record = _validated(_adapter(record_type), body)
@@ -199,7 +194,7 @@ def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> 
 
 
 def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
-    """A document of plain values in today's version, without its schema. RunError as `decode`."""
+    """A document of plain values in the current version, without its schema. RunError as `decode`."""
     try:
         body = parse_json(data)
         _check_sizes(body)
@@ -209,7 +204,7 @@ def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
 
 
 def _check_sizes(body: Any) -> None:
-    """ValueError for a number that is no measurement."""
+    """ValueError for a number beyond any measurement."""
     waiting = [body]
     while waiting:
         one = waiting.pop()
@@ -220,8 +215,7 @@ def _check_sizes(body: Any) -> None:
 
 
 def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
-    """Strictly, as JSON: a word is no number. An interval without an upper end has null there, where a number must
-    be: JSON has no word for infinite."""
+    """Strictly, as JSON: a string is no number. null as an interval's upper end becomes infinity, which JSON lacks."""
     try:
         return adapter.validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
@@ -233,7 +227,7 @@ def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
         for part in path:
             within = within[part]
         within[last] = math.inf
-    return adapter.validate_json(json.dumps(body), strict=True)  # Infinity: as Python's writer and this reader have it
+    return adapter.validate_json(json.dumps(body), strict=True)  # Infinity: accepted by this reader
 
 
 def _is_open_end(error: ErrorDetails) -> bool:
@@ -241,13 +235,12 @@ def _is_open_end(error: ErrorDetails) -> bool:
 
 
 def _shown(value: object) -> str:
-    """A value that was not expected, in ASCII and short."""
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:
-    """The body in today's version, without its schema key."""
+    """The body in the current version, without its schema key. RunError."""
     schema = body.pop("schema", None) if isinstance(body, dict) else None
     prefix = f"loadframe.{name}/"
     found = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", schema) if isinstance(schema, str) else None

@@ -1,8 +1,5 @@
-"""A step's histogram of latencies as text: the HdrHistogram log, version 1.2, of one interval.
-
-Written with the library. Read as from a stranger (formats/hdr_histogram.py): only with the layout that is written, so
-that histograms of several steps can be added.
-"""
+"""A step's histogram of latencies as text: the HdrHistogram log, version 1.2, of one interval. Read as untrusted
+(formats/hdr_histogram.py), and only in the layout that is written here, so that steps can be added."""
 
 import io
 import re
@@ -31,7 +28,7 @@ MOST_PLAIN_BYTES = hdr_histogram.INNER.size + hdr_histogram.MOST_BYTES_OF_A_COUN
 
 
 def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
-    """The text of a histogram log: the latencies of the step's window, in microseconds."""
+    """The histogram log of the latencies of a step's window, in microseconds."""
     histogram = HdrHistogram(SHORTEST_LATENCY_US, LONGEST_LATENCY_US, DIGITS)
     microseconds = np.clip(np.rint(latencies_ms * 1000.0), SHORTEST_LATENCY_US, LONGEST_LATENCY_US).astype(np.int64)
     for value, count in zip(*np.unique(microseconds, return_counts=True), strict=True):
@@ -58,8 +55,7 @@ class Interval:
 
 
 def combined_log(intervals: Iterable[Interval]) -> str:
-    """One log of several intervals, in rising order of their starts. Their clock is CLOCK_MONOTONIC, and no wall-clock
-    time is claimed: a reader takes the first start as the beginning."""
+    """One log of several intervals, in rising order of their starts: CLOCK_MONOTONIC, without a wall-clock time."""
     text = io.StringIO()
     log = HistogramLogWriter(text)
     log.output_log_format_version()
@@ -71,7 +67,7 @@ def combined_log(intervals: Iterable[Interval]) -> str:
 
 
 def bin_latencies_ms() -> NDArray[np.float64]:
-    """The middle of each bin, rising; shape (BINS,). It is within 0.05 % of what was rounded to microseconds."""
+    """The middle of each bin, rising; shape (BINS,). Within 0.05 % of what was rounded to microseconds."""
     index = np.arange(BINS)
     doubled = np.maximum(index // HALF_BUCKET - 1, 0)
     lowest = (index - doubled * HALF_BUCKET) << doubled
@@ -79,7 +75,7 @@ def bin_latencies_ms() -> NDArray[np.float64]:
 
 
 def payload(log: bytes) -> bytes:
-    """The compressed histogram in base64. ValueError where there is not one."""
+    """The compressed histogram in base64. ValueError unless there is exactly one."""
     lines = [line for line in log.split(b"\n") if line and line[:1] not in (b"#", b'"')]
     if len(lines) != 1:
         raise ValueError(f"it has {len(lines)} histograms, not one")
@@ -87,7 +83,7 @@ def payload(log: bytes) -> bytes:
 
 
 def read_counts(log: bytes) -> NDArray[np.int64]:
-    """How many requests fell into each bin; shape (BINS,). ValueError, in words, for what is no such log."""
+    """Requests per bin; shape (BINS,). ValueError, in words, for an invalid log."""
     found = hdr_histogram.decode(payload(log), MOST_PLAIN_BYTES)
     if (found.digits, found.lowest, found.highest) != (DIGITS, SHORTEST_LATENCY_US, LONGEST_LATENCY_US):
         raise ValueError(

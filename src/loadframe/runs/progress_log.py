@@ -1,11 +1,8 @@
-"""progress.jsonl: what a run is doing at this moment, for whoever watches it. It is no measurement: a line is not
-fsynced, because an fsync between two steps would disturb the disk that is measured, and a line that the disk does not
-take is lost.
+"""progress.jsonl: what a run is doing now. It is no measurement: a line is not fsynced, because an fsync between two
+steps would disturb the disk that is measured, and may be lost.
 
-The writer holds a lock on the file (files.hold) for as long as its run is in progress. The lock ends with the process,
-also after SIGKILL, so whoever may read the file can tell a run in progress from one that was killed, and cannot make
-one look like the other.
-"""
+The writer holds a lock on the file (files.hold) while its run is in progress. The lock ends with the process, also
+after SIGKILL, so whoever reads the file can tell a run in progress from one that was killed, and cannot fake either."""
 
 import os
 import weakref
@@ -27,12 +24,9 @@ def _now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One line. at: the wall clock, in ISO 8601.
-
-    phase: `words`, of about `steps` steps. say: `words`. step: one begins, in a treatment at a level, for `purpose`;
-    its load lasts for about `seconds`. recorder: what recording has cost since it began: CPU-seconds per second, peak
-    resident memory, ticks that were late or missed.
-    """
+    """One event. at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: one begins, in a
+    treatment at a level, for `purpose`; its load lasts about `seconds`. recorder: its cost since it began: CPU-seconds
+    per second, peak resident memory, late or missed ticks."""
 
     event: Event
     words: str = ""
@@ -48,7 +42,7 @@ class Told:
 
 
 class ProgressLog:
-    """Writes the lines of one run. Takes over an open file, which is held until it is closed or the process ends."""
+    """Writes the events of one run. Takes over an open, locked file."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -57,12 +51,12 @@ class ProgressLog:
         self._end = weakref.finalize(self, os.close, descriptor)
 
     def tell(self, line: Told) -> None:
-        """Append a line. Never raises OSError: a full disk is told by what is measured."""
+        """Append a line. Never raises OSError: a full disk is reported by the measurement."""
         try:
             os.write(self._descriptor, encode(SCHEMA, line) + b"\n")
         except OSError:
             self.lost += 1
 
     def close(self) -> None:
-        """The run is no longer in progress. Idempotent."""
+        """End the progress of the run. Idempotent."""
         self._end()

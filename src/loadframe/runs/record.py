@@ -21,7 +21,7 @@ ALWAYS = (
 BEYOND_P999 = 1000
 """Of 1,000 requests one lies beyond p99.9."""
 OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
-"""Of a target in several pieces, what each piece and the driver used."""
+"""Of a target in several pieces: what each piece and the driver used."""
 
 
 def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str) -> StudySummary:
@@ -53,7 +53,7 @@ def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str
 
 
 def _cage(study: Study) -> dict[str, str]:
-    """What each component is allowed, as the study writes it: "memory" for the target, "driver's cpus" for others."""
+    """By component, as in the study: "memory" for the target, "driver's cpus" for others."""
     tables = {"": study.cage, **{f"{name}'s ": cage for name, cage in study.cage.components.items()}}
     return {
         f"{owner}{key.replace('_', ' ')}": str(value)
@@ -64,8 +64,8 @@ def _cage(study: Study) -> dict[str, str]:
 
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
-    """One row per step: level, block where it is of one, throughput, p95 latency where it is known, p99.9 where a
-    request lies beyond it, and these metrics where they were measured; all of the stages of a pipeline."""
+    """One row per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these
+    metrics where measured, and all of a pipeline's stages."""
     pipelines = sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
     wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *pipelines]))
     return tuple(
@@ -84,7 +84,7 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
 
 
 def _p999(step: Step) -> dict[str, float]:
-    """Not there in steps of fewer requests, and of runs that are older than it."""
+    """Only in steps with enough requests, and of runs that recorded it."""
     told = step.requests >= BEYOND_P999 and step.latency.p999_ms > 0
     return {"latency_p999_ms": step.latency.p999_ms} if told else {}
 

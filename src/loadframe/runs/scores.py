@@ -1,4 +1,4 @@
-"""The scores of all forecasts that were ever made on this machine: a line each, in Loadframe's own state directory."""
+"""The scores of all forecasts made on this machine, one per line, in Loadframe's state directory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Score:
 
 
 def add(folder: Path, source: str, scores: Sequence[Scored]) -> None:
-    """Keep scores, on the disk when this returns. RunError where they cannot be written."""
+    """Append scores, on the disk when this returns. RunError."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     lines = b"".join(encode("score", Score(source, now, score)) + b"\n" for score in scores)
     try:
@@ -37,8 +37,7 @@ def add(folder: Path, source: str, scores: Sequence[Scored]) -> None:
 
 
 def read(folder: Path) -> list[Scored]:
-    """Every score once: the same forecast of the same measurement, made again, does not count twice. A torn last line
-    is left out. RunError for a file that cannot be read."""
+    """Every score, once per forecast of the same measurement, without a torn last line. RunError."""
     path = folder / FILE
     try:
         text = read_file(path, MOST_BYTES)
