@@ -1,1 +1,1 @@
-"""The search for better settings: what to try next, and what the trials say. It never touches a server."""
+"""The search for better settings: what to try next, and what the trials show. It never touches a server."""

@@ -1,11 +1,7 @@
-"""Which settings to try next: propose a trial, observe what came of it.
-
-The start comes first, then what a diagnosis asks for, then the trial after which the best point is expected to be
-better than the one before by most (knowledge gradient: Frazier, Powell and Dayanik 2009, INFORMS Journal on Computing
-21). The same observations and the same seed give the same proposals.
-
-What is searched are settings with a few values each, as what lies between two neighbours drowns in the noise of a
-measurement of seconds, and what must fit into memory together."""
+"""Which settings to try next: propose a trial, observe its outcome. The start comes first, then what a diagnosis
+proposes, then the trial that most raises the expected best (knowledge gradient: Frazier, Powell and Dayanik 2009,
+INFORMS Journal on Computing 21). The same observations and seed give the same proposals. Settings have few values each,
+as finer differences drown in the noise of a measurement of seconds; all must fit into memory together."""
 
 import math
 import random
@@ -22,13 +18,13 @@ STEPS = 7
 """Values of a range: from 128 MiB to 8 GiB each is twice the one before."""
 
 Point = tuple[int, ...]
-"""A state of the settings: for each dimension the position of its value."""
+"""A state of the settings: the position of each dimension's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A setting that may be varied. values: each once, rising where they are ordered. start: the position of the value
-    that it has now. ordered: False for words without an order. bytes_each: memory that each unit of a value takes."""
+    """A setting to vary. values: each once, rising where ordered. start: the position of the current value. ordered:
+    False for words without an order. bytes_each: memory per unit of a value."""
 
     name: str
     values: tuple[SettingValue, ...]
@@ -37,7 +33,7 @@ class Dimension:
     bytes_each: float = 0.0
 
     def position(self, value: SettingValue) -> int:
-        """Of the value that is nearest, in logarithms where all are positive numbers; of a word, of itself."""
+        """The position of the nearest value, in logarithms where all are positive; of a word its own."""
         if not self.ordered or value in self.values:
             return self.values.index(value)
         numbers = [float(each) for each in self.values]
@@ -47,7 +43,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All settings that may be varied, the most promising first. memory_bytes: what they may take together."""
+    """All settings that may be varied, the most promising first. memory_bytes: for all of them together."""
 
     dimensions: tuple[Dimension, ...]
     memory_bytes: float = math.inf
@@ -57,7 +53,7 @@ class Space:
         object.__setattr__(self, "start", tuple(each.start for each in self.dimensions))
 
     def fits(self, point: Point) -> bool:
-        """Whether what the settings take fits into memory; what they take at the start does by definition."""
+        """Whether the settings fit into memory; those of the start do by definition."""
         return point == self.start or self.takes(point) <= max(self.memory_bytes, self.takes(self.start))
 
     def takes(self, point: Point) -> float:
@@ -81,16 +77,15 @@ class Space:
         }
 
     def point(self, changes: Mapping[str, SettingValue]) -> Point:
-        """The state with these changes to the start; of values between two, the nearest; of settings that are not
-        searched, nothing."""
+        """The point with these changes to the start, at the nearest values, without settings that are not searched."""
         return tuple(
             each.position(changes[each.name]) if each.name in changes else each.start for each in self.dimensions
         )
 
 
 def spread(low: float, high: float, *, whole: bool = True, steps: int = STEPS) -> tuple[float, ...]:
-    """Values from low to high in equal ratios (in equal steps from 0 or below), in two digits; whole numbers of MiB or
-    KiB where low is one."""
+    """Values from low to high in equal ratios (equal steps from 0 or below), in two digits, whole MiB or KiB like
+    low."""
     if low <= 0:
         values = [low + (high - low) * step / (steps - 1) for step in range(steps)]
     else:
@@ -102,7 +97,7 @@ def spread(low: float, high: float, *, whole: bool = True, steps: int = STEPS) -
 
 
 def _two_digits(value: float) -> float:
-    """Powers of two stay what they are."""
+    """Powers of two stay as they are."""
     nearest = 2 ** round(math.log2(value)) if value >= 1 else 0
     if abs(nearest - value) <= 0.01 * value:
         return nearest
@@ -112,7 +107,7 @@ def _two_digits(value: float) -> float:
 def dimension(
     name: str, values: Sequence[SettingValue], start: SettingValue, *, ordered: bool, bytes_each: float = 0.0
 ) -> Dimension:
-    """A setting with these values and the one that it has now. ValueError where there is nothing to vary."""
+    """A setting with these values and the current one. ValueError where there is nothing to vary."""
     every = {*values, start}
     chosen = tuple(sorted(every, key=float)) if ordered else tuple(dict.fromkeys([start, *values]))
     if len(chosen) < 2:
@@ -121,33 +116,30 @@ def dimension(
 
 
 STARTS = 2
-"""Trials of the start: what the others are held against, and a first look at the noise."""
+"""Trials of the start: the reference of all others, and a first estimate of the noise."""
 SINKS = 0.7
-"""A trial this far (in logarithms: half) below the start counts as just so far below: how bad is not worth knowing."""
+"""A trial further below the start (in logarithms: half) counts as this: how bad it is does not matter."""
 LESS_LIKELY = 0.85
-"""Of a setting, how much of the effect of the one before it is expected: the most promising come first."""
+"""Expected effect of a setting, relative to the one before it: the most promising come first."""
 RANDOM = 256
 """Points drawn besides those around the best one."""
 CLIMBS = 10
-"""Single changes, at most, from the best point that was tried to the one of which most is expected."""
+"""Most single changes from the best tried point to the one with the highest expectation."""
 FEWEST_GAIN = 0.005
 SURELY = 0.25
-"""A change that is expected to give less than half a per cent, or a quarter of its standard deviation, is not
-recommended."""
+"""A change that is expected to give less, or less than this share of its standard deviation, is not recommended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A point to measure."""
-
     point: Point
     reason: TrialReason
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trial. value: log throughput against the start; None where the target did not work. missed: it
-    broke what is asked besides, so that its settings are not recommended; its value then says how far off it is."""
+    """value: log throughput against the start; None where the target did not work. missed: the objective, so its
+    settings are not recommended; the value then says how far off it is."""
 
     point: Point
     value: float | None
@@ -169,18 +161,17 @@ class Search:
         self._sizes = np.array([len(each.values) - 1 for each in space.dimensions], dtype=float)
 
     def observe(self, outcome: Outcome) -> None:
-        """A trial is over."""
         self.outcomes.append(outcome)
         self._fitted = None
 
     def forget(self) -> None:
-        """No trial was observed: to tell them again, against another measurement of the start."""
+        """Drop all trials, to observe them again against another measurement of the start."""
         self.outcomes.clear()
         self._fitted = None
 
     def propose(self, pending: Sequence[Point] = ()) -> Proposal:
-        """What to try next. pending: points that are measured at this moment; each is taken to come out as expected, so
-        that the next one tells something else (the Kriging believer: Ginsbourger, Le Riche and Carraro 2010)."""
+        """What to try next. pending: points being measured, which are taken to come out as expected, so that the next
+        one adds information (the Kriging believer: Ginsbourger, Le Riche and Carraro 2010)."""
         known = self.outcomes
         try:
             for point in pending:
@@ -206,9 +197,8 @@ class Search:
         return Proposal(point, "again" if self._times(point) else "search")
 
     def best(self, failed: Collection[Point] = ()) -> Point:
-        """What is recommended: the point with the highest expectation among those that were tried, without the changes
-        that do not pay. The start, where nothing is expected to be better. failed: points that did not hold in a proof;
-        they are passed over, and so is what differs from one of them by changes that do not pay."""
+        """The recommended point: of those tried the one with the highest expectation, without changes that do not pay;
+        else the start. failed: points that failed a proof; they are skipped, and what reduces to one of them."""
         for point in self._ranked():
             plain = self._simplified(point, failed)
             if plain not in failed:
@@ -225,15 +215,15 @@ class Search:
         return point
 
     def _pays(self, point: Point, plain: Point) -> bool:
-        """Whether a point is expected to be better than another one, by more than is doubtful."""
+        """Whether a point's expected gain over another exceeds the thresholds of doubt."""
         with_it, without = self._surrogate().mean(self._scaled([point, plain]))
         gain, spread = self._surrogate().gains(self._scaled([point]), self._scaled([plain])[0])
         return bool(with_it - without >= FEWEST_GAIN and gain[0] >= SURELY * spread[0])
 
     def worth(self, best: Point) -> list[tuple[int, float, float]]:
-        """For each setting the position of a value, its gain over the value at the start, all others as in `best`, and
-        the standard deviation of that, in logarithms: of the value in `best`, or where that is the start's, of the most
-        promising other one."""
+        """For each setting the position of a value, its gain over the start's value, others as in `best`, and that
+        gain's standard deviation, in logarithms: of `best`'s value, or of the most promising one if that is the
+        start's."""
         found = []
         for place, dimension in enumerate(self.space.dimensions):
             here, start = best[place], dimension.start
@@ -249,7 +239,7 @@ class Search:
         return math.log(self.expected_gain(self._ranked()[0]))
 
     def expected_gain(self, point: Point) -> float:
-        """Throughput of a point against the start's, as a ratio, after shrinkage."""
+        """Throughput of a point over the start's, after shrinkage."""
         here, start = self._surrogate().mean(self._scaled([point, self.space.start]))
         return math.exp(here - start)
 
@@ -257,11 +247,11 @@ class Search:
         return sum(outcome.point == point for outcome in self.outcomes)
 
     def _refused(self) -> set[Point]:
-        """Points with which the target did not work, or that missed what is asked."""
+        """Points with which the target did not work, or that missed the objective."""
         return {outcome.point for outcome in self.outcomes if outcome.value is None} | self._missing()
 
     def _missing(self) -> set[Point]:
-        """Points that missed what is asked in more than half of their trials. The start is what there is, and stays."""
+        """Points that missed the objective in more than half of their trials; never the start."""
         missed = Counter(outcome.point for outcome in self.outcomes if outcome.missed)
         return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
@@ -273,8 +263,8 @@ class Search:
         return [tried[place] for place in np.argsort(-means, kind="stable")]
 
     def _untried(self, best: Point) -> list[Point]:
-        """Every single change of the best point, of the start and of the point of which most is expected, pairs of
-        changes, and points at random, as far as they are allowed."""
+        """Allowed points: single changes of the best, the start and the most promising one, pairs of changes, random
+        ones."""
         singles = [*self._singles(best), *self._singles(self.space.start)]
         pairs = [self._crossed(self._random.choice(singles), self._random.choice(singles), best) for _ in singles]
         drawn = [
@@ -293,7 +283,7 @@ class Search:
         ]
 
     def _climbed(self, point: Point) -> Point:
-        """The point of which most is expected, as far as single changes lead there."""
+        """The point with the highest expectation, as far as single changes lead there."""
         refused = self._refused()
         for _ in range(CLIMBS):
             others = (each for each in self._singles(point) if each not in refused and self.space.fits(each))

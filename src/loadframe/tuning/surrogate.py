@@ -1,20 +1,14 @@
-"""What trials say of settings: a Gaussian process over them.
+"""What trials show of settings: a Gaussian process over them.
 
 The covariance is additive (Duvenaud, Nickisch and Rasmussen 2011, NIPS 24): every setting has an effect of its own, and
 pairs of settings that have one may have another together,
-
     k(x, x') = sum_i a_i^2 k_i + c^2 sum_{i<j} a_i a_j k_i k_j,     k_i = (1 + sqrt(3) r) exp(-sqrt(3) r)
-
 (Matern 3/2) with r = |x_i - x_i'| / LENGTH and x_i from 0 to 1, so that a few trials which change several settings at
-once tell the effects apart. On top comes what the machine does by itself: a drift, exp(-|t - t'| / DRIFT) in the number
-of the trial, and noise.
+once separate the effects. On top come a drift, exp(-|t - t'| / DRIFT) in the number of the trial, and noise.
 
 Values are log throughput against the start: what adds up there multiplies the throughput. Amplitudes, noise and drift
-are those of the highest posterior density over the grids below.
-
-The posterior mean is shrunken towards the start, the more the fewer trials it rests on: the best of many noisy trials
-is not taken at its word (winner's curse).
-"""
+have the highest posterior density over the grids below. The posterior mean is shrunken towards the start, the more the
+fewer trials it rests on, against the winner's curse."""
 
 import math
 from collections.abc import Sequence
@@ -27,11 +21,11 @@ from scipy.linalg import solve_triangular
 Numbers = NDArray[np.float64]
 
 LENGTH = 1.0
-"""Range of a setting over which its effect is alike, as a share of all its values."""
+"""Length scale of a setting, as a share of the range of its values."""
 DRIFT = 12.0
-"""Trials over which the machine's own changes are alike."""
+"""Length scale of the machine's own changes, in trials."""
 AMPLITUDES = (0.01, 0.05, 0.12, 0.25, 0.5)
-"""A setting's effect (standard deviation of log throughput); without evidence a setting has PRIOR_AMPLITUDE."""
+"""A setting's effect (standard deviation of log throughput); without evidence PRIOR_AMPLITUDE."""
 GRIDS = {
     "interaction": (0.3, 1.0, 2.0),
     "noise": (0.01, 0.02, 0.04, 0.08, 0.15, 0.3),
@@ -43,7 +37,7 @@ SPREAD = 1.0
 PASSES = 2
 DEVIATIONS = np.linspace(-8, 8, 65)
 SHARES = np.exp(-(DEVIATIONS**2) / 2) / np.exp(-(DEVIATIONS**2) / 2).sum()
-"""What a trial may turn out to be, in standard deviations from what is expected of it, and how likely that is."""
+"""Quadrature of a trial's outcome: standard deviations from its expectation, and their probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +51,8 @@ class Belief:
 
 
 class Surrogate:
-    """Fitted to trials. points: positions from 0 to 1, shape (n, d); of settings without an order any two values are
-    equally far apart (`ordered`). values: log throughput against the start, shape (n,). belief: where it begins."""
+    """Fitted to trials. points: positions from 0 to 1, shape (n, d); any two values of a setting without an order are
+    equally far apart (`ordered`). values: log throughput against the start, shape (n,). belief: the initial one."""
 
     def __init__(self, points: Numbers, values: Numbers, *, ordered: Sequence[bool], belief: Belief) -> None:
         self._points, self._values = points, values
@@ -75,16 +69,15 @@ class Surrogate:
         return np.asarray(self._between(points) @ self._weights)
 
     def gains(self, points: Numbers, incumbent: Numbers) -> tuple[Numbers, Numbers]:
-        """By how much each of the points is expected to be above the incumbent, and the standard deviation of
-        that, both in logarithms."""
+        """Expected gain of each point over the incumbent, and its standard deviation, in logarithms."""
         both = np.vstack([incumbent[None, :], points])
         mean, variance, covariance = self._posterior(both, incumbent[None, :])
         difference = np.maximum(variance + variance[0] - 2 * covariance[:, 0], 0.0)
         return (mean - mean[0])[1:], np.sqrt(difference)[1:]
 
     def knowledge_gradient(self, points: Numbers, tried: Numbers) -> Numbers:
-        """By how much a trial at each of the points is expected to raise the highest mean, of those that were tried
-        and of the point itself, shape (m,): Frazier, Powell and Dayanik 2009, INFORMS Journal on Computing 21(4)."""
+        """Expected rise of the highest mean, of the tried points and the point itself, by a trial at each point, shape
+        (m,): Frazier, Powell and Dayanik 2009, INFORMS Journal on Computing 21(4)."""
         mean, variance, covariance = self._posterior(points, tried)
         shown = np.sqrt(variance + self.belief.noise**2)
         before = self.mean(tried)
@@ -94,7 +87,7 @@ class Surrogate:
         return np.asarray(rises @ SHARES)
 
     def _posterior(self, points: Numbers, others: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """Mean and variance of each of the points, shape (m,), and covariance with each of the others, (m, k)."""
+        """Mean and variance of the points, shape (m,), and their covariance with the others, (m, k)."""
         cross = self._between(points)
         half = self._half(cross.T)
         own = self._covariance(self._alike(points[:1], points[:1]), self.belief)[0]
@@ -103,7 +96,6 @@ class Surrogate:
         return cross @ self._weights, variance, before - half.T @ self._half(self._between(others).T)
 
     def _half(self, right: Numbers) -> Numbers:
-        """What the Cholesky factor takes to the right-hand side."""
         return np.asarray(solve_triangular(self._factor, right, lower=True))
 
     def _alike(self, one: Numbers, other: Numbers) -> Numbers:
@@ -148,7 +140,7 @@ class Surrogate:
 
 
 def _others(belief: Belief, part: int | str) -> list[Belief]:
-    """The belief with other values of one part: the amplitude of a setting, by its number, or what has that name."""
+    """part: a setting's number, for its amplitude, or a name in GRIDS."""
     if isinstance(part, str):
         return [replace(belief, **{part: value}) for value in GRIDS[part]]  # type: ignore[arg-type]
     before, after = belief.amplitudes[:part], belief.amplitudes[part + 1 :]
