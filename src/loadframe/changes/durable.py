@@ -1,9 +1,7 @@
-"""Changes that outlive the command that made them: of the machine, or of a server that Loadframe did not start.
-
-Before such a change, what was there is on the disk in the state directory: one file for each command, written whole and
-fsynced. When the command ends everything is put back, in reverse order; after `kill -9` the next command does it. What
-another program has changed meanwhile is left alone, and said. Putting back twice does no harm.
-"""
+"""Changes that outlive the command that made them: of the machine, or of a server that Loadframe did not start. The
+previous value is first written to the state directory, one file per command, atomically and fsynced. When the command
+ends everything is reverted, in reverse order; after `kill -9` the next command does it. What another program has
+changed meanwhile is left alone, and reported. Reverting is idempotent."""
 
 import os
 import secrets
@@ -21,14 +19,14 @@ from loadframe.host.state import Life, locked
 from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, UnrevertedChange
 
 NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
-"""What to do where another program changes a setting amid a run."""
+"""Remedy where another program changes a setting during a run."""
 
 
 class DurableJournal:
-    """What one command changes beyond its own life. Its file is there only while something is changed."""
+    """The lasting changes of one command. Its file exists only while something is changed."""
 
     def __init__(self, what: str, run: Path) -> None:
-        """what: words for people; run: the folder of the run that changes. CageError."""
+        """what: for messages; run: the folder of the run that changes. CageError."""
         self._life: Life | None = None
         self._record = Record(
             id=secrets.token_hex(6),
@@ -47,11 +45,9 @@ class DurableJournal:
         return tuple(change.setting for change in self._record.changes)
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
-        """Change one setting; answers what is read back. moves: others that may change with it.
-
-        ChangeError where another command or program has changed it since we did; UserError as `place` raises.
-        """
-        # What it moves comes first: that is put back after it.
+        """Change one setting; returns what is read back. moves: others that may change with it. ChangeError where
+        another command or program has changed it since we did; UserError as `place` raises."""
+        # What it moves comes first, so that it is reverted last.
         self._begin(place, {**dict.fromkeys(moves), name: value})
         place.write(name, value)
         found = {each: place.read(each) for each in (*moves, name)}
@@ -62,13 +58,12 @@ class DurableJournal:
         return found[name]
 
     def intend(self, place: Place, name: str, value: SettingValue) -> None:
-        """What `set` writes down before it changes anything, for a change that another program makes."""
+        """Record a change that another program makes, as `set` does before it changes anything."""
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """Put these settings of a place, or all, back to what was there before their first change, the last one first.
-        What cannot be put back still stands, and the next command tries again. In a forked child it does nothing.
-        Ctrl-C waits until it is done."""
+        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, and the
+        next command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [each for each in self._record.changes if self._is(each, place, names)]
@@ -82,9 +77,8 @@ class DurableJournal:
         return outcomes
 
     def _begin(self, place: Place, wanted: Mapping[str, SettingValue | None]) -> None:
-        """The intents, on the disk; without a value a setting is only watched. What is there now is read under the lock
-        under which others are refused and the intent is written: what is read before may be another command's value,
-        which that one puts back meanwhile."""
+        """Write the intents; without a value a setting is only watched. Current values are read under the same lock:
+        one read earlier may be another command's, which that one reverts meanwhile."""
         with locked(lists.folder() / "lock"):
             changes = list(self._record.changes)
             for name, value in wanted.items():
@@ -151,8 +145,8 @@ def _life(record: Record) -> Life:
 
 
 def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
-    """Whether two commands would change the same thing, however each of them reaches it. A file among a server's
-    configuration comes with a restart, after which nothing of that server is as it was set."""
+    """Whether two commands would change the same thing, however they reach it. A server's configuration file comes with
+    a restart, which resets all of its settings."""
     if not _same_thing(change.place, place.address):
         return False
     restarts = "config" in (change.place["kind"], place.address["kind"])
@@ -170,29 +164,29 @@ def _same_thing(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
-    """Whether a value was set by us, as far as can be told. Of a change that was only begun, whatever is found is ours:
-    a server may take another value than it was given."""
+    """Whether we set a value, as far as known. While only the intent of a change is recorded, any value is ours: a
+    server may take another one than it was given."""
     return change.read_back is None or value in (change.after, change.read_back)
 
 
 def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | None, because: str) -> ChangeRecord:
-    """What became of a change, with what is in effect now; in a record of a place, which knows what was there."""
+    """The outcome of a change, with the value now in effect."""
     return replace(change, status=status, read_back=value, because=because)
 
 
 def released(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """One that was only watched, before those that move it are put back: where no other program has changed it until
-    now, it is ours whatever it is after that."""
+    """A setting that was only watched, before those that move it are reverted: later values are ours, unless another
+    program has changed it before."""
     if change.after != change.before:
         return change
     try:
         return replace(change, read_back=None) if ours(change, place.read(change.setting)) else change
-    except UserError:  # what cannot be read cannot be put back, and put_back says so
+    except UserError:  # put_back reports it
         return change
 
 
 def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """One setting as it was, unless it is already, or another program has changed it. Never raises."""
+    """Revert one setting, unless it is reverted already, or another program has changed it. Never raises."""
     try:
         now = place.read(change.setting)
         if now == change.before:
@@ -214,13 +208,12 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def without(changes: Iterable[ChangeRecord], outcomes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
-    """What still stands. It is written once everything is put back: what is named a little too long does no harm."""
+    """The changes that remain. Written after all reverts: listing one a little too long does no harm."""
     settled = [(outcome.place, outcome.setting) for outcome in outcomes if outcome.status != "failed"]
     return [change for change in changes if (change.place, change.setting) not in settled]
 
 
 def cannot(change: ChangeRecord) -> str:
-    """The beginning of why a change still stands."""
     return f"cannot be put back to {_shown(change.before)}"
 
 
@@ -230,18 +223,18 @@ def _known(value: SettingValue | None) -> SettingValue:
 
 
 def _shown(value: SettingValue | None) -> str:
-    """A value for people; "" is that of a setting that was never set."""
+    """ "" is the value of a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 
 def of_this_command() -> list[Record]:
-    """What the command that asks has changed and not put back. CageError."""
+    """What the calling command has changed and not reverted. CageError."""
     owner = identity.identify(os.getpid())
     return [record for record in lists.read() if record.owner == owner and record.alive()]
 
 
 def failed(outcomes: Iterable[ChangeRecord]) -> tuple[UnrevertedChange, ...]:
-    """What still stands after these, in their order: a setting may have been put back in the end."""
+    """What remains changed after these: only the last outcome of a setting counts."""
     last = {(outcome.words, outcome.setting): outcome for outcome in outcomes}
     return tuple(
         UnrevertedChange(

@@ -1,11 +1,7 @@
-"""Settings of the machine that a study may change: the kernel's, read and written in /proc/sys and /sys.
-
-A setting has sysctl's name ("vm.dirty_ratio") where it has one, and a name of ours where it is a file of sysfs
-("block.vda.scheduler"). The names of CPUs and disks may be left to a `*`, which means all of them. Only what is in
-CATALOGUE can be changed: settings that move performance, take effect at once, and can be put back.
-
-Sources: the kernel's own documentation, in its tree under Documentation/.
-"""
+"""Settings of the machine that a study may change: the kernel's, in /proc/sys and /sys. A setting has sysctl's name
+("vm.dirty_ratio"), or a name of ours where it is a file of sysfs ("block.vda.scheduler"); `*` stands for all CPUs or
+disks. Only what is in CATALOGUE can be changed: settings that affect performance, take effect at once, and can be
+reverted. Sources: the kernel's tree, under Documentation/."""
 
 import difflib
 import os
@@ -25,10 +21,10 @@ ROOT = Path("/")
 
 @dataclass(frozen=True, slots=True)
 class HostSetting:
-    """One row. path: of its file; empty for sysctl's, where the name says it. low, high: of a number; a setting without
-    low is a word that the kernel offers. ceiling: others rely on it, so it may be raised and not lowered. ruled_by: the
-    setting that rules instead while this one reads 0; writing this one would clear it. moves: settings that the kernel
-    changes along with this one. offers: the file with the words, where its own does not list them."""
+    """path: of its file; "" for sysctl's, which the name gives. low, high: of a number; without low it is a word that
+    the kernel offers. ceiling: others rely on it, so it may only be raised. ruled_by: the setting in force while this
+    one reads 0; writing this one would clear it. moves: settings that the kernel changes along with it. offers: the
+    file with the words, where its own does not list them."""
 
     name: str
     source: str
@@ -109,24 +105,21 @@ class Host:
     words = "this machine"
 
     def __init__(self, root: Path | None = None) -> None:
-        """root: / where it is not given; a recorded or made-up tree in tests."""
+        """root: default /; a recorded or synthetic tree in tests."""
         self._root = ROOT if root is None else root
         self.address: Mapping[str, str] = {"kind": "host", "root": str(self._root)}
 
     def check(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings one by one: each `*` replaced by every CPU or disk that is there, numbers as numbers.
-
-        StudyError for a setting that is not in the catalogue or a value that it does not take, ChangeError for one that
-        is not on this machine or that we may not change.
-        """
+        """The settings with each `*` expanded to every CPU or disk, numbers as numbers. StudyError for an unknown
+        setting or an invalid value, ChangeError for one that this machine lacks or that we may not change."""
         return {name: self._checked(name, value) for given, value in settings.items() for name in self._named(given)}
 
     def read(self, name: str) -> SettingValue:
-        """The value now. ChangeError where it cannot be read."""
+        """The current value. ChangeError where it cannot be read."""
         return _value(self._text(self._file(name), name))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """ChangeError where the kernel does not take it."""
+        """ChangeError where the kernel rejects the value."""
         try:
             descriptor = os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)
             try:
@@ -137,7 +130,7 @@ class Host:
             raise ChangeError(f"{name} cannot be set to {value}: {error.strerror}", remedy=RIGHTS) from error
 
     def moves(self, name: str) -> tuple[str, ...]:
-        """The settings that the kernel may change along with this one, as far as they are here."""
+        """The settings that the kernel may change along with this one, if present."""
         row, piece = _row(name)
         found = (other.replace("*", piece) for other in row.moves)
         return tuple(other for other in found if self._file(other).exists())
@@ -193,7 +186,7 @@ class Host:
 
 
 def command(name: str, value: SettingValue) -> str:
-    """A setting as root types it in. StudyError as `Host.check`."""
+    """A setting as a root command. StudyError as `Host.check`."""
     row, piece = _row(name)
     if row.path:
         return f"echo {shlex.quote(str(value))} > {shlex.quote('/' + row.path.replace('*', piece))}"
@@ -204,7 +197,7 @@ RIGHTS = "Only root may change settings of the machine, and in a container not a
 
 
 def _row(name: str) -> tuple[HostSetting, str]:
-    """The row of a setting, and what stands for its `*`. StudyError for one that there is not."""
+    """The row of a setting, and what its `*` stands for. StudyError for an unknown one."""
     for row in CATALOGUE:
         if fnmatchcase(name, row.name) and "/" not in name:
             before, _, after = row.name.partition("*")
@@ -218,7 +211,7 @@ def _row(name: str) -> tuple[HostSetting, str]:
 
 
 def _value(text: str) -> SettingValue:
-    """The word in brackets of those that a file offers, else all of it; a number where it is one."""
+    """The bracketed word of a file's choices, else all of it; a number where it is one."""
     chosen = re.search(r"\[(\S+)\]", text)
     word = chosen[1] if chosen else text.strip()
     return int(word) if re.fullmatch(r"-?[0-9]+", word) else word

@@ -1,11 +1,7 @@
-"""The journal: what was changed, from what, to what, and what the system says it is now.
-
-A change is three lines: the intent is fsynced before anything is touched, then what was read back, then - where the
-change did not stay - that it was reverted. Settings of a private target end with its process: a run that was killed
-between its intent and its end needs no action of the user, and `loadframe changes list` says so. What outlives the
-command is put back from the state directory (durable.py); here it is told, of a killed run by the command that has put
-it back.
-"""
+"""The journal: what was changed, from what, to what, and what the system reports now. A change has up to three lines:
+the intent, fsynced before anything is touched, what was read back, and that it was reverted. Settings of a private
+target end with its process, so a killed run needs no action of the user. What outlives the command is reverted from the
+state directory (durable.py), and noted here, if need be by the command that reverts it."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from loadframe.errors import RunError
 from loadframe.model import Change, ChangeRecord, ChangeStatus, Layer, Remedy, SettingValue, TargetState
 from loadframe.runs.formats import decode
 
-if TYPE_CHECKING:  # it imports tables, which every command would wait for
+if TYPE_CHECKING:  # imports tables, for which every command would have to wait
     from loadframe.runs.folder import RunFolder
 
 FILE = "changes.jsonl"
@@ -29,7 +25,7 @@ FILE = "changes.jsonl"
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a setting is changed. finding: the ids of the causes, remedy: the title of what is tried against them; both
-    empty where the study itself asks for it. why: in words."""
+    "" where the study itself asks for it. why: in words."""
 
     finding: str = ""
     remedy: str = ""
@@ -37,14 +33,14 @@ class Reason:
 
 
 class Reasons:
-    """Why a run changes what it changes: noted with each treatment, asked for with each change of the journal."""
+    """The reasons of a run's changes, noted with each treatment."""
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._reasons: dict[tuple[str, str, SettingValue], Reason] = {}
 
     def note(self, treatment: str, title: str, state: TargetState, remedy: Remedy | None = None) -> None:
-        """title: of the treatment, for people; state: what it sets. remedy: the one that has led to it, if any."""
+        """title: of the treatment, for users; state: what it sets. remedy: the one that led to it, if any."""
         self._titles[treatment] = title
         if remedy is None:
             return
@@ -55,13 +51,13 @@ class Reasons:
                 self._reasons[(*key, change.after)] = reason
 
     def of(self, treatment: str, change: Change) -> Reason:
-        """Of a change that leads to a treatment."""
+        """The reason for a change that leads to a treatment."""
         key = (change.layer, change.setting, change.after)
         return self._reasons.get(key, Reason(why=self._titles.get(treatment, "")))
 
 
 class Changed(Protocol):
-    """What of a target, or of the machine, the journal needs."""
+    """What the journal needs of a target, or of the machine."""
 
     kind: str
 
@@ -82,9 +78,8 @@ class Journal:
         reasons: Reasons | None = None,
         words: Callable[[], str] = str,
     ) -> None:
-        """private: what is changed ends with the target; otherwise what was there first is read, and is what "before"
-        and "back to what it was" mean. reasons: why anything is changed, as far as it is known. words: what is changed,
-        for people; "" where the target's kind says it."""
+        """private: changes end with the target; else the first values are read, to which "before" and reverting refer.
+        reasons: as far as known. words: what is changed, for users; "" where the target's kind says it."""
         self._run = run
         self._target = target
         self._private = private
@@ -101,7 +96,7 @@ class Journal:
         try:
             self._target.apply(then)
             effective = self._target.effective()
-        except BaseException:  # an interrupt too: the private target is stopped then
+        except BaseException:  # an interrupt, too: the private target is stopped then
             for entry in entries:
                 self._write(entry, "failed")
             raise
@@ -109,13 +104,13 @@ class Journal:
             self._write(entry, "applied", effective.get(entry.setting))
 
     def close(self, state: TargetState, start: TargetState) -> None:
-        """The target has ended: whatever was changed ended with it, where it is private."""
+        """End the changes of a private target, which has ended."""
         for change in differences(start, state) if self._private else ():
             self._number += 1
             self._append(self._entry(self._number, "ended", "", change))
 
     def reverted(self, outcomes: Iterable[ChangeRecord]) -> None:
-        """What outlives the command was put back, or left to whoever has changed it."""
+        """Note what was reverted, or left because another program changed it."""
         for outcome in outcomes:
             self._number += 1
             layer = _layer(outcome)
@@ -123,7 +118,7 @@ class Journal:
             self._append(_reverted(self._number, self._target.kind, outcome, last))
 
     def _told(self, changes: list[Change]) -> list[Change]:
-        """Where nothing is private: with what is there before the first change, and again after going back."""
+        """Of a target that is not private, with the current value as `before`, and the first one when going back."""
         if self._private or not changes:
             return changes
         now = self._target.effective()
@@ -171,8 +166,8 @@ class Journal:
 
 
 def tell(path: Path, outcomes: Iterable[ChangeRecord]) -> None:
-    """Add to the journal of a run that was killed what became of its changes; its last line may be torn. Nothing where
-    the folder is gone or not ours to write. RunError where the disk will not take it."""
+    """Add the outcomes to the journal of a killed run, whose last line may be torn. Skipped where the folder is gone or
+    not writable. RunError where the disk does not take it."""
     from loadframe.runs.folder import RunFolder
 
     if not os.access(path / FILE, os.W_OK):
@@ -193,7 +188,7 @@ def _layer(outcome: ChangeRecord) -> Layer:
 
 
 def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecord | None) -> ChangeRecord:
-    """What became of a change, for the journal: from what was asked for to what was there before. made: its intent."""
+    """The outcome of a change as a journal entry. made: its intent."""
     known = outcome if made is None else made
     return replace(
         outcome,
@@ -211,11 +206,8 @@ def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecor
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
-    """What has to change between two states: the machine first, then limits of the process: the server needs them when
-    it starts.
-
-    `after` is "" where a setting goes back to the target's own default.
-    """
+    """What has to change between two states, in order: the machine, then limits of the process, which the server needs
+    when it starts. `after` is "" where a setting goes back to the target's default."""
     layers: list[tuple[Layer, Mapping[str, SettingValue], Mapping[str, SettingValue]]] = [
         ("host", now.host, then.host),
         ("process", now.limits, then.limits),
@@ -240,8 +232,7 @@ def read(path: Path) -> list[ChangeRecord]:
 
 
 def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """The changes that this journal does not show as ended, failed or reverted, nor as changed back to what was there
-    first: the last word on each setting."""
+    """Changes whose last entry does not show them ended, failed, reverted, or back at the first value."""
     first: dict[tuple[str, str, str], ChangeRecord] = {}
     last: dict[tuple[str, str, str], ChangeRecord] = {}
     for entry in entries:
@@ -256,7 +247,7 @@ def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
 
 
 def _same(one: SettingValue | None, other: SettingValue | None) -> bool:
-    """Whether two values of a setting are the same; both words for its default are."""
+    """None and "" both mean the default."""
     return one == other or (one in (None, "") and other in (None, ""))
 
 
@@ -265,8 +256,8 @@ def _now() -> str:
 
 
 def runs_with_changes(root: Path) -> list[Path]:
-    """The run folders under root that have a journal, oldest first. RunError for a root that no folder can be."""
+    """The run folders under root that have a journal, oldest first. RunError where root cannot be read."""
     try:
         return sorted(path.parent for path in root.glob(f"*/{FILE}"))
-    except OSError as error:  # too long a name, a folder that may not be read
+    except OSError as error:  # name too long, or no permission
         raise RunError(f"{root} cannot be read: {error.strerror}", remedy="Name the folder with --runs.") from error

@@ -1,5 +1,5 @@
-"""What stands: the lists of changes in the state directory, one file for each command, read strictly. A file that this
-version cannot use is told and left as it is; the others are read all the same."""
+"""The lists of changes that remain, in the state directory, one file per command, read strictly. A file that this
+version cannot use is reported and left as it is; the others are still read."""
 
 import time
 from collections.abc import Mapping
@@ -16,21 +16,20 @@ from loadframe.host.state import Damaged, held, private_folder, read_file, remov
 from loadframe.model import ChangeRecord, SettingValue
 
 KIND, VERSION = "standing", 2
-"""Version 1 had no machine, no namespaces and no last attempt, and no sign of life beside it."""
+"""Version 1 had no machine, no namespaces, no last attempt, and no sign of life beside the file."""
 KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"}
 SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
 OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")
-"""What of a change a list keeps: what it takes to put it back, and to say so."""
+"""What a list keeps of a change: enough to revert it, and to report it."""
 AGAIN_AFTER_S = 600.0
-"""What could not be put back is tried by commands that measure no sooner than this; a restart that fails takes minutes,
-and is felt by others. Our choice."""
+"""Seconds before commands that measure try again to revert: a failing restart takes minutes, and affects others. Our
+choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A file of the state directory: who changed what, in the order of the changes. host: its name, for people.
-    namespaces: those of the network ("net") and of mounts ("mnt") in which it worked. tried_at: when it could not be
-    put back last, in seconds since 1970 (0: never), and because of what."""
+    """A file of the state directory: who changed what, in order. host: its name, for users. namespaces: of the network
+    ("net") and of mounts ("mnt"). tried_at, because: last failed revert, seconds since 1970 (0: never)."""
 
     id: str
     what: str
@@ -45,18 +44,18 @@ class Record:
     because: str = ""
 
     def alive(self) -> bool:
-        """Whether the command that made the changes still runs. Where nothing tells it, it does."""
+        """Whether the command that made the changes still runs; True where unknown."""
         lives = held(_file(self.id))
         if lives is not None or self.boot != identity.boot_id():
             return lives or False
         return identity.alive(self.owner) or not identity.here(self.owner)
 
     def due(self) -> bool:
-        """Whether it is time to try once more to put it back."""
+        """Whether to try again to revert it."""
         return not 0 <= time.time() - self.tried_at < AGAIN_AFTER_S
 
     def words(self) -> str:
-        """What it has changed, and what has become of that, in a sentence or two."""
+        """A sentence or two on what it has changed, and what has become of that."""
         changed = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in self.changes))
         tried = f" Last tried {max(0.0, time.time() - self.tried_at):.0f} s ago: {self.because}" if self.because else ""
         standing = f"Still changed since a command was killed ({self.run}): {changed}."
@@ -83,14 +82,13 @@ def folder() -> Path:
 
 
 def files() -> list[Path]:
-    """The lists that there are. CageError."""
+    """The files of all lists. CageError."""
     place = state_directory() / "changes"
     return sorted(folder().glob("*.json")) if place.exists() else []
 
 
 def read() -> list[Record]:
-    """Everything that stands on this machine, of commands that run and of such that were killed; see `unreadable` for
-    files that cannot be used. CageError."""
+    """All lists on this machine, of running and of killed commands; see `unreadable` for the others. CageError."""
     found = (_try(file) for file in files())
     return [each for each in found if isinstance(each, Record)]
 
@@ -102,7 +100,7 @@ def unreadable() -> list[Unreadable]:
 
 
 def may_speak_of(file: Path, setting: str) -> bool:
-    """Whether a file that cannot be used has the name of a setting in it, or cannot be searched."""
+    """Whether an unusable file contains the name of a setting, or cannot be searched."""
     try:
         return write_json(setting) in read_file(file)
     except (FileNotFoundError, Damaged):
@@ -110,7 +108,7 @@ def may_speak_of(file: Path, setting: str) -> bool:
 
 
 def save(record: Record) -> None:
-    """Write the file of a record, or remove it once nothing stands. ChangeError."""
+    """Write the file of a record, or remove it once no change remains. ChangeError."""
     file = folder() / f"{record.id}.json"
     try:
         if not record.changes:
@@ -138,7 +136,7 @@ def _file(name: str) -> Path:
 
 
 def _try(file: Path) -> Record | Unreadable | None:
-    """None for one that is gone meanwhile, or of another machine that shares the directory."""
+    """None for one that has disappeared, or of another machine that shares the directory."""
     try:
         record = _read(file)
     except FileNotFoundError:
@@ -157,7 +155,7 @@ def _read(file: Path) -> Record:
     host, tried_at = text_of(data, "host"), data.get("tried_at", 0.0)
     if isinstance(tried_at, bool) or not isinstance(tried_at, int | float):
         raise Damaged("'tried_at' is not a number")
-    # Version 1 knew a machine by its host name alone.
+    # Version 1 identified a machine by its host name.
     before = identity.machine() if host == identity.host_name() else ""
     return Record(
         id=file.stem,

@@ -1,8 +1,5 @@
-"""Places of settings that outlive the process. Callers pass in the places they know; this module looks none up.
-
-What this command has changed on other hosts, and as far as it knows has not put back. The journals of these changes
-are on those hosts (fleet/), so the state directory of this machine does not tell.
-"""
+"""Places of settings that outlive the process; callers pass in the kinds that they know. Also what this command has
+changed on other hosts and not reverted: those journals are on the hosts (fleet/), not in this state directory."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,24 +9,24 @@ from loadframe.errors import ChangeError
 from loadframe.model import ChangeRecord, SettingValue
 
 
-class Gone(ChangeError):  # noqa: N818 - it is a state, not an error
-    """The place has ended, and what was changed of it with it."""
+class Gone(ChangeError):  # noqa: N818 - a state, not an error
+    """The place has ended, and with it what was changed there."""
 
 
 class Place(Protocol):
-    """Where settings are that outlive us. All methods raise UserError where it does not let us."""
+    """Where settings are that outlive us. All methods raise UserError where access is refused."""
 
     @property
     def address(self) -> Mapping[str, str]:
-        """How another command finds it again: `kind`, and what that kind needs; `thing`: what it is, by whatever
-        address it was reached, where it can tell that. No secret: it is written to disk."""
+        """How another command finds it: `kind`, what that kind needs, and where known `thing`: its identity, whatever
+        the address. No secret: it is written to disk."""
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """Its name in messages."""
 
     def read(self, name: str) -> SettingValue:
-        """The value now. Gone where the place has ended."""
+        """The current value. Gone where the place has ended."""
 
     def write(self, name: str, value: SettingValue) -> None:
         """Set it."""
@@ -43,11 +40,11 @@ def _anywhere(setting: str) -> Namespace:
 
 
 ON_HOST = "on_host"
-"""In the place of what a fleet has changed: on which of its hosts. Its journal is there, too."""
+"""Key of a place on a host of a fleet, where its journal is, too."""
 
 
 def again(address: Mapping[str, str]) -> str:
-    """What tries once more to put back what stands, in words, without a full stop."""
+    """How to try again to revert what remains, in words, without a full stop."""
     host = address.get(ON_HOST)
     return f"`loadframe changes revert`{f' on host {host}' if host else ''} tries again"
 
@@ -58,13 +55,10 @@ def _again(address: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlaceKind:
-    """How places of a kind are found again, and what holds for all of them.
-
-    find: by an address; UserError where the place does not let us in, KeyError or ValueError for an address that is
-    none. longest_s: what putting one setting back may take. ends_with_boot: a reboot has put everything back. moves: a
-    setting may move others. namespace: in which an address means what it meant, by the setting; "" where in all.
-    way_in: what to do where the place at an address does not let us in, in words.
-    """
+    """How places of a kind are found again, and what all of them share. find: by an address; UserError where access is
+    refused, KeyError or ValueError for an invalid address. longest_s: of one revert. ends_with_boot: a reboot reverts
+    everything. moves: a setting may move others. namespace: in which an address keeps its meaning, by setting; "" for
+    all. way_in: what to do where access is refused, in words."""
 
     find: Callable[[Mapping[str, str]], Place]
     longest_s: float = 0.0
@@ -82,7 +76,7 @@ _left: dict[tuple[str, str], ChangeRecord] = {}
 
 
 def note(outcomes: Iterable[ChangeRecord]) -> None:
-    """What became of changes that were to be put back; those of this machine are in its own lists."""
+    """Note outcomes of reverts on other hosts; those of this machine are in its own lists."""
     for outcome in outcomes:
         if host := outcome.place.get(ON_HOST):
             _left.pop((host, outcome.setting), None)
@@ -91,7 +85,7 @@ def note(outcomes: Iterable[ChangeRecord]) -> None:
 
 
 def left() -> dict[str, list[str]]:
-    """The settings, by the name of their host in the fleet file."""
+    """The settings, by their host's name in the fleet file."""
     found: dict[str, list[str]] = {}
     for host, setting in _left:
         found.setdefault(host, []).append(setting)

@@ -1,8 +1,6 @@
-"""A running server, as processes: the CPUs that it may use, its nice value, how many files it may open.
-
-One value holds for all threads of its first process and of those that this one has started; what they start later
-inherits it. Which process it is says its pid together with its start time, so that a pid used again is never touched.
-"""
+"""A running server, as processes: its CPUs, its nice value, its limit of open files. One value holds for all threads of
+its main process and of those that this one has started; later ones inherit it. A process is identified by pid and start
+time, so that a reused pid is never touched."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from loadframe.recording.procfs import ResourceLimit
 
 CPUS, NICE, FILES = "cage.cpus", "nice", "RLIMIT_NOFILE"
-"""By their names in a TargetState. FILES is the soft limit: below the hard one a user may put it back."""
+"""By their names in a TargetState. FILES is the soft limit: below the hard one a user may revert it."""
 DIFFERENT = " and "
 
 
@@ -31,7 +29,7 @@ class ServerProcess:
     """See places.Place."""
 
     def __init__(self, process: Identity, server: str, words: str) -> None:
-        """process: the server's first one. server: its kind. words: what it is, for people."""
+        """process: the server's main one. server: its kind. words: its name in messages."""
         self._process = process
         self.words = words
         self.address: Mapping[str, str] = {
@@ -45,13 +43,13 @@ class ServerProcess:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> ServerProcess:
-        """Found again by the address that it once gave."""
+        """From the address of an earlier object."""
         process = Identity(int(address["pid"]), int(address["started_ticks"]), address.get("namespace", ""))
         return cls(process, address["server"], address["words"])
 
     def check(self, name: str, value: SettingValue) -> None:
-        """ChangeError where it cannot be set to this value, or could not be put back. Nothing changes: what is set is
-        set once more, which the kernel allows only to those who may change it."""
+        """ChangeError where it cannot be set to this value, or could not be reverted. Writes the current value back,
+        which the kernel allows only to those who may change it."""
         now = self.read(name)
         if DIFFERENT in str(now):
             raise ChangeError(
@@ -80,20 +78,20 @@ class ServerProcess:
         return DIFFERENT.join(map(str, found))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Set it for all threads, also those that are started meanwhile. Gone, ChangeError."""
+        """Set it for all threads, including those started meanwhile. Gone, ChangeError."""
         done: set[int] = set()
         while new := [task for task in self._tasks(name) if task not in done]:
             for task in new:
                 try:
                     _set(name, task, value)
-                except ProcessLookupError:  # a thread that has ended
+                except ProcessLookupError:  # the thread has ended
                     pass
                 except (OSError, ValueError) as error:
                     raise self._refused(f"{name} of {self.words} cannot be set to {value}", error) from error
             done.update(new)
 
     def _tasks(self, name: str) -> Iterator[int]:
-        """Its processes, or their threads: what the kernel keeps the setting for."""
+        """Its processes or threads, whichever the kernel keeps the setting for."""
         pid = self._process.pid
         if not alive(self._process):
             raise self._gone()
@@ -101,7 +99,7 @@ class ServerProcess:
             yield from (process,) if name == FILES else sorted(threads(process))
 
     def _value(self, name: str, task: int) -> SettingValue | None:
-        """None of one that has ended."""
+        """None where it has ended."""
         try:
             return _get(name, task)
         except ProcessLookupError:
@@ -110,7 +108,7 @@ class ServerProcess:
             raise self._refused(f"{name} of {self.words} cannot be read", error) from error
 
     def _may_go_down_to(self, nice: int) -> bool:
-        """Whether we may set this nice value from a higher one (setpriority(2), getrlimit(2) on RLIMIT_NICE)."""
+        """Whether we may lower the nice value to this (setpriority(2), getrlimit(2) on RLIMIT_NICE)."""
         return holds(CAP_SYS_NICE) or 20 - nice <= _limit("Max nice priority", self._process.pid).soft
 
     def _gone(self) -> Gone:
@@ -135,7 +133,7 @@ def _set(name: str, task: int, value: SettingValue) -> None:
     if name == CPUS:
         wanted = parse_cpus(str(value))
         os.sched_setaffinity(task, wanted)
-        if (given := os.sched_getaffinity(task)) != wanted:  # what a cpuset forbids is left out silently
+        if (given := os.sched_getaffinity(task)) != wanted:  # a cpuset silently leaves CPUs out
             raise ValueError(f"the kernel lets it have only CPU {','.join(map(str, sorted(given)))}")
     elif name == NICE:
         os.setpriority(os.PRIO_PROCESS, task, int(value))
@@ -144,10 +142,10 @@ def _set(name: str, task: int, value: SettingValue) -> None:
 
 
 def _limit(title: str, pid: int) -> ResourceLimit:
-    """As everybody may read it (proc_pid_limits(5)). ProcessLookupError of one that has ended."""
+    """Readable by all users (proc_pid_limits(5)). ProcessLookupError where it has ended."""
     from loadframe.recording.procfs import parse_limits  # most commands change no process
 
     try:
         return parse_limits(Path(f"/proc/{pid}/limits").read_bytes())[title]
-    except (FileNotFoundError, RecordingError) as error:  # of one that is just ending the kernel says nothing
+    except (FileNotFoundError, RecordingError) as error:  # empty while the process is ending
         raise ProcessLookupError from error

@@ -1,9 +1,6 @@
-"""Putting back what killed commands have left changed: by `loadframe changes revert`, and by all commands that measure.
-
-Each list is dealt with by itself, and each change of it: what cannot be put back stays on the disk with the reason and
-the time, and is said. What was changed from within other namespaces (a container) is put back from here only where it
-means the same here.
-"""
+"""Reverting what killed commands have left changed: by `loadframe changes revert`, and by all commands that measure.
+Each change is handled by itself: what cannot be reverted stays on the disk with reason and time, and is reported. What
+was changed from within other namespaces (a container) is reverted only where its address means the same here."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -29,10 +26,9 @@ OTHERS: Mapping[Namespace, str] = {"net": "network", "mnt": "mount"}
 def revert(
     places: Callable[[], Places], *, again: bool = True, before: Callable[[str], None] = lambda _: None
 ) -> list[ChangeRecord]:
-    """Put back what killed commands have left; what belongs to a command that runs is not touched. Idempotent, and safe
-    to run at the same time in several processes. places: where anything may stand changed; asked for only where
-    something does. again: also what could not be put back a moment ago (lists.AGAIN_AFTER_S). before: is told of what
-    may take long before it is begun. CageError."""
+    """Revert what killed commands have left; changes of running commands are not touched. Idempotent, and safe in
+    several processes at once. places: called only where something remains changed. again: also what recently could not
+    be reverted (lists.AGAIN_AFTER_S). before: called before what may take long. CageError."""
     remove_torn(state_directory() / "changes")
     if not lists.files():
         return []
@@ -43,7 +39,7 @@ def revert(
 
 
 def forget(identifier: str) -> list[ChangeRecord]:
-    """Give up what a killed command has left changed: nothing puts it back any more. identifier: of its list. What each
+    """Give up what a killed command has left changed: it is never reverted. identifier: of its list. Returns what each
     change leaves. ChangeError where no list has it, and where the command runs. CageError."""
     with locked(lists.folder() / "lock"):
         known = {record.id: record for record in lists.read()}
@@ -71,7 +67,7 @@ def _given_up(change: ChangeRecord) -> str:
 
 
 def unreverted() -> list[str]:
-    """What killed commands have left changed, and files that cannot be used: a sentence or two for each. CageError."""
+    """A sentence or two on each killed command's remaining changes, and on unusable files. CageError."""
     standing = [record.words() for record in lists.read() if not record.alive()]
     return [*standing, *map(str, lists.unreadable())]
 
@@ -94,7 +90,7 @@ def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -
 
 
 def _told(record: Record, outcomes: list[ChangeRecord]) -> list[ChangeRecord]:
-    """The outcomes, once they are in the journal of the killed run; where that takes no more, they say so."""
+    """The outcomes, noted in the killed run's journal; where that fails, they say so."""
     from loadframe.changes.journal import tell  # most commands find nothing to put back
 
     try:
@@ -116,7 +112,7 @@ def _released(places: Places, record: Record, change: ChangeRecord) -> ChangeRec
     try:
         return released(change, kind.find(change.place))
     except KeyError:
-        return change  # `_put_back` says so
+        return change  # `_put_back` reports it
 
 
 def _rebooted(places: Places, record: Record, change: ChangeRecord) -> bool:
@@ -125,8 +121,7 @@ def _rebooted(places: Places, record: Record, change: ChangeRecord) -> bool:
 
 
 def _elsewhere(places: Places, record: Record, change: ChangeRecord) -> str | None:
-    """Why the address of a change means another thing here, in words; None where it means the same, as far as it was
-    noted."""
+    """Why the address of a change means another thing here, in words; None where it does not, as far as known."""
     kind = places.get(change.place["kind"])
     needed = "" if kind is None else kind.namespace(change.setting)
     if needed == "pid" and not identity.here(record.owner):
