@@ -1,4 +1,4 @@
-"""A study's alternatives in words: how far apart they are at each load, from where on, and what tells them apart."""
+"""A study's alternatives in words: how far apart they are at each load, where they diverge, and the causes of it."""
 
 from collections.abc import Iterable
 from typing import get_args
@@ -7,15 +7,16 @@ from loadframe.model import Alternative, Decision, Ending, Finding, Investigatio
 from loadframe.reporting import verdict_words, words
 
 FULLY_TOLD = 3
-"""Alternatives that have a sentence of their own each in the first lines of a report."""
+"""Up to this many alternatives each have a sentence of their own in the first lines of a report."""
 ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 TINY = 1e-9
-"""A place that was worked out from the logarithm of a level is that level, but for this share."""
+"""Relative tolerance: a place computed from the logarithm of a level counts as that level."""
 
 
 def sentence(inv: Investigation, one: Alternative) -> str:
-    """At the lowest load and at the highest; where each load says the same, over all of them before that."""
+    """The ratio at the lowest and at the highest load; where all loads have the same decision, the overall ratio
+    first."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
     alike = len({each.decision for each in one.by_level}) <= 1
@@ -25,7 +26,7 @@ def sentence(inv: Investigation, one: Alternative) -> str:
 
 
 def sentences(inv: Investigation, one: Alternative) -> list[str]:
-    """The answer: over all loads, at the lowest, at the highest, where they part, and what only one suffers from."""
+    """Overall, lowest and highest load, where they diverge, and the causes that only one of them has."""
     unit = words.axis_unit(inv)
     said = [f"{one.name} against {inv.study.target_kind}: {sentence(inv, one)}"]
     if one.divergence is not None:
@@ -42,14 +43,14 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 
 def _over(one: Alternative, unit: str) -> str:
-    """The loads of the whole comparison: some may say nothing, as the warm-up there had not ended."""
+    """Not all loads may count: the warm-up of some had not ended."""
     every = {level for each in one.by_level for level in each.levels}
     return "over all loads" if every <= set(one.verdict.levels) else verdict_words.verdict_levels(one.verdict, unit)
 
 
 def lead(inv: Investigation) -> str:
-    """The comparison in a sentence or two: those that are proven to differ, each with its ratio, then those that are
-    not. Of many the fastest leads, and the others are told shorter. Empty without alternatives."""
+    """The comparison in a sentence or two: proven differences with their ratios, then the rest. Of many alternatives
+    the fastest leads and the others are shortened. Empty without alternatives."""
     target = inv.study.target_kind
     proven = {one.name: told for one in inv.alternatives if (told := _proven(one))}
     if len(proven) > FULLY_TOLD:
@@ -65,8 +66,8 @@ def lead(inv: Investigation) -> str:
 
 
 def _proven(one: Alternative) -> list[Verdict]:
-    """At the highest load of those at which it is proven, or else over all loads: an average of loads with and without
-    a difference holds at none of them. With the highest at which the opposite is, where the two change places."""
+    """At the highest load with a proven difference, else over all loads: an average of loads with and without a
+    difference holds at none of them. Where the order reverses, also the highest load with the opposite decision."""
     verdicts = (*reversed(one.by_level), one.verdict)
     by_decision: dict[Decision, Verdict] = {}
     for each in verdicts:
@@ -95,12 +96,12 @@ def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
 
 
 def differ(one: Alternative) -> bool:
-    """Whether a difference is proved at any load: else the ratio may change and who is ahead is not known."""
+    """Whether a difference is proved at any load; else the ratio may change, but which is ahead is not known."""
     return any(each.decided for each in one.by_level)
 
 
 def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
-    """Where an alternative parts from the target; below the lowest level they may have done so before."""
+    """Where an alternative diverges from the target; at the lowest level, they may already have diverged below it."""
     lowest = one.by_level[0].levels[0]
     if divergence.low > lowest * (1 + TINY):
         return f"at {words.load_interval(divergence, unit)}"
@@ -112,7 +113,7 @@ def _causes(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def warm_restart_rows(inv: Investigation) -> list[tuple[str, ...]]:
-    """Each cache, and what it still had after each of ENDINGS."""
+    """Each cache, and what it still held after each of ENDINGS."""
     had: dict[str, dict[str, str]] = {}
     for restart in inv.warm_restarts:
         unknown = f"not known: {words.strip(restart.error)}"
@@ -122,7 +123,7 @@ def warm_restart_rows(inv: Investigation) -> list[tuple[str, ...]]:
 
 
 def warm_restart_sentence(one: WarmRestart) -> str:
-    """What a cache still had, or why that is not known."""
+    """What a cache still held, or why that is not known."""
     if one.kept is None:
         return f"What {one.target_kind} has after {one.how} is not known: {words.strip(one.error)}."
     return f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects."

@@ -1,5 +1,5 @@
-"""The answer of an investigation, honest for every outcome: what limits, what to do and what that gives; then what
-comes next. At most three lines, without intervals: these stand below."""
+"""The answer of an investigation for every outcome: what limits, what to do, what that gains; then what comes next. At
+most three lines, without intervals."""
 
 import math
 
@@ -31,19 +31,19 @@ from loadframe.reporting.next_step import (
 from loadframe.units import show
 
 NAMED = 2
-"""Settings that the answer names; of more the last, which the others are for."""
+"""Number of settings that the answer names; of more, only the last, which the others are for."""
 NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interrupted")
 """Outcomes that leave open what limits the target."""
 
 
 def answer(inv: Investigation) -> str:
-    """All of it in one paragraph."""
+    """The whole answer in one paragraph."""
     return " ".join((*lines(inv), next_line(inv))).strip()
 
 
 def lines(inv: Investigation) -> list[str]:
-    """What limits, what to do, and what that gives; a comparison with alternatives is first, but behind what ended the
-    run."""
+    """What limits, what to do and what that gains. A comparison with alternatives comes first, except after what ended
+    the run."""
     found, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
     if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
         found.append(compared)
@@ -56,8 +56,8 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: the table cache, at 420 jobs.", with "suspected" of a cause that no change has moved; "" where the lines
-    before say it already, or cannot know."""
+    """ "Next: the table cache, at 420 jobs.", with "(suspected)" where no change has proved the cause. "" where the
+    lines before say it already, or it cannot be known."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
@@ -121,7 +121,6 @@ def _likely(open_: Unfinished, unit: str) -> str:
 
 
 def _limit(inv: Investigation) -> str:
-    """ "One worker already hits the limit: every commit waits for the disk."."""
     findings = facts.main_findings(inv)
     if not findings and not inv.rounds:
         return "No cause was found."
@@ -137,7 +136,7 @@ def _limit(inv: Investigation) -> str:
 
 
 def _start(inv: Investigation, finding: Finding) -> str:
-    """Where throughput ends growing; a finding that acts from the first level on has no bend to speak of."""
+    """Where throughput stops growing; a finding that acts from the first level on has no such place."""
     unit, curve = words.axis_unit(inv), inv.rounds[0].curve
     reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
     if reached is None or acts is None:
@@ -186,7 +185,7 @@ def _highest(inv: Investigation) -> str:
 
 
 def _action(inv: Investigation) -> str:
-    """What to do where no change was kept. What limits stands before it, another limit in the next line."""
+    """What to do where no change was kept. The limit stands in the line before, another limit in the next line."""
     step = next_step(inv)
     if not step.limit or inv.next_limit is None:
         return step.action
@@ -195,7 +194,7 @@ def _action(inv: Investigation) -> str:
 
 
 def _what_to_do(inv: Investigation) -> list[str]:
-    """A line for each variant, that which gives nothing up first; of a single one its price is a line, too."""
+    """A line for each variant, the one that gives up nothing first; a single variant has a line for its price."""
     if not inv.variants:
         return [_untouched(inv)]
     first, *more = inv.variants
@@ -213,8 +212,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
-    """ "journal_mode = WAL"; "table_open_cache = 2000 (with what it needs)". kept: the number of
-    remedies behind the changes; a single remedy changes the other settings because its last one needs them."""
+    """kept: remedies behind the changes; a single remedy changes the other settings because its last one needs them."""
     each = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
@@ -225,11 +223,11 @@ def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
 
 
 SMALL = 1.2
-"""An interval within this factor of 1, either way, says that there is no gain to speak of, our choice."""
+"""An interval within this factor of 1 on both sides counts as no gain; our choice."""
 
 
 def _gain(variant: Variant, unit: str) -> str:
-    """ "4.2x at 256 jobs; none at 32"; where it cannot be told stands below."""
+    """ "4.2x at 256 jobs; none at 32"; loads without a decision stand below."""
     at = variant.gain
     none = [one for one in variant.levels if not one.decided and one is not at and _is_none(one)]
     where = words.load(at.load, unit)
@@ -248,7 +246,6 @@ def _is_none(one: LevelRatio) -> bool:
 
 
 def _listed(none: list[LevelRatio]) -> str:
-    """ "none at 8 and 16", "none at some other loads"; "" without any."""
     if not none:
         return ""
     loads = words.and_list([rounding.exact(one.load) for one in none])
@@ -256,16 +253,16 @@ def _listed(none: list[LevelRatio]) -> str:
 
 
 def _but(variant: Variant) -> str:
-    """The first clause of what it gives up; all of it stands below."""
+    """Only the first clause; all of it stands below."""
     return f", but {words.strip(variant.gives_up.partition(';')[0])}" if variant.gives_up else ""
 
 
 MORE_MEMORY = 0.1
-"""Of what the target took before: from there on its memory is a price worth a line of the answer, our choice."""
+"""Share of the target's memory before; more than that is a price worth a line of the answer; our choice."""
 
 
 def _price(inv: Investigation) -> str:
-    """What the kept changes cost besides: a longer tail, or much more memory."""
+    """A longer tail or much more memory."""
     if slower := latencies.slower(inv):
         return slower.partition(";")[0].rstrip(".") + "."
     prices = [trial.remedy.price for trial in conclusion.kept_trials(inv.rounds)]
@@ -293,7 +290,7 @@ def _tried(inv: Investigation) -> str:
 
 
 def stop_sentence(stop: Stop | None, unit: str) -> str:
-    """At which load the target fell, and how; "" where it did not."""
+    """At which load the target failed, and how; "" where it did not."""
     if stop is None:
         return ""
     state = f", in another state ({words.strip(stop.state)})," if stop.state else ""
@@ -311,7 +308,7 @@ def stop_sentence(stop: Stop | None, unit: str) -> str:
 
 
 LONGEST_WORDS = 80
-"""Characters of a line of a log, in the answer."""
+"""Characters of a log line in the answer."""
 
 
 def _held(inv: Investigation, stop: Stop) -> str:

@@ -1,4 +1,4 @@
-"""What a search for the capacity found, as a document."""
+"""The result of a capacity search as a document."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,8 @@ LEAST = 0.001
 
 
 def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
-    """A search, without its picture. about, went: what was measured, and how, which its record does not have."""
+    """A search, without its picture. about, went: what was measured, and its run quality, which the record does not
+    hold."""
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(found),),
@@ -108,7 +109,7 @@ def _load_of(one: CapacityBeside, counted_in: str) -> str:
 
 
 def answer(found: Capacity) -> str:
-    """The answer in a sentence."""
+    """The answer in one sentence."""
     low = "" if found.low is None else words.load(found.low, unit(found))
     high = "" if found.high is None else words.load(found.high, unit(found))
     wrong = f"wrong with a probability of {probability(found.error_probability)}"
@@ -135,7 +136,7 @@ def objective(asked: CapacityObjective) -> str:
 
 
 def probability(value: float) -> str:
-    """The noise is not known well enough for less than a thousandth to mean anything."""
+    """The noise is not known well enough for less than LEAST (a thousandth) to mean anything."""
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 

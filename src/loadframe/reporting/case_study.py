@@ -1,4 +1,4 @@
-"""An investigation as a document: what is shown where is decided here, the sentences are those of *words.py."""
+"""An investigation as a document: decides what is shown where; the sentences come from *words.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -88,7 +88,7 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
 
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
-    """The most important first: a screen shows as many as it has room for."""
+    """The most important first: a screen shows as many as fit."""
     unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for one in best if inv.gain and not facts.crowded(inv) else ():

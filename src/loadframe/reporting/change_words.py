@@ -1,4 +1,4 @@
-"""What was changed, what it costs and what became of it, in words."""
+"""Changes, their price and their outcome in words."""
 
 import math
 import re
@@ -22,13 +22,13 @@ from loadframe.units import show
 
 
 def change(one: ChangeRecord | Change) -> str:
-    """ "table_open_cache from 64 to 2000", with what the target made of it where that differs."""
+    """ "table_open_cache from 64 to 2000", with the effective value where it differs."""
     origin = "" if one.before is None else f" from {value(one.setting, one.before)}"
     return f"{one.setting}{origin} to {value(one.setting, one.after)}{clamped(one)}"
 
 
 def clamped(one: ChangeRecord | Change) -> str:
-    """ " (the target uses 431)", where that is not what was asked for."""
+    """ " (the target uses 431)" where the effective value differs from the requested one."""
     effective = one.read_back if isinstance(one, ChangeRecord) else None
     if effective is None or facts.same_value(effective, one.after):
         return ""
@@ -36,18 +36,18 @@ def clamped(one: ChangeRecord | Change) -> str:
 
 
 _BYTES = re.compile(r"(?:_size|_bytes|_memory|memory\.max)$")
-"""Names of settings whose number is a count of bytes."""
+"""Settings whose number is a count of bytes."""
 
 
 def value(name: str, setting: SettingValue | None) -> str:
-    """As a configuration spells it; a count of bytes, which people cannot read, with its unit."""
+    """As a configuration spells it; a count of bytes gets a readable unit."""
     if isinstance(setting, int | float) and not isinstance(setting, bool) and _BYTES.search(name) and setting >= 1024:
         return show(float(setting), "bytes")
     return facts.shown(setting)
 
 
 def price_sentences(price: Price) -> list[str]:
-    """What a remedy costs: memory, durability, a longer tail; nothing where nothing was measured or given up."""
+    """Price of a remedy: memory, durability, a longer tail; empty where nothing was measured or given up."""
     memory = ""
     before, after = price.memory_before_bytes, price.memory_after_bytes
     if before is not None and after is not None and math.isfinite(before) and math.isfinite(after):
@@ -59,7 +59,7 @@ def price_sentences(price: Price) -> list[str]:
 
 
 def trial_sentence(trial: Trial, unit: str = "") -> str:
-    """What became of a remedy that was tried, and why one that had looked good was reverted."""
+    """The outcome of a remedy, and why one that had looked good was reverted."""
     fate = verdict_words.FATES[trial.kept]
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
         worse = trial.told.decision == "worse"
@@ -72,18 +72,18 @@ CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "coun
 
 
 def control_sentence(control: Control) -> str:
-    """What a kept remedy was held against besides the state before it, in a line."""
+    """A control experiment of a kept remedy, in one line."""
     shown = control.verdict if control.kind == "without" else None
     measured = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
     return f"{CONTROLS[control.kind]} ({control.title}): {measured}{control.because}"
 
 
 APART = 1.1
-"""From this factor on the product of the parts and the whole read like a contradiction."""
+"""Factor from which the product of the parts and the whole would read as a contradiction."""
 
 
 def parts_sentence(inv: Investigation) -> str:
-    """Why the gains of several changes do not multiply to the whole, where they do not."""
+    """Why the gains of several changes do not multiply to the whole; "" where they do."""
     parts = [trial.told.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""
@@ -97,7 +97,7 @@ def parts_sentence(inv: Investigation) -> str:
 
 
 def untried(inv: Investigation) -> list[UntriedRemedy]:
-    """The remedies that were shown and not tried, each once, but for those that a later round tried after all."""
+    """Remedies shown but never tried, each once, without those that a later round tried."""
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
     shown = {
         each.remedy.id: replace(each, because=_because(inv, round_, each))
@@ -109,7 +109,7 @@ def untried(inv: Investigation) -> list[UntriedRemedy]:
 
 
 def _because(inv: Investigation, round_: Round, each: UntriedRemedy) -> str:
-    """Why it was not tried; behind a remedy that was kept first, why no later round came to it either."""
+    """For a remedy passed over because another was kept first: also why no later round tried it."""
     if not each.because.startswith(KEPT_FIRST):
         return each.because
     if round_ is not inv.rounds[-1]:
@@ -120,7 +120,7 @@ def _because(inv: Investigation, round_: Round, each: UntriedRemedy) -> str:
 
 
 def durability_sentences(inv: Investigation) -> list[str]:
-    """With durability kept and relaxed, side by side; nothing where the kept changes give up none."""
+    """The gain with durability kept and relaxed; empty where the kept changes give up none."""
     unit = words.axis_unit(inv)
     return [
         f"with durability {'relaxed' if one.gives_up else 'kept'}: {verdict_words.gain_sentence(one.told, unit)}"

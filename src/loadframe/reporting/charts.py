@@ -1,5 +1,5 @@
-"""The charts of the case study. Titles state the fact; a chart without its data is left out, never drawn empty. As
-files: SVG and PNG of each, and its Vega-Lite specification."""
+"""The charts of the case study, and their files: SVG, PNG and Vega-Lite specification. Titles state the fact; a chart
+without data is left out, never drawn empty."""
 
 import json
 import re
@@ -53,9 +53,8 @@ FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memo
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture. title: the fact it shows. alt: the same for those who do not see it. specs: of Vega-Lite, one per
-    size, the widest first. metric: that it shows, where it is of one. svgs: rendered without the title, which the page
-    sets itself."""
+    """One picture. title: the fact it shows. alt: a description in words. specs: Vega-Lite, one per size, the widest
+    first. metric: the one it shows, if any. svgs: rendered without the title, which the page sets itself."""
 
     name: str
     title: str
@@ -66,20 +65,19 @@ class Chart:
     svgs: tuple[Markup, ...] = ()
 
     def jobs(self) -> list[tuple[dict[str, Any], str, str]]:
-        """What is to be rendered, by `vega.render`."""
+        """Arguments for `vega.render`."""
         return [(spec, f"{self.name}-{number}", self.alt) for number, spec in enumerate(self.specs)]
 
     @property
     def spec(self) -> str:
-        """The whole specification, with data and title."""
         return write_json({**self.specs[0], "title": self.title})
 
 
 def page_charts(found: RunAnswer) -> dict[str, Chart]:
-    """Every chart that the record has data for, by its name."""
+    """Every chart that the record has data for, by name."""
     if isinstance(found, Investigation) and not plots.load_axis(found).levels:
         return {}
-    # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
+    # Vega's engine is slow to start and runs in parallel to Python: it renders while further charts are drawn.
     with ThreadPoolExecutor(max_workers=1) as engine:
         started = engine.submit(vega.start_engine)
         begun = [(chart, [engine.submit(vega.render, *job) for job in chart.jobs()]) for chart in _charts(found)]
@@ -163,13 +161,12 @@ def _chart(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: s
 SCALE = 2.0
 """Pixels of a PNG per CSS pixel."""
 CHARACTER_PX = 8.0
-"""Of a title's 15-pixel type."""
+"""Average width of a character of a title's 15-pixel type."""
 FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
 def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
-    """Every figure of the page as FOLDER/NAME.svg, .png, and .json where it is a chart. RunError where they cannot be
-    written."""
+    """Write every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
     try:
         if not folder.is_dir():
             Folder(folder, Whose.NAMED).make()
@@ -202,12 +199,12 @@ def _files(found: RunAnswer) -> Iterator[tuple[str, bytes]]:
 
 
 def svg_of(chart: Chart) -> str:
-    """A chart as a file that stands alone: titled, and in words for those who do not see it."""
+    """A chart as a standalone file, with title and description."""
     return str(render(titled(json.loads(chart.spec)), chart.name, chart.alt))
 
 
 def titled(spec: dict[str, Any]) -> dict[str, Any]:
-    """A specification with paper behind it, and its title in lines no longer than it is wide."""
+    """A specification with a white background, its title wrapped to its width."""
     lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
     return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
 
@@ -221,7 +218,7 @@ def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
 
 
 def _alone(svg: str) -> str:
-    """With the colours that it has from the page's style sheet."""
+    """Inlines the colours of the page's style sheet."""
     css = resources.files("loadframe.reporting").joinpath("page.css").read_text(encoding="utf-8")
     rules = "\n".join(FLAME_RULES.findall(css)).replace("var(--ink)", "#1f2933")
     head = '<svg xmlns="http://www.w3.org/2000/svg" '

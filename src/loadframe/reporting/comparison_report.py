@@ -1,8 +1,5 @@
-"""A comparison as a document: the answer, the levels it is made of, how it was reached, and what may spoil it.
-
-Verdicts for systems of continuous integration: a job summary and annotations for GitHub Actions, JUnit XML for the
-rest. What is proven to be worse by more than allowed fails; what cannot be told is a warning, and skipped.
-"""
+"""A comparison as a document, and its verdicts for continuous integration: a job summary and annotations for GitHub
+Actions, JUnit XML for the rest. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +12,6 @@ from loadframe.reporting import markdown, rounding, terminal, verdict_words, wor
 
 
 def render_comparison(found: Comparison, *, width: int = terminal.WIDTH) -> str:
-    """As text."""
     asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(found))
     answer = verdict_words.comparison_sentence(found)
     return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides), width)
@@ -49,7 +45,7 @@ def _quantity(row: Quantity) -> str:
 # --- GitHub Actions ---------------------------------------------------------------------------------------------------
 
 LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
-"""How an annotation is shown, where a margin was asked for. Without one nothing fails: what is worse is a warning."""
+"""Severity of an annotation where a margin was given. Without one nothing fails: worse is a warning."""
 
 
 def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
@@ -63,7 +59,7 @@ def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def github_summary(comparisons: Sequence[Comparison]) -> str:
-    """A job summary in GitHub's Markdown: a table of the verdicts, and all that is known of each below it."""
+    """A job summary in GitHub's Markdown: a table of the verdicts, with the details of each below it."""
     rows = tuple(
         (
             f"{one.after} against {one.before}",
@@ -98,7 +94,7 @@ def _sentence(one: Comparison) -> str:
 
 
 def _data(text: str) -> str:
-    """The message of a workflow command: on one line, as the runner decodes it."""
+    """On one line, escaped as the runner decodes it."""
     return said.words(text, 4000).replace("%", "%25")
 
 
@@ -109,8 +105,8 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
-    """A document of JUnit's form, as Ant writes it and Jenkins and GitLab read it: one test for each comparison.
-    Failed: proven to be worse by more than allowed. Skipped: the data cannot tell."""
+    """A JUnit document as Ant writes it and Jenkins and GitLab read it, one test per comparison. Failed: proven worse
+    by more than the margin. Skipped: undecided."""
     cases = [_case(one) for one in comparisons]
     counts = {
         "tests": str(len(cases)),

@@ -1,4 +1,4 @@
-"""A curve as a document: its shape, a table with a bar for each level, every step, and how its run went."""
+"""A curve as a document: its shape, a table with a bar for each level, every step, and the run quality."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ STEP_COLUMNS = {
 }
 P999 = "latency_p999_ms"
 COUNTED = frozenset({"step", "level", "block", "errors"})
-"""Columns that were set or counted, not measured: shown as they are."""
+"""Columns that were set or counted, not measured: not rounded."""
 FILE = doc.Span("steps.jsonl", to="steps.jsonl")
 
 
 def address(round_: Round, level: float | None = None) -> str:
-    """The address of the steps of a round, or of those at a level; "" where they are not shown."""
+    """The anchor of a round's steps, or of those at a level; "" where they are not shown."""
     if not round_.footprint:
         return ""
     return f"#data-{round_.number}{'' if level is None else f'-{_anchor(level)}'}"
@@ -55,7 +55,6 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def _state_title(inv: Investigation, one: Round) -> str:
-    """ "Before", "journal_mode = WAL": what the steps of a round are of."""
     label = facts.label_of(inv, one) or f"round {one.number}"
     return label if " = " in label else words.capital(label)
 
@@ -96,8 +95,8 @@ def render_curve(
     answers: Sequence[AnswersCompared] = (),
     more: Sequence[doc.Section] = (),
 ) -> str:
-    """As text. unit: what the load axis counts; the axis' own name where it is left out. work: what throughput counts.
-    answers: of its target, beside programs that tell the same. more: what else its run says."""
+    """The curve as text. unit: of the load axis, default its name. work: what throughput counts. answers: its answers
+    compared with other programs' answers. more: further sections of its run."""
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
@@ -110,13 +109,13 @@ def render_curve(
 
 
 def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
-    """Its shape, and what is known of it, in sentences."""
+    """Its shape and facts, in sentences."""
     return (f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit, work=work))
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """Load, throughput with its interval, p95 latency, and a bar. response: response times, the reciprocals of
-    throughputs."""
+    """Load, throughput with its interval, p95 latency, and a bar. response: response times (reciprocals of throughput)
+    instead."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]
@@ -148,7 +147,7 @@ def _value(point: CurvePoint, work: str, response: bool) -> str:
 
 
 def of_round(inv: Investigation, round_: Round) -> doc.Group:
-    """The curve of a round, with the addresses of its steps."""
+    """The curve of a round, linked to its steps."""
     unit, work, curve = words.axis_unit(inv), words.work_unit(inv), round_.curve
     first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
     state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"

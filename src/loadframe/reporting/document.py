@@ -1,5 +1,4 @@
-"""A report as one record, built once from what a run found: shown as text by terminal.py, as a page by
-html.py, in Markdown by markdown.py."""
+"""A report as one record, built once from the result of a run; terminal.py, html.py and markdown.py render it."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -16,13 +15,13 @@ from loadframe.units import show
 AWAY = frozenset({"settings", "environment", "reproduce"})
 """Sections that belong to the answer for a reader who is not at the machine."""
 Only = Literal["", "page", "text", "screen"]
-"""Where a part is shown: everywhere, on a page, in a text, or on the screen, its short form without sections."""
+"""Where a part is shown: everywhere, on a page, in a text, or on the screen (the short form without sections)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words with a look: code, note, below (a note on a line of its own), quiet, b, high, page (a link that a text does
-    not have), or "tag NAME" of a status. to: an anchor, or a file of the run folder. title: what a pointer shows."""
+    """Words with a look: code, note, below (a note on its own line), quiet, b, high, page (a link that a text omits),
+    or "tag NAME" of a status. to: an anchor, or a file of the run folder. title: the tooltip."""
 
     text: str
     look: str = ""
@@ -35,7 +34,7 @@ Cells = tuple[Words, ...]
 
 
 def plain(shown: Words) -> str:
-    """The words alone."""
+    """The words without their looks."""
     match shown:
         case str():
             return shown
@@ -47,12 +46,12 @@ def plain(shown: Words) -> str:
 
 
 def numbers(*heads: str) -> "tuple[Column, ...]":
-    """Columns whose cells end below one another."""
+    """Right-aligned columns."""
     return tuple(Column(head, side=">") for head in heads)
 
 
 def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
-    """Settings or values, with commas between."""
+    """Settings or values as code, separated by commas."""
     return tuple(piece for name in names for piece in (", ", Span(name, "code")))[1:]
 
 
@@ -61,7 +60,7 @@ def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A paragraph. look: prose, price, or note: how to read the page, which a text leaves out."""
+    """A paragraph. look: prose, price, or note (how to read the page; a text leaves it out)."""
 
     words: Words
     look: str = "prose"
@@ -74,7 +73,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """label: on a small screen and in a text. side: where cells end. title: what a pointer shows."""
+    """label: the head on a small screen and in a text. side: alignment of the cells. title: the tooltip."""
 
     head: str
     label: str = ""
@@ -114,7 +113,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and what is known of each."""
+    """Names with their values."""
 
     rows: tuple[tuple[Words, Words], ...]
     look: str = "facts"
@@ -129,28 +128,28 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Lines to copy as they are."""
+    """Lines to copy verbatim."""
 
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two states, by layer."""
+    """Differences between two states, by layer."""
 
     changes: tuple[Change | ChangeRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands, each with what it does."""
+    """Commands, each with a description."""
 
     lines: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture that is no chart. legend: above it. name: of its file; anchor: of it on the page, "" for none."""
+    """A picture that is no chart. legend: above it. name: of its file. anchor: on the page, "" for none."""
 
     name: str
     caption: str
@@ -162,8 +161,8 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Blocks together. heading: a heading alone with the look "" or "small", else an article's. summary: unfolded by a
-    click."""
+    """Blocks together. heading: a plain heading with the look "" or "small", else an article's. summary: the group is
+    folded under it."""
 
     blocks: "tuple[Block, ...]"
     look: str = ""
@@ -180,8 +179,7 @@ Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Dr
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """One thing of the first screen; without lines it is not shown. look: gain (the heading is a large number), next,
-    ..."""
+    """One item of the first screen, hidden without lines. look: gain (the heading is a large number), next, ..."""
 
     heading: Words
     lines: Cells
@@ -191,7 +189,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section without blocks is not shown. place: its name in the contents; "" where it is not listed."""
+    """Hidden without blocks. place: its name in the contents; "" where it is not listed."""
 
     heading: str
     anchor: str
@@ -202,7 +200,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What every page says of its run."""
+    """What every page shows about its run."""
 
     run: str
     study: StudySummary
@@ -211,8 +209,8 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """kind: of the report, as its kicker has it. empty: said in the place of the pictures where there is none. report:
-    the place of the page, or of the run; "" where there is none. about: None where a text alone is wanted."""
+    """kind: the kicker of the report. empty: shown where there is no picture. report: path of the page or of the run;
+    "" where there is none. about: None where only a text is wanted."""
 
     kind: str
     answer: tuple[str, ...]
@@ -232,7 +230,7 @@ class Document:
 
 
 def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
-    """A section of items."""
+    """A section with a list of items."""
     cells = tuple(items)
     return Section(heading, anchor, (Items(cells),) if cells else ())
 
@@ -261,20 +259,20 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
 
 
 def quality(found: RunQuality | None, warnings: Sequence[str]) -> Section:
-    """How the run went, and what is to be read with care."""
+    """How the run went, and what to read with care."""
     told = (*(() if found is None else quality_words.sentences(found)), *warnings)
     items = tuple(words.sentence(text) for text in told)
     return Section("Run quality", "quality", (Items(items),) if items else (), "Run quality")
 
 
 def brief_quality(found: RunQuality | None) -> Aside:
-    """The first of it, for a screen."""
+    """Its first three sentences, for a screen."""
     told = () if found is None else quality_words.sentences(found)[:3]
     return Aside("Quality", tuple(map(words.sentence, told)), only="screen")
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:
-    """The commands that do it again; {run} and {study} stand for the run folder and its study."""
+    """The commands to repeat it; {run} and {study} are replaced by the run folder and its study."""
     places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}
     again = ("loadframe report {run}", "this page again, from the record")
     told = tuple((command.format(**places), what) for command, what in (*lines, again))

@@ -1,4 +1,4 @@
-"""A run for other tools: the Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/), the
+"""A run for other tools: the Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/),
 profiles for speedscope (https://www.speedscope.app), tables for spreadsheets, data frames and databases."""
 
 import io
@@ -16,7 +16,7 @@ from loadframe.version import __version__
 
 LONGEST_NAME = 1024
 THROUGHPUT, LATENCY = "throughput", "latency-p95-ms"
-"""The measures. The first is one that Bencher has (operations per second); its own `latency` counts nanoseconds."""
+"""The first is a measure of Bencher's own (operations per second); its own `latency` counts nanoseconds."""
 
 
 def bencher_json(run: CaseStudy) -> dict[str, Any]:
@@ -39,7 +39,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 @dataclass(frozen=True, slots=True)
 class TitledStacks:
-    """One profile to look at. weight: what one sample stands for: CPU-seconds, or threads on average."""
+    """One profile. weight: CPU-seconds, or average threads, that one sample stands for."""
 
     title: str
     stacks: Sequence[Stack]
@@ -74,7 +74,7 @@ def _sampled(profile: TitledStacks, frames: dict[str, int]) -> dict[str, Any]:
 
 
 FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
-"""What a spreadsheet may evaluate (OWASP, "CSV Injection"), but for numbers."""
+"""What a spreadsheet may evaluate (OWASP, "CSV Injection"), except numbers."""
 Columns = Mapping[str, Any]
 
 CURVE: Columns = {
@@ -107,7 +107,7 @@ STEP: Columns = {
     "think_s": polars.Float64,
     "flags": polars.String,
 }
-"""The columns of every step, fields of it or worked out; one for each metric follows, under its name."""
+"""Columns of every step: its fields or derived from them; one column per metric follows, under its name."""
 LIMIT: Columns = {
     "round": polars.Int64,
     "treatment": polars.String,
@@ -139,7 +139,7 @@ def curve_table(run: CaseStudy) -> polars.DataFrame:
 
 
 def steps_table(run: CaseStudy) -> polars.DataFrame:
-    """One row per step that is a measurement, with every metric of it. Times are CLOCK_MONOTONIC seconds."""
+    """One row per step that is a measurement, with all its metrics. Times are CLOCK_MONOTONIC seconds."""
     metrics = sorted({name for step in run.steps for name in step.metrics} - set(STEP))
     rows = []
     for step in run.steps:
@@ -164,8 +164,8 @@ def limits_table(run: CaseStudy) -> polars.DataFrame:
 
 
 def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
-    """Text in UTF-8 (RFC 4180), one header; the tables have equal columns. What is not known is an empty cell; a text
-    that a spreadsheet would take for a formula has an apostrophe before it."""
+    """UTF-8 text (RFC 4180) with one header; the tables have equal columns. Unknown values are empty cells; a text that
+    a spreadsheet would take for a formula gets a leading apostrophe."""
     data = io.BytesIO()
     for number, table in enumerate(tables):
         plain = table.fill_nan(None).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
@@ -180,7 +180,7 @@ def _plain(cell: polars.Expr) -> polars.Expr:
 
 
 def parquet_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
-    """The same as one Parquet file."""
+    """The tables as one Parquet file."""
     data = io.BytesIO()
     polars.concat(tables).write_parquet(data)
     return data.getvalue()

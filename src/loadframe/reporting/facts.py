@@ -1,5 +1,5 @@
-"""What the report is about, picked out of the record: which finding, which trial, which curve. No sentence and no
-picture is made here, so that text, page and charts tell of the same things."""
+"""Selects what the report is about: which finding, trial and curve. No sentence and no picture is made here, so text,
+page and charts agree."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,8 +33,8 @@ Role = Literal["before", "between", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The throughput of one state of the target over the levels. curve is None where only the proof's levels were
-    measured; the points then carry no interval and no latency."""
+    """Throughput of one state of the target over the levels. curve is None where only the proof's levels were measured;
+    its points then have no interval and no latency."""
 
     role: Role
     label: str
@@ -44,9 +44,9 @@ class Series:
 
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """What gave: the confirmed findings in their order, then those that a change helped against, each id once; else the
-    best suspected one of the first round that has one; none where the drivers limit. That others took the CPU comes
-    before all that is not confirmed."""
+    """The confirmed findings in order, then those that a change helped against, each id once; else the best suspected
+    one of the first round that has one; none where the drivers limit. That other programs took the CPUs comes before
+    everything unconfirmed."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
     crowded = [each for round_ in inv.rounds for each in round_.findings if each.id == OTHERS][:1]
@@ -70,8 +70,8 @@ def crowded(inv: Investigation) -> bool:
 
 
 def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main findings and those only suspected, each with what was ruled out beside it and not said before. What is
-    suspected in one state is not ruled out by what another one shows: that is said with the suspicion."""
+    """The main findings and the suspected ones, each with what was ruled out along with it and not listed before. A
+    shown cause is never listed as ruled out: what speaks against it in another state stands with it."""
     shown = (*main_findings(inv), *suspected_findings(inv))
     named, said = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:
@@ -80,7 +80,7 @@ def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
-    """The state that ruled a suspected finding out, in words, and why; the latest where several did, () where none."""
+    """The state that ruled out a suspected finding, in words, and why; the latest of several, () for none."""
     if finding.status != "suspected":
         return ()
     states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
@@ -94,22 +94,22 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes seen in the last state besides the main ones, and that no trial has settled there: what an earlier state
-    was suspected of went with the changes, and what was refuted in one is open again in another."""
+    """Causes suspected in the last state besides the main ones. Earlier suspicions went with the changes; what was
+    refuted in one state is open again in another."""
     main = {finding.id for finding in main_findings(inv)}
     last = (finding for round_ in inv.rounds[-1:] for finding in round_.findings)
     return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
 
 
 SILENT_MS, SILENT_TIMES = 200.0, 20.0
-"""It is a stall when nothing ends for a fifth of a second, and for 20 times as long as from one request to the
-next on average: of ends at random one gap in half a billion is so long."""
+"""A stall: nothing completes for 0.2 s and for 20 times the mean gap between requests; of exponential gaps, one in half
+a billion is that long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The longest time without an answer at a load, ms; stalled_ms: the longest without a tick, as the whole machine
-    stood still."""
+    """The longest time without a completed request at a load, in ms; stalled_ms: the longest in which the whole machine
+    missed its clock ticks."""
 
     load: float
     silence_ms: float
@@ -117,7 +117,7 @@ class Silence:
 
 
 def silences(round_: Round) -> tuple[Silence, ...]:
-    """The loads at which no request completed for a while, with the worst case."""
+    """The loads at which no request completed for a while, with the worst case of each."""
     worst: dict[float, Silence] = {}
     for row in round_.footprint:
         longest, throughput = row.get("workload.silence_ms", 0.0), row["throughput"]
@@ -129,7 +129,7 @@ def silences(round_: Round) -> tuple[Silence, ...]:
 
 
 def disturbed_steps(inv: Investigation) -> int:
-    """How many steps were disturbed, at least: by what disturbed most of them."""
+    """A lower bound: the steps that the most frequent disturbance hit."""
     return max((one.steps for one in inv.quality.influences if one.kind == "disturbance"), default=0)
 
 
@@ -151,7 +151,7 @@ def round_of(inv: Investigation, finding: Finding) -> Round:
 
 
 def series(inv: Investigation) -> tuple[Series, ...]:
-    """The states to draw: before, what lay between, and after. Empty without a round; one where nothing was kept."""
+    """The states to draw: before, between, and after. Empty without a round; only "before" where nothing was kept."""
     if not inv.rounds:
         return ()
     first = inv.rounds[0]
@@ -174,19 +174,18 @@ def _last_kept(round_: Round) -> Trial | None:
 
 
 def _label(trial: Trial) -> str:
-    """The shortest words for a remedy: the change that it is all about, which comes last in its chain."""
+    """The change the remedy is about, which comes last in its chain."""
     needed = [change for change in trial.remedy.changes if change.needed]
     return f"{needed[-1].setting} = {shown(needed[-1].after)}" if needed else trial.remedy.title
 
 
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
-    """What is different at the end: the kept and needed changes, one line per setting, each from what was found
-    first."""
+    """The overall difference: the kept and needed changes, one per setting, each from its original value."""
     return conclusion.net_changes(conclusion.kept_trials(inv.rounds))
 
 
 def shown(value: SettingValue | None) -> str:
-    """A setting's value in the spelling of a configuration file; "unset" for none."""
+    """A setting's value as a configuration file spells it; "unset" for None."""
     if value is None:
         return "unset"
     if isinstance(value, bool):
@@ -197,7 +196,7 @@ def shown(value: SettingValue | None) -> str:
 
 
 def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
-    """Whether the target uses something else than what the change asked for; more than that is no cut."""
+    """Whether the effective value is below the requested one; any difference where they are not numbers."""
     if change.setting not in effective or same_value(effective[change.setting], change.after):
         return False
     try:
@@ -207,7 +206,7 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
 
 
 def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:
-    """Whether a target would take both for the same: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
+    """Whether a target would treat both alike: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
     return spelled(shown(one)) == spelled(shown(other))
 
 
@@ -220,14 +219,14 @@ def gives_up(inv: Investigation) -> tuple[str, ...]:
 
 
 def fullness(limit: Limit) -> float:
-    """Use as a share of the ceiling; 0 where there is no ceiling to speak of."""
+    """Use as a share of the ceiling; 0 without a finite, positive ceiling."""
     if limit.ceiling <= 0 or not math.isfinite(limit.ceiling) or not math.isfinite(limit.use):
         return 0.0
     return limit.use / limit.ceiling
 
 
 def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
-    """The limit that explains a bend, as the ledger calls it; its id where that is not known, "" for none."""
+    """Title of the limit that explains a bend; its id where no title is known, "" for none."""
     if bend is None:
         return ""
     titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
@@ -235,12 +234,12 @@ def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
 
 
 def label_of(inv: Investigation, round_: Round) -> str:
-    """What the state of a round is called in the charts."""
+    """Label of a round's state in the charts."""
     return next((each.label for each in series(inv) if each.round is round_ and each.curve is not None), "")
 
 
 def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
-    """The rows of its steps, by their levels."""
+    """The rows of its steps, grouped by level."""
     found: dict[float, list[Mapping[str, float]]] = {}
     for row in round_.footprint:
         if math.isfinite(row.get("level", math.nan)):
@@ -249,7 +248,7 @@ def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
 
 
 def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
-    """The same of one metric, where it was measured."""
+    """The values of one metric by level, where it was measured."""
     found = {
         level: [row[metric] for row in rows if math.isfinite(row.get(metric, math.nan))]
         for level, rows in by_level(round_).items()
@@ -258,7 +257,7 @@ def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
 
 
 def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each metric over the rows that have it."""
+    """Mean of each metric over the rows that have it."""
     values: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
@@ -268,5 +267,5 @@ def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
-    """The metrics that the steps of a round carry, without those that are zero in every step."""
+    """The metrics of a round's steps, without those that are zero in every step."""
     return tuple(sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS))

@@ -1,4 +1,4 @@
-"""Causes in words, with their evidence: only a confirmed one is stated, a suspected one is called so."""
+"""Causes in words, with their evidence: only a confirmed one is stated as a fact."""
 
 import math
 
@@ -23,19 +23,19 @@ COMPARISONS = {
 
 
 def metric_words(metric: str) -> str:
-    """What a metric is, in plain words; an unregistered name is at least spelled out."""
+    """A metric in plain words; an unregistered name is spelled out."""
     if not is_known(metric):
         return metric.replace(".", " ").replace("_", " ")
     what = metric_of(metric).what
     if what.startswith("of these "):
-        # The registry lists such a metric below its whole ("threads of the target"); alone it needs to name it.
+        # The registry lists such a metric below its whole ("threads of the target"); alone it has to name it.
         whole = METRICS.get(f"{metric.rpartition('.')[0]}.count")
         return f"{whole.what if whole else 'those'} {what.removeprefix('of these ')}"
     return f"share {what}" if what.startswith("of the ") else what
 
 
 def evidence_threshold(evidence: Evidence) -> str:
-    """ "more than 10/s"; empty where nothing was to be compared."""
+    """ "more than 10/s"; "" without a threshold."""
     if not math.isfinite(evidence.threshold):
         return ""
     words = COMPARISONS.get(evidence.comparison.strip(), evidence.comparison.strip())
@@ -55,12 +55,12 @@ def evidence_value(evidence: Evidence) -> str:
 
 
 def evidence_brief(evidence: Evidence) -> str:
-    """ "disk cache flushes per request of the workload: 4 past the bend": one counter may stand for two windows."""
+    """ "disk cache flushes per request of the workload: 4 past the bend": one counter may appear with two windows."""
     return f"{evidence_value(evidence)} {evidence.window.partition(', at ')[0]}".strip()
 
 
 def evidence_sentence(evidence: Evidence, unit: str = "") -> str:
-    """One piece of evidence in a line: what, how much, what would have been suspicious, when."""
+    """One piece of evidence in a line: metric, value, threshold and window."""
     window = evidence_window(evidence, unit)
     notes = [evidence_threshold(evidence) and f"threshold: {evidence_threshold(evidence)}", window]
     note = "; ".join(note for note in notes if note)
@@ -68,7 +68,7 @@ def evidence_sentence(evidence: Evidence, unit: str = "") -> str:
 
 
 def mechanism_sentence(finding: Finding) -> str:
-    """What became of the cause's own evidence with the change for it; empty where there was none that helped."""
+    """How the cause's own evidence moved with the change for it; "" where that was not judged."""
     if finding.mechanism is None:
         return ""
     if finding.id in GROWTH:
@@ -78,12 +78,12 @@ def mechanism_sentence(finding: Finding) -> str:
 
 
 def tells_mechanism(finding: Finding) -> bool:
-    """Whether `sentence` has it already."""
+    """Whether `sentence` already contains the mechanism."""
     return finding.id in GROWTH and finding.status == "suspected" and finding.mechanism is not None
 
 
 def sentence(inv: Investigation, finding: Finding) -> str:
-    """A finding's title with its standing, the load at which it begins, and what ruled it out in another state."""
+    """A finding's title with its status, the load at which it begins, and what ruled it out in another state."""
     unit = words.axis_unit(inv)
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
     told = "".join(
@@ -108,12 +108,12 @@ def chain(inv: Investigation, one: Limit) -> str:
 
 
 def cause(inv: Investigation, id_: str) -> str:
-    """The title of a cause or of a limit, as a heading."""
+    """The title of a cause or a limit, as a heading."""
     return heading(inside(inv, id_))
 
 
 def inside(inv: Investigation, id_: str) -> str:
-    """The same inside a sentence: a finding's or limit's of this run, else its signature's; an id without one is
+    """The same within a sentence: title of this run's finding or limit, else of the signature; an id without one is
     spelled out."""
     rounds = (*inv.rounds, *(one.round for one in inv.alternatives))
     titles = {limit.id: limit.title for one in rounds for limit in one.limits if limit.title}
@@ -122,7 +122,7 @@ def inside(inv: Investigation, id_: str) -> str:
 
 
 def remedy(inv: Investigation, id_: str) -> str:
-    """The title of a remedy that was tried; what is no remedy's id is a title already."""
+    """The title of a remedy that was tried; anything but a remedy's id is a title already."""
     titles = {trial.remedy.id: trial.remedy.title for one in inv.rounds for trial in one.tried}
     return heading(titles.get(id_, id_))
 

@@ -1,8 +1,7 @@
-"""What profiles say, and their flame graphs as SVG: the width of a box is its share of the samples, its row the depth
-of the call (Gregg, The Flame Graph, CACM 59(6), 2016). Of one profile, coloured by class of work or by the change
-against another profile; or of two at once (Gregg, Differential Flame Graphs, 2014), where a box is as wide as the mean
-of its shares, so that what vanished is still seen; red: a larger share after, blue: a smaller one, where that is beyond
-chance."""
+"""Profiles in words, and their flame graphs as SVG: a box's width is its share of the samples, its row the call depth
+(Gregg, The Flame Graph, CACM 59(6), 2016). One profile is coloured by class of work or by its change against another;
+in a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its two shares, so that
+what vanished stays visible; red: a larger share after, blue: a smaller one, where that is beyond chance."""
 
 import math
 from collections.abc import Sequence
@@ -25,11 +24,11 @@ BASELINES = {**PLACES, "below": "what it costs below the bend", "lowest": "the l
 HIGH = ("past", "highest")
 MOST_CLASSES = 3
 SMALL = 0.02
-"""Classes below this share are not worth a word in a sentence; the table has them all."""
+"""Smaller classes are left out of sentences; the table has them all."""
 
 
 def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") -> tuple[Profile, ...]:
-    """The profiles of one kind and component, in the order in which they were taken."""
+    """The profiles of one kind and component, in the order taken."""
     return tuple(one for one in inv.profiles if (one.kind, one.component) == (kind, component))
 
 
@@ -43,7 +42,7 @@ def where(inv: Investigation, profile: Profile) -> str:
 
 
 def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]]]:
-    """The title of every class that occurs, the largest anywhere first, and its share in each profile."""
+    """The title of every class, the largest share first, and its share in each profile."""
     by_class = [{one.id: one for one in profile.classes} for profile in profiles]
     largest: dict[str, ClassShare] = {}
     for found in by_class:
@@ -55,7 +54,7 @@ def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]
 
 
 def share(one: ClassShare | None) -> str:
-    """ "31 % (28 to 34)"; empty for nothing."""
+    """ "31 % (28 to 34)"; "" for None."""
     if one is None:
         return ""
     if not rounding.has_width(one.low, one.high):
@@ -65,7 +64,7 @@ def share(one: ClassShare | None) -> str:
 
 
 def demand(one: ClassShare | None) -> str:
-    """CPU time per request; empty where it is not known."""
+    """CPU time per request; "" where unknown."""
     return cost(one.demand_ms) if one is not None and one.demand_ms is not None else ""
 
 
@@ -75,18 +74,18 @@ def cost(value_ms: float) -> str:
 
 
 def threads(one: ClassShare | None) -> str:
-    """Threads on average."""
+    """Average number of threads."""
     return rounding.plain(one.amount) if one is not None else ""
 
 
 def demand_ms(profile: Profile) -> float | None:
-    """CPU time per request, all classes together; None where no request was done."""
+    """CPU time per request of all classes, in ms; None where no request completed."""
     parts = [one.demand_ms for one in profile.classes if one.demand_ms is not None]
     return sum(parts) if parts else None
 
 
 def cpu_sentence(inv: Investigation, profile: Profile) -> str:
-    """Where the CPU time of one profile went, the largest classes first, and what a request cost."""
+    """Where the CPU time of one profile went, the largest classes first, and the cost of a request."""
     named = [one for one in profile.classes if one.share >= SMALL][:MOST_CLASSES]
     parts = ", ".join(f"{one.title} {share(one)}" for one in named)
     total = demand_ms(profile)
@@ -95,7 +94,7 @@ def cpu_sentence(inv: Investigation, profile: Profile) -> str:
 
 
 def _changes(inv: Investigation, profile: Profile) -> str:
-    """What costs more or less per request than in the baseline, beyond chance; empty for nothing."""
+    """Classes that cost more or less per request than in the baseline, beyond chance."""
     changed = [one for one in profile.classes if one.change is not None and one.share >= SMALL][:MOST_CLASSES]
     if not changed:
         return ""
@@ -112,7 +111,7 @@ def threads_sentence(inv: Investigation, profile: Profile) -> str:
 
 
 def rest_sentence(inv: Investigation, profile: Profile) -> str:
-    """What else ran meanwhile, by the names of its threads."""
+    """What else ran meanwhile, by thread name."""
     cores = sum(one.amount for one in profile.classes)
     roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
     names = ", ".join(f"{box.name} {rounding.percent(box.width)}" for box in roots[:MOST_CLASSES])
@@ -133,14 +132,15 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """CPU profiles to draw: the target's, past the bend first, then the others as taken; then the driver's past it."""
+    """CPU profiles to draw: the target's, past the bend first, then the others in order; then the driver's at high
+    load."""
     driver = [one for one in of_kind(inv, "cpu", "driver") if one.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda one: one.place not in HIGH)
     return tuple(one for one in (*target, *driver) if one.flame)
 
 
 def baseline_words(inv: Investigation, profile: Profile) -> str:
-    """What a flame graph's changes are against; empty for nothing."""
+    """The baseline of a flame graph's changes; "" for none."""
     base = profile.against
     if base is None:
         return ""
@@ -154,7 +154,7 @@ def missing_sentences(inv: Investigation) -> tuple[str, ...]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """For a screen: the state as given past the bend, its CPU time or else its threads, and what is missing."""
+    """For a screen: the CPU time (or else the threads) of the first state past the bend, and what is missing."""
     cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in HIGH]
     states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in HIGH]
     lines = (cpu or states)[:1]
@@ -167,13 +167,13 @@ CHARACTER = 6.7
 """Width of a character of the 11-pixel monospace face, in pixels."""
 PADDING = 4
 FEWEST = 5
-"""Fewer characters of a name tell nothing."""
+"""A box with room for fewer characters has no name."""
 SHADES = (1.25, 2.0)
-"""Changes below the first ratio are the palest shade, from the second on the strongest."""
+"""Ratios below the first get the palest shade, from the second on the strongest."""
 
 
 def svg(profile: Profile, *, label: str) -> Markup:
-    """One flame graph, WIDTH units wide; empty where there is nothing to draw. label: its name for screen readers."""
+    """One flame graph, WIDTH units wide; empty where there is nothing to draw. label: for screen readers."""
     if not profile.flame:
         return Markup("")
     depth = max(frame.depth for frame in profile.flame) + 2
@@ -202,7 +202,7 @@ def box(name: str, said: str, classes: str, x: float, width: float, y: int) -> M
 
 
 def fitted(name: str, width: float) -> str:
-    """As much of a name as fits into a box; nothing where only a few characters do."""
+    """As much of a name as fits into a box; "" where only a few characters do."""
     room = int((width - 2 * PADDING) / CHARACTER)
     if room < FEWEST:
         return ""
@@ -210,7 +210,7 @@ def fitted(name: str, width: float) -> str:
 
 
 def shade(change: float | None) -> str:
-    """The mark for a change: up or down, 1 (slight) to 3 (strong); nothing for none."""
+    """The class of a change's shade: up or down, 1 (slight) to 3 (strong); "" for none."""
     if change is None or change <= 0:
         return ""
     size = abs(math.log(change))
@@ -222,15 +222,15 @@ Z_BOX = 3.29
 """As for the changes of one profile's boxes (analysis/stacks.py)."""
 ALL = "all of the CPU time"
 NARROWEST = 0.0025
-"""Boxes below a quarter of a per cent have no name and are left out."""
+"""Boxes below this share have no name and are left out."""
 POINTS = (0.02, 0.1)
-"""Differences below the first are the palest shade, from the second on the strongest."""
+"""Differences below the first get the palest shade, from the second on the strongest."""
 FIRST = 3
 
 
 @dataclass(slots=True)
 class Node:
-    """A frame with its shares before and after, and what it called."""
+    """A frame with its shares before and after, and its callees."""
 
     name: str
     before: float = 0.0
@@ -244,14 +244,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two CPU profiles of the target, at one place of the curve, in the first state and in the last."""
+    """Two CPU profiles of the target, at one place of the curve, in the first and in the last state."""
 
     before: Profile
     after: Profile
 
 
 def pair_of(inv: Investigation) -> Difference | None:
-    """The pair where the load is high; None where one of the two was not sampled."""
+    """The pair at high load; None where one of the two was not sampled."""
     if not inv.rounds:
         return None
     first = inv.rounds[0].treatment
@@ -270,7 +270,7 @@ def merged(found: Difference) -> Node:
 
 
 def _grow(root: Node, boxes: tuple[FlameFrame, ...], side: str) -> None:
-    """A box stands on the one row below that it lies within."""
+    """A box's parent is the box one row below that contains it."""
     row: list[tuple[FlameFrame, Node]] = []
     previous: list[tuple[FlameFrame, Node]] = []
     depth = 0
@@ -290,7 +290,7 @@ def _within(row: list[tuple[FlameFrame, Node]], frame: FlameFrame) -> Node | Non
 
 
 def beyond_chance(node: Node, found: Difference) -> bool:
-    """Whether the two shares differ by more than samples do by chance: the test of two proportions."""
+    """Whether the two shares differ by more than sampling noise: the test of two proportions."""
     before, after = found.before.samples, found.after.samples
     pooled = (node.before * before + node.after * after) / (before + after)
     spread = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / before + 1 / after))
@@ -298,7 +298,7 @@ def beyond_chance(node: Node, found: Difference) -> bool:
 
 
 def difference_shade(node: Node, found: Difference) -> str:
-    """up or down, 1 (slight) to 3 (strong); nothing for no proven difference."""
+    """up or down, 1 (slight) to 3 (strong); "" for no proven difference."""
     if not beyond_chance(node, found):
         return ""
     size = abs(node.after - node.before)
@@ -309,7 +309,7 @@ def difference_shade(node: Node, found: Difference) -> str:
 
 
 def difference_sentence(inv: Investigation, found: Difference) -> str:
-    """What a request cost before and after, and the functions whose share changed most."""
+    """The CPU cost of a request before and after, and the functions whose share changed most."""
     before, after = demand_ms(found.before), demand_ms(found.after)
     price = ""
     if before is not None and after is not None:
@@ -352,7 +352,7 @@ def _percent(share: float) -> str:
 
 
 def difference_svg(inv: Investigation, found: Difference) -> Markup:
-    """The graph, flame.WIDTH units wide, with a tooltip for each box."""
+    """The differential graph, WIDTH units wide, with a tooltip for each box."""
     root = merged(found)
     boxes: list[tuple[Node, int, float]] = []
     pending = [(root, -1, 0.0)]

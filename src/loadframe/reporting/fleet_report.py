@@ -1,4 +1,4 @@
-"""The check of a fleet, and what its drivers gave together, as text and as JSON."""
+"""The check of a fleet, its drivers' result and its hosts' limits, as text and as JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -17,7 +17,7 @@ def fleet_json(found: FleetCheck) -> dict[str, Any]:
 
 
 def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
-    """The answer first, then what speaks against it, then the hosts and their links."""
+    """The answer first, then the problems, the hosts and their links."""
     problems = (
         f"{'Refused' if one.refuses else 'Mind'}: {one.about}: {one.fact}. {one.remedy}".rstrip()
         for one in found.problems
@@ -36,7 +36,7 @@ def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
 
 
 def drivers_sentence(found: FleetDrivers) -> str:
-    """Whether fewer drivers would have done, and what is full if they would."""
+    """Whether fewer drivers would have sufficed, and what was full if so."""
     everyone, fewer = len(found.drivers), len(found.fewer)
     hosts = f"{everyone} drivers", counted(fewer, "driver")
     ratio = verdict_words.measured(found.verdict)
@@ -55,7 +55,7 @@ def drivers_sentence(found: FleetDrivers) -> str:
 
 
 def fleet_limits_json(found: Sequence[FleetLimit]) -> list[dict[str, Any]]:
-    """As in the document of a measurement: `fleet_limits`."""
+    """The field `fleet_limits` of a measurement's document."""
     return [
         {
             "host": each.host,
@@ -81,7 +81,7 @@ def fleet_limits(found: Sequence[FleetLimit]) -> doc.Section:
 
 
 def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
-    """What is reached or near on each host and link; where nothing is, the fullest."""
+    """What is reached or near on each host and link; else the fullest."""
     ranked = _ranked(found)
     told = [each for each in ranked if each.limit.status != "free"] or ranked[:1]
     return [

@@ -1,4 +1,4 @@
-"""Forecasts as text, of a load and of growth: the answer, what it rests on, and how often such forecasts were right."""
+"""Forecasts of load and of growth as text: the answer, its basis, and how often such forecasts were right."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,8 @@ def render_forecast(
     width: int = terminal.WIDTH,
     work: str = WORK,
 ) -> str:
-    """What saturates first and what each load will give, or why that cannot be told. unit, work: what is counted."""
+    """What saturates first and what each load will give, or why there is no forecast. unit, work: what load and
+    throughput count."""
     unit = unit or forecast.axis.replace("_", " ")
     earlier = []
     if calibration is not None:
@@ -49,7 +50,7 @@ def render_forecast(
 
 
 def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
-    """What was forecast, and what came of it, in sentences; the reason where it was refused."""
+    """The forecast and its outcome in sentences; the reason where it was refused."""
     if forecast.refused is not None:
         return [f"No forecast. {forecast.refused}"]
     said = [_answer(forecast, unit, work)]
@@ -72,7 +73,7 @@ def _reached(forecast: Forecast, found: Reached, unit: str, work: str) -> str:
 
 
 def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
-    """What each load will give, beside what came of it; and where each resource and limit is used up."""
+    """The forecast at each load next to the measured outcome; and where each resource and limit is used up."""
     slow, came = any(point.latency_p95_ms for point in forecast.at), {one.load: one for one in forecast.scored}
     load, value, measured = doc.numbers(words.capital(unit), f"Forecast, {work}/s", "Measured")
     outcomes: doc.Heads = (measured, doc.Column("", "Outcome"), "Off by") if came else ()
@@ -89,7 +90,7 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
-    """A row for each resource and limit, and for what limits, with the load."""
+    """A row for each resource and limit, and for what limits, with the load to sort by."""
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
     known = {one.resource for one in forecast.saturation} | {one.id for one in forecast.exhaustion}
     by_resource = {of_limit(limit) or limit.id: limit for limit in reversed(forecast.exhaustion)}
@@ -167,8 +168,8 @@ def _latency(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> tuple[str, str]:
-    """ "146", "135 to 157"; "135 or more" and "at most 157" where one end cannot be told. seen: what is not below this
-    is not rounded to below it. brief: two digits for a sentence, and no interval whose ends look alike."""
+    """ "146", "135 to 157"; "135 or more" and "at most 157" where one end is unknown. seen: a value not below this is
+    not rounded below it. brief: two digits for a sentence, and no interval whose ends look alike."""
     if estimate.low <= 0 or not math.isfinite(estimate.high):
         value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
         low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""
@@ -183,7 +184,7 @@ def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> 
 
 
 def _no_less(text: str, value: float, seen: float) -> str:
-    """The number as what was seen is written, where fewer digits would put it below that."""
+    """With more digits where rounding would put the value below what was seen."""
     if value < seen or float(text.replace(",", "")) >= seen:
         return text
     plain = rounding.plain(value)
@@ -191,7 +192,7 @@ def _no_less(text: str, value: float, seen: float) -> str:
 
 
 def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
-    """The rate now, the end of memory, rate and time at each size, and the sizes that are refused."""
+    """The rate now, the end of memory, rate and time at each size, and the refused sizes."""
     if found.refused is not None:
         return terminal.render(doc.Document("", (f"No forecast. {found.refused}",), ()), width)
     entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
@@ -233,7 +234,7 @@ def following_sentences(found: Followed) -> list[str]:
 
 
 def sentences(found: GrowthForecast) -> list[str]:
-    """What was seen, in sentences."""
+    """What was measured, in sentences."""
     said = []
     if found.now is not None:
         said.append(f"At {found.entries:,.0f} entries: {interval(found.now)} entries/s.")
@@ -256,7 +257,6 @@ def _end(end: MemoryEnd) -> str:
 
 
 def interval(one: Estimate) -> str:
-    """12,300 (11,000 to 13,600)."""
     value, low, high = rounding.with_interval(one.value, one.low, one.high)
     return f"{value} ({low} to {high})"
 

@@ -1,4 +1,4 @@
-"""What each change gives: its ratio over a band of what equal states differed by (A/A), and all as a waterfall."""
+"""The ratio of each change over the noise band (what equal states differ by, A/A), and all changes as a waterfall."""
 
 import math
 import textwrap
@@ -15,7 +15,7 @@ NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
 CHARACTER_PX = 6.9
 FURTHEST = 10.0
-"""An interval is drawn up to this many times its ratio either way: one of two blocks would flatten all others."""
+"""An interval is cut at this many times its ratio either way: that of two blocks would flatten all others."""
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
@@ -37,7 +37,7 @@ class Gain:
 
 
 def gains(inv: Investigation) -> list[Gain]:
-    """The changes in the order in which they were tried; then all that were kept, where they are several."""
+    """The changes in the order in which they were tried; then all kept ones together, where they are several."""
     tried = [
         Gain(words.sentence(trial.remedy.title)[:-1], trial.told, trial.kept)
         for round_ in inv.rounds
@@ -67,7 +67,7 @@ def title(inv: Investigation) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """What is drawn."""
+    """How to read the chart."""
     told = "Dot: the ratio of the throughputs, with its interval. "
     if any(each.verdict.floor is not None for each in gains(inv)):
         told += "Grey band: noise floor, each state against itself, block against block, in the same blocks. "
@@ -127,7 +127,7 @@ class _Drawing(Canvas):
         return EDGE_PX + self._width * min(max(share, 0.0), 1.0)
 
     def row(self, top: float, each: Gain, name: Sequence[str], said: Sequence[str]) -> float:
-        """One change; returns where the next one begins."""
+        """One change; returns the top of the next one."""
         for number, line in enumerate(name):
             self.label(0, top + LINE_PX * number, line, INK, fontWeight=600)
         for number, line in enumerate(said, start=len(name)):
@@ -165,13 +165,14 @@ class _Drawing(Canvas):
 Row = dict[str, Any]
 
 ROOM = 3.0
-"""Times the longest bar: room for its label; what the label needs more is left at the right."""
+"""Room for the label of the longest bar, as a factor on the log scale; the rest of the label extends to the right."""
 WIDEST = 10.0
-"""An interval of a ladder's bar is drawn up to this many times the bar: one of two blocks would flatten all others."""
+"""A ladder bar's interval is cut at this many times the bar: that of two blocks would flatten all others."""
 
 
 def ladder(inv: Investigation, size: Size) -> Plot | None:
-    """The kept changes as a waterfall on a logarithmic scale, where equal lengths are equal factors; None for one."""
+    """The kept changes as a waterfall on a logarithmic scale, where equal lengths are equal factors; None for fewer
+    than two."""
     rows: list[Row] = []
     reached = 1.0
     for step in inv.ladder:
@@ -192,8 +193,8 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
 
 
 def waterfall(found: Ladder, size: Size) -> Plot | None:
-    """Every change that was measured, on top of the kept ones before it; after one that was reverted the next begins
-    where it began. Thin lines: 95 % intervals."""
+    """Every measured change, on top of the kept ones before it; after a reverted one the next begins where that began.
+    Thin lines: 95 % intervals."""
     rows: list[Row] = []
     reached = 1.0
     for rung in found.rungs:
@@ -217,7 +218,7 @@ def waterfall(found: Ladder, size: Size) -> Plot | None:
 
 
 def _beside(verdict: Verdict, reached: float) -> Row:
-    """Where a bar begins and ends, and its interval: one that reaches further than WIDEST either way is cut there."""
+    """Start and end of a bar, and its interval, cut at WIDEST."""
     low, high = max(verdict.low, verdict.ratio / WIDEST), min(verdict.high, verdict.ratio * WIDEST)
     return {"from": reached, "to": reached * verdict.ratio, "low": reached * low, "high": reached * high}
 

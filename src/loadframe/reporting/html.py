@@ -1,6 +1,6 @@
-"""A document as one HTML file that needs nothing else; without its few lines of script everything can be read. User
-text is escaped by markup.py, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows the
-page's own scripts and style, by their hashes, nothing else."""
+"""A document as one self-contained HTML file, fully readable without its few lines of script. User text is escaped by
+markup.py, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows only the page's own
+scripts and style, by their hashes."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -26,17 +26,17 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "trials": ("trials.jsonl", STEPS),
     "flame": ("profiles/steps.jsonl", "profiles"),
 }
-"""Beginning of a figure's name -> files of the run folder; figures that are not named are drawn from the steps."""
+"""Prefix of a figure's name -> files of the run folder; other figures are drawn from the steps."""
 TO = "figures"
 
 
 SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom": "flame.js"}
-"""The scripts of the pages by the ids of their elements."""
+"""Ids of the script elements -> their files."""
 HEADINGS = {"": "h3", "small": "h4"}
 
 
 def own_scripts() -> list[str]:
-    """The scripts of the pages, whole: nothing else may run in one."""
+    """The complete scripts of the pages, which the Content-Security-Policy allows."""
     return [read(name) for name in SCRIPTS.values()]
 
 
@@ -45,7 +45,7 @@ def read(name: str) -> str:
 
 
 def render(document: doc.Document) -> str:
-    """The whole page. The document's `about` must be there."""
+    """The whole page. The document must have an `about`."""
     assert document.about is not None, "a page tells what was measured"
     page, study = _Page(document, document.about), document.about.study
     head = element(
@@ -70,12 +70,11 @@ def render(document: doc.Document) -> str:
 
 
 def embedded_json(text: str) -> Markup:
-    """JSON inside a data block: "<" must not be able to end it."""
+    """JSON for a data block, escaped so that nothing in it can end the block."""
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def inline(shown: doc.Words) -> Markup:
-    """Words with their looks."""
     match shown:
         case str():
             return joined(shown)

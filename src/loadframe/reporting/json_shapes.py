@@ -1,5 +1,5 @@
-"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or taken away. A record's fields
-are its keys, and whatever differs from that is in SHAPES. What is not a number is null."""
+"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or removed. A record's fields are
+its keys; exceptions are in SHAPES. Numbers that are not finite are null."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -45,14 +45,14 @@ INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
     """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
-    the whole run, with the recorder's own cost. answers: of its target, beside programs that tell the same."""
+    the whole run, with the recorder's own cost. answers: the target's answers compared with other programs' answers."""
     more: Json = {} if quality is None else {"conduct": quality}
     return _object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def learned_json(learned: Learned) -> Json:
-    """loadframe.curve/1 of production data, with `observed`: what else they say. basis: "response" where the points are
-    1 / response time. Without throughput and response there are no points."""
+    """loadframe.curve/1 of production data, with the rest under `observed`. basis: "response" where the points are 1 /
+    response time. Without throughput and response times there are no points."""
     empty = {each.name: None for each in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
     observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
@@ -60,7 +60,7 @@ def learned_json(learned: Learned) -> Json:
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
-    """A single comparison is loadframe.verdict/1 with what it is about; several are loadframe.comparison/1."""
+    """A single comparison is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
     shapes = []
     for comparison in comparisons:
         about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
@@ -70,7 +70,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
 
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
     """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
-    calibration: how often the intervals of all forecasts scored on this machine held."""
+    calibration: how often the intervals of all scored forecasts on this machine held."""
     return _object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
 
 
@@ -86,7 +86,7 @@ def following_json(steps: Sequence[Following], found: Followed) -> Json:
 
 
 def ledger_json(now: LedgerNow) -> Json:
-    """loadframe.limits/1 with what belongs to a moment: the axis of exhausted_at is seconds from the last reading."""
+    """loadframe.limits/1 at one moment: the axis of exhausted_at is seconds from the last reading."""
     moment = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
     return _object({"schema": "loadframe.limits/1", **_fields(now), **moment})
 
@@ -107,9 +107,9 @@ def investigation_json(inv: Investigation) -> Json:
 
 def ladder_json(found: Ladder) -> Json:
     """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
-    order; a kept one against the kept ones before it, in the same blocks as the total, a change that was reverted
-    against the state before it. share: of the total, in logarithms; null where the total is not proven or the change
-    not kept. levels: of the total."""
+    order; a kept one against the kept ones before it, in the same blocks as the total, a reverted one against the state
+    before it. share: of the total, in logarithms; null where the total is not proven or the change not kept. levels: of
+    the total."""
     return _object(
         {
             "schema": "loadframe.ladder/1",
@@ -161,7 +161,7 @@ def _quality(quality: RunQuality | None) -> Json:
 
 def tuning_json(found: Tuning) -> Json:
     """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
-    null where nothing was worth a proof. fresh: the same of the blocks after it, null where there were none."""
+    null where nothing was worth a proof. fresh: the same from the fresh blocks after it, null without them."""
     trials = [
         {
             **_fields(trial),
@@ -184,7 +184,7 @@ def tuning_json(found: Tuning) -> Json:
 
 
 def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | None:
-    """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
+    """latency_p95_ms, loss_ratio: as requested. met: in the proof, at all levels. met, after: null without a proof."""
     if kept is None:
         return None
     return {**_fields(kept.asked), "met": kept.met if proved else None, "levels": kept.levels}
@@ -210,14 +210,14 @@ def ndb_json(report: NdbReport) -> Json:
 
 
 def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1. low, high: null where the interval is open to that side; ratio: where there is none."""
+    """loadframe.verdict/1. low, high: null where the interval is open on that side; ratio: null where there is none."""
     known = verdict.has_ratio, verdict.low > NOT_KNOWN[0], verdict.high < NOT_KNOWN[1]
     none = {name: None for name, there in zip(("ratio", "low", "high"), known, strict=True) if not there}
     return {"schema": "loadframe.verdict/1", **_fields(verdict), **none}
 
 
 def drivers_json(found: FleetDrivers) -> Json:
-    """As in the document of a measurement: `drivers`."""
+    """The field `drivers` of a measurement's document."""
     return _object(_fields(found))
 
 
@@ -247,7 +247,7 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
 
 
 def _fields(record: Any, *without: str) -> Json:
-    """A record's fields by their stored names, one level deep; `_clean` opens the records below."""
+    """A record's fields by their stored names, one level deep; `_clean` opens nested records."""
     wanted = (each for each in fields(record) if each.name not in without)
     return {each.metadata.get("alias", each.name): getattr(record, each.name) for each in wanted}
 
@@ -257,7 +257,7 @@ def _object(value: Mapping[Any, Any]) -> Json:
 
 
 def _clean(value: Any) -> Any:
-    """The same with null for what is not finite, plain numbers for numpy's, lists for tuples, objects for records."""
+    """Null for what is not finite, plain numbers for numpy's, lists for tuples, objects for records."""
     if is_dataclass(value):
         return _object(SHAPES.get(type(value), _fields)(value))
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A ladder as a document: what each change gave, what was reverted, which need one another, which thread is busiest."""
+"""A ladder as a document: the gain of each change, what was reverted, interactions, and the busiest threads."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,19 +8,20 @@ from loadframe.reporting import document as doc
 from loadframe.reporting.document import Row
 
 FULL = 0.9
-"""Of one CPU, or of those that a component may use: less a tenth, our choice, as in the signatures of hot threads."""
+"""Share of one CPU, or of a component's CPUs, from which it counts as full; our choice, as in the signatures of hot
+threads."""
 TOLD = 0.02
-"""Of the machine's CPUs: what other programs use below is not told."""
+"""Share of the machine's CPUs below which other programs' use is not mentioned."""
 HEAD = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
 
 
 def states(found: Ladder) -> tuple[StateUse, ...]:
-    """Those of which anything is known."""
+    """States with any measured CPU use."""
     return tuple(one for one in found.cpu_use if one.threads or one.components)
 
 
 def row(one: StateUse) -> Row:
-    """As HEAD says; CPU time in CPUs."""
+    """The cells of HEAD; CPU time in CPUs."""
     cells = (
         one.state or "at the start",
         _shown(one.threads),
@@ -32,8 +33,7 @@ def row(one: StateUse) -> Row:
 
 
 def sentences(found: Ladder) -> Iterator[str]:
-    """The busiest thread at the start, and at the top of what is kept; where nothing is, over the states that were
-    tried."""
+    """The busiest thread at the start and with everything kept; where nothing was kept, over the tried states."""
     each = states(found)
     first = next((one for one in each if not one.state), None)
     if first is None:
@@ -52,7 +52,7 @@ def sentences(found: Ladder) -> Iterator[str]:
 
 
 def _limit(one: StateUse) -> str:
-    """What of it is at its limit; the busiest thread is named in any case."""
+    """What is at its limit; the busiest thread is named in any case."""
     kinds = f"; the busiest kind is {_shown(one.kinds[:1])}" if one.kinds else ""
     thread = "" if not one.threads else f"{one.threads[0].name} ({one.threads[0].cores:.2f} of one CPU{kinds})"
     busiest = thread and f"the busiest thread is one of {thread}"
@@ -87,7 +87,6 @@ NO_GOVERNOR = (("Governor", "none that could be set on this machine"),)
 
 
 def of(found: Ladder) -> doc.Document:
-    """A ladder, without its picture."""
     about = doc.About(found.run, found.study, found.host)
     return doc.Document(
         kind="Ladder of gains",
@@ -177,7 +176,7 @@ def _settings(found: Ladder) -> Iterator[doc.Block]:
 
 
 def lines(found: Ladder) -> tuple[str, ...]:
-    """The answer: what to set and what it gives, without intervals; what it costs; which change gives most."""
+    """The answer: what to set and its gain, without intervals; what it costs; which change gives most."""
     if not found.finished:
         tried = f"{len(found.rungs)} change{'' if len(found.rungs) == 1 else 's'}"
         better = words.and_list([rung.change for rung in found.kept])
@@ -199,7 +198,7 @@ def lines(found: Ladder) -> tuple[str, ...]:
 
 
 def answer(found: Ladder) -> str:
-    """The same in a paragraph."""
+    """The answer in one paragraph."""
     return " ".join(lines(found))
 
 
@@ -236,7 +235,7 @@ def next_step(found: Ladder) -> str:
 
 
 def fate(rung: Rung, *, keeps_all: bool = False) -> str:
-    """What became of a change, in words."""
+    """Outcome of a change, in words."""
     if rung.refused:
         return "refused by the target"
     if rung.kept:
@@ -250,7 +249,7 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
 
 
 def interaction_sentence(one: Interaction) -> str:
-    """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they need each other"."""
+    """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they depend on each other"."""
     much = f"{one.change} is worth {verdict_words.ratio_words(one.verdict)} as much as"
     if one.partner is None:
         return f"At the top, {much} at its place in the order: later changes alter what it gives"

@@ -1,4 +1,4 @@
-"""All latencies at one level, before and after: as percentiles on the scale of HdrHistogram's plots, and in a table."""
+"""All latencies at one level, before and after: as percentiles on the scale of HdrHistogram's plots, and as a table."""
 
 import math
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from loadframe.reporting.vega import AFTER, BEFORE, PercentileAxis, Plot, Size, 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
 BEYOND = {"p99": 100, "p99.9": 1000}
-"""name -> number of requests of which one lies beyond the percentile."""
+"""Percentile -> number of requests of which one lies beyond it."""
 UNBROKEN = "\u00a0"
-"""Between a number and its unit, where a table is narrow."""
+"""Between a number and its unit, in narrow tables."""
 SLOWER = 2.0
-"""Times as long: less may be the noise of a percentile that lies behind few requests."""
+"""Factor; less may be noise of a percentile that few requests lie beyond."""
 FEW_BEYOND = 10
-"""Fewer do not tell where it is (analysis/quantity.py)."""
+"""With fewer requests beyond it a percentile is uncertain (analysis/quantity.py)."""
 
 
 def percentiles(inv: Investigation, size: Size) -> Plot | None:
@@ -51,9 +51,9 @@ def title(inv: Investigation) -> str:
 
 
 def slower(inv: Investigation) -> str:
-    """Where most requests are faster after the changes and the slowest are not: what the slowest take; "" elsewhere.
-    The last percentile that both states have requests beyond decides, not the longest request, which is longer among
-    more."""
+    """What the slowest requests take, where after the changes most requests are faster and the slowest are not; else
+    "". The last percentile that both states have requests beyond decides, not the longest request, which grows with
+    their number."""
     drawn = [one for _, _, one in _states(inv)]
     if len(drawn) < 2:
         return ""
@@ -71,7 +71,7 @@ def slower(inv: Investigation) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """What the curves are made of, and what they do not tell."""
+    """What the curves include and how certain they are."""
     drawn = [one for _, _, one in _states(inv)]
     parts = ["All requests of the windows at this level, merged by their counts; the dot is the longest one."]
     if left_out := sum(one.left_out for one in drawn):
@@ -87,7 +87,7 @@ def note(inv: Investigation) -> str:
 
 
 def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
-    """A line for each state: its name, and a cell for each of COLUMNS; empty where the requests are too few."""
+    """A row per state: its name, and a cell for each of COLUMNS; empty where the requests are too few."""
     drawn = _states(inv)
     names = [label.capitalize() for label, _, _ in drawn] if len(drawn) > 1 else [""]
     found = []

@@ -16,19 +16,19 @@ COLOURS = {"before": BEFORE, "after": AFTER}
 MOST, SHOWN_FROM, ALWAYS_SHOWN = 6, 0.1, 3
 """MOST: panels. Of limits that stay below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN are drawn."""
 ACROSS = {True: 3, False: 1}
-"""Panels side by side, by whether the picture is a wide one."""
+"""Panels side by side, by whether the picture is wide."""
 TERSE_BELOW = 400
 GAP_PX, BARS_PX, LINE_PX, FOOT_PX = 26, 74, 15, 22
 CHARACTER_PX = 6.9
-"""Of 12-pixel type, taken wide: a browser may lack the font that the engine measures."""
+"""Of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
 FULL, FILLING = 1.0, 0.5
 """Opacity of a bar at its ceiling, and of one below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One limit. shares: by state (before, after) and level the median of its use, as a share of the ceiling: one step
-    of several that reaches it does not fill it, and analysis.saturation says so too."""
+    """One limit. shares: by state (before, after) and level the median of its use, as a share of the ceiling: as in
+    analysis.saturation, one step of several that reaches it does not make it full."""
 
     name: str
     shares: Mapping[str, Mapping[float, float]]
@@ -47,7 +47,7 @@ class Panel:
         return reached
 
     def peak(self, state: str) -> tuple[float, float]:
-        """The largest share, and the level of it."""
+        """The largest share, and its level."""
         level, share = max(self.shares[state].items(), key=lambda item: item[1])
         return share, level
 
@@ -67,7 +67,7 @@ def panels(inv: Investigation) -> list[Panel]:
 
 
 def name(limit: Limit) -> str:
-    """ "The table cache": what it is, without the clause that explains it."""
+    """ "The table cache": the title without its explanatory clause."""
     bare = (limit.title or limit.id).partition(",")[0].strip()
     return bare if bare == limit.id else f"{bare[:1].upper()}{bare[1:]}"
 
@@ -80,7 +80,7 @@ def _shares(limit: Limit, each: facts.Series) -> dict[float, float]:
 
 
 def shown(found: Sequence[Panel]) -> list[Panel]:
-    """Those that are drawn."""
+    """The panels that are drawn."""
     return [each for rank, each in enumerate(found) if rank < ALWAYS_SHOWN or each.fullest >= SHOWN_FROM][:MOST]
 
 
@@ -88,7 +88,7 @@ def shown(found: Sequence[Panel]) -> list[Panel]:
 
 
 def title(inv: Investigation) -> str:
-    """Which limit is full from where on, before and after, as a fact."""
+    """Which limit is full from which level on, before and after, as a fact."""
     found, unit = panels(inv), words.axis_unit(inv)
     if not found:
         return ""
@@ -124,7 +124,7 @@ def _state_words(found: Sequence[Panel], state: str, unit: str) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """What the bars are, and what is left out."""
+    """How to read the bars, and how many are left out."""
     found = panels(inv)
     left = len(found) - len(shown(found))
     told = (
@@ -157,7 +157,7 @@ def _panel_words(each: Panel, state: str, unit: str) -> str:
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
-    """A panel for each limit; None where the use of none was measured at two levels."""
+    """A panel for each limit; None where none was measured at two levels."""
     found = shown(panels(inv))
     if not found:
         return None
@@ -223,7 +223,7 @@ class _Drawing(Canvas):
 
 
 def _labelled(levels: Sequence[float], slot: float) -> list[tuple[int, str]]:
-    """The levels that have room for their number below their bar: the ends, and those between that touch none."""
+    """The levels that have room for their number below their bar: the ends, and those between that do not touch."""
     texts = [rounding.plain(level) for level in levels]
     last = len(levels) - 1
     kept = [0]

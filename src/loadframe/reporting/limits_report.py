@@ -1,4 +1,4 @@
-"""The ledger now, as a document, and the limits of a run as a part of one."""
+"""The limits at one moment as a document, and the limits of a run as a part of one."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from loadframe.units import show, show_metric
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
-    """What is reached or runs out first, with what it costs; then the rest, the chains, and what could not be read."""
+    """What is reached or runs out first, with its cost; then the rest, the chains, and what could not be read."""
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
@@ -42,7 +42,7 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
 
 
 def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
-    """The limits that others cap, each with what caps it, as far as it was read; none that is the end of another
+    """The limits that others cap, each followed by what caps it, as far as it was read; without chains that end another
     chain."""
     known = {limit.id: limit for limit in limits if math.isfinite(limit.ceiling)}
 
@@ -57,7 +57,7 @@ def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
 
 
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
-    """The limits of the last round, what runs out first before the others; of these the fullest first."""
+    """The limits of the last round: those that run out first, then the fullest."""
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
     limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
     if limits:
@@ -98,7 +98,6 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
 
 
 def _urgent(limit: Limit) -> str:
-    """ "reached: cache: 64 of 64 (100 %), when full: silent; the table cache; 120/s tables opened"."""
     status = "full" if limit.costs_nothing else limit.status if limit.status in ("reached", "near") else "runs out"
     share = "" if limit.unit == "share" else f" ({_percent(limit)}), when full: {_when_full(limit)}"
     if limit.costs_nothing:

@@ -1,5 +1,5 @@
-"""A document in GitHub's Markdown (https://github.github.com/gfm/), to paste into a ticket or a pull request. What a
-server, a study or a file says is text there: no link, no element, no mention, and on one line."""
+"""A document in GitHub's Markdown (https://github.github.com/gfm/), to paste into a ticket or a pull request. Text of a
+server, a study or a file stays text: no link, no element, no mention, on one line."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,17 +8,17 @@ from loadframe.reporting import change_words
 from loadframe.reporting import document as doc
 
 MARKUP = re.compile(r"[\\`*<>&|\[\]~$@#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.", re.I)
-"""What may be markup anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and
+"""Possible markup anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and
 "www." links."""
 BEGINS = re.compile(r"^(?= ?[-+](?:\s|$|-))|(?:^ ?\d{1,9})(?=[.)](?:\s|$))")
-"""What may be markup where a line begins: an item, a numbered one, a rule."""
+"""Possible markup at the beginning of a line: an item, a numbered item, a rule."""
 NOT_BROKEN = "&#8203;"
-"""A space of no width."""
+"""A zero-width space."""
 
 
 def render(document: doc.Document, *, brief: bool = False) -> str:
-    """The answer, what stands beside it, and the sections; the pictures are on the page. brief: of the sections only
-    those that a reader needs who is not at the machine."""
+    """The answer, the asides and the sections; the pictures are on the page. brief: only the sections for a reader who
+    is not at the machine."""
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
     asides = [line for aside in document.beside("") for line in _aside(aside)]
@@ -38,7 +38,7 @@ def _aside(aside: doc.Aside) -> Iterator[str]:
 
 
 def blocks(shown: Iterable[doc.Block]) -> Iterator[str]:
-    """Each of them as it stands between empty lines."""
+    """The blocks' paragraphs, to be separated by empty lines."""
     for block in shown:
         yield from _block(block)
 
@@ -94,23 +94,24 @@ def inline(shown: doc.Words) -> str:
 
 
 def text(told: str) -> str:
-    """Words of anyone, on one line, in which nothing is markup."""
+    """Any text, on one line, with its markup escaped."""
     line = re.sub(r"\s+", " ", told)
     return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", MARKUP.sub(lambda found: _escaped(found[0]), line))
 
 
 def _escaped(char: str) -> str:
-    """A reference, which no renderer reads as markup; after "@" and "#", which are looked for later, a name ends."""
+    """A character reference, which no renderer reads as markup; "@" and "#" are matched after decoding, so a zero-width
+    space breaks the name."""
     return f"{char}{NOT_BROKEN}" if char in "@#" else f"&#{ord(char)};"
 
 
 def _code(told: str) -> str:
-    """Code; what holds a character that could end it, or a table's cell, is so as an element."""
+    """As an element where it holds a character that could end the code or a table's cell."""
     return f"`{told}`" if re.fullmatch(r"[^\s`|\\]([^`|\\\r\n]*[^\s`|\\])?", told) else f"<code>{text(told)}</code>"
 
 
 def _fenced(lines: Iterable[str]) -> str:
-    """Lines to copy as they are. A fence is longer than any within."""
+    """Lines to copy verbatim. The fence is longer than any within."""
     inside = "\n".join(lines)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
     return f"{fence}\n{inside}\n{fence}"

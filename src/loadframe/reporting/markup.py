@@ -1,4 +1,4 @@
-"""Markup that is made by hand: every name and every value is escaped here, whoever wrote it."""
+"""Hand-made markup: every attribute and every text is escaped here."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ VOID = frozenset({"meta", "input"})
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
-    """One element; text inside is escaped, other elements stay. An attribute without a value ("") is left out."""
+    """One element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
     told = Markup("").join(Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != "")
     if tag in VOID:
         return Markup("<{tag}{told}>").format(tag=tag, told=told)
@@ -19,13 +19,13 @@ def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup
 
 
 def joined(*inside: str | Markup) -> Markup:
-    """Text and elements one after the other; text is escaped."""
+    """Concatenated text and elements; text is escaped."""
     return Markup("").join(map(escape, inside))
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) of a page's own scripts and style sheets, and nothing
-    else."""
+    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) that allows only a page's own scripts and style
+    sheets."""
     return (
         f"default-src 'none'; script-src {hashes(scripts)}; style-src {hashes(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -33,6 +33,6 @@ def policy(scripts: list[str], styles: list[str]) -> str:
 
 
 def hashes(texts: list[str]) -> str:
-    """The sources of a Content-Security-Policy that allow these texts and nothing else."""
+    """Source expressions of a Content-Security-Policy that allow exactly these texts."""
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"

@@ -1,4 +1,4 @@
-"""A config.ini of MySQL Cluster, as a document."""
+"""The check of a MySQL Cluster config.ini as a document."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a 
 
 
 def render_ndb(report: NdbReport, *, width: int = 110) -> str:
-    """What the file makes, what is wrong with it, the worst first, and what was not looked at."""
+    """The nodes of the file, its findings, the worst first, and what was not checked."""
     counts = (
         counted(len(report.data_nodes), "data node"),
         counted(report.management_nodes, "management server"),

@@ -13,7 +13,7 @@ from loadframe.reporting import change_words, facts, rounding, words
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """action, why: sentences. why: "" where there is no more to say. limit: whether it is about the next limit."""
+    """action, why: sentences. why: may be "". limit: whether it is about the next limit."""
 
     action: str
     why: str = ""
@@ -21,7 +21,7 @@ class NextStep:
 
     @property
     def heading(self) -> str:
-        """Of the box."""
+        """Heading of the box."""
         return "Next limit" if self.limit else "Next"
 
     @property
@@ -54,7 +54,7 @@ ACTIONS = {
 
 
 def next_step(inv: Investigation) -> NextStep:
-    """What to do about the next limit, else what to do next; where the curve alone says what limits, what would confirm
+    """What to do about the next limit, else what to do next; where the curve alone shows the limit, what would confirm
     it."""
     first = _to_confirm(inv) or _not_tried(inv)
     if first is not None:
@@ -75,7 +75,7 @@ def next_step(inv: Investigation) -> NextStep:
 
 
 def without_limit(inv: Investigation) -> NextStep:
-    """What to do next as far as the outcome says it."""
+    """What to do next, by the outcome alone."""
     match inv.outcome.kind:
         case "interrupted":
             return NextStep(f"Run it again to finish it; the finished steps are kept in {inv.run}.")
@@ -123,7 +123,7 @@ def without_limit(inv: Investigation) -> NextStep:
 
 
 def none_in_sight(inv: Investigation) -> str:
-    """Of a last state whose limit is not known."""
+    """For a last state whose limit is not known."""
     last, unit = inv.rounds[-1].curve, words.axis_unit(inv)
     if conclusion.stops_growing(last) is not None:
         return f"not known. Throughput {words.curve_phrase(last, unit)}, and nothing that is seen is exhausted there."
@@ -150,7 +150,7 @@ def _growth_next(growing: Finding) -> NextStep:
 
 
 def _to_confirm(inv: Investigation) -> NextStep | None:
-    """What a finding that the curve alone shows needs to be confirmed; None for others."""
+    """What would confirm a finding that only the curve shows; None for others."""
     found = facts.main_findings(inv)
     if not found or found[0].id not in OPERATIONAL or found[0].id in GROWTH or found[0].status != "suspected":
         return None
@@ -172,7 +172,7 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
 
 
 def _not_tried(inv: Investigation) -> NextStep | None:
-    """Of a suspected cause that is there from the lowest level on: which remedies could be tried; None elsewhere."""
+    """Untried remedies for a suspected cause that acts from the lowest level on; None elsewhere."""
     found = facts.main_findings(inv)
     reached = found[0].reached_at if found else None
     if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
@@ -197,7 +197,7 @@ def _first_id(inv: Investigation) -> str:
 
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
-    """What limits next, at which load, and what moves it: an action of ACTIONS, or what its finding advises."""
+    """What limits next, at which load, and what moves it."""
     first = words.sentence(next_limit_words(inv, limit))
     unproved = " Suspected, not proved." if is_suspected(inv, limit) else ""
     why = words.sentence(limit.because) if limit.because else ""
@@ -205,7 +205,7 @@ def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
 
 
 def what_moves(inv: Investigation, limit: NextLimit) -> str:
-    """ "To get more, use a faster disk, ...", or what its finding advises; "" where neither is known."""
+    """ "To get more, use a faster disk, ...", or the advice of its finding; "" where neither is known."""
     if move := ACTIONS.get(limit.id):
         return words.sentence(f"To get more, {move}")
     found = _finding(inv, limit)
@@ -217,7 +217,7 @@ def _finding(inv: Investigation, limit: NextLimit) -> Finding | None:
 
 
 def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
-    """Whether it is a cause that no change has moved; not so a limit that was measured or whose use was followed."""
+    """Whether it is a cause that no change has proved; False for a limit that was measured or extrapolated."""
     found = _finding(inv, limit)
     return found is not None and found.status == "suspected"
 

@@ -1,4 +1,4 @@
-"""What was learnt from production data, as text; and the first answer of a watch, from what was imported."""
+"""Results from production data as text; and the first answer of a watch, from imported data."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ from loadframe.reporting import rounding, terminal, words
 from loadframe.reporting.curve_report import levels, sentences
 
 FAR_S = 4e9
-"""A time that is foretold for then or later is as good as never."""
+"""A predicted time later than this is as good as never."""
 SINCE_1970 = 1e8
-"""Times from here on are seconds since 1970; smaller ones count from the start."""
+"""From here on times are seconds since 1970; smaller ones count from the start."""
 LEAST_IDLE = 0.01
-"""A use without load that is worth a word."""
+"""Smallest use without load that is mentioned."""
 SEEN_FULL = 0.97
-"""A use from here on is one without anything left."""
+"""From here on a resource counts as full."""
 AS_USUAL = 1.1
 """Times the usual response time: less than this is as usual."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -33,7 +33,7 @@ FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
 def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WIDTH) -> str:
-    """What production data say. unit: what the load counts; the axis' own name where it is left out."""
+    """What production data show. unit: what the load counts; defaults to the name of the axis."""
     unit, curve = unit or learned.axis.replace("_", " "), learned.curve
     response, warnings = learned.basis == "response", () if curve is None else curve.warnings
     shown: tuple[doc.Section, ...] = () if curve is None else (levels(curve, unit, response=response),)
@@ -52,7 +52,7 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
 
 
 def answer(learned: Learned, unit: str) -> list[str]:
-    """Where it bends, or that the load never came near; and which resource would be full first."""
+    """Where it saturates, or that the load never came near; and which resource would be full first."""
     known = [one for one in learned.demands if one.full_at is not None]
     first = min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
     curve, top = learned.curve, words.load(learned.highest_load, unit)
@@ -77,7 +77,7 @@ def answer(learned: Learned, unit: str) -> list[str]:
         at, used = _interval(first.full_at, unit), f"{rounding.percent(first.highest_use)} used"
         would = f"would be full first: {used} at {words.load(first.highest_load, unit)}, 100 % at {at}"
         said.append(f"{first.resource} {f'is full from {at} on' if first.highest_use >= SEEN_FULL else would}.")
-        # What is used more than the first that is told may be full before it.
+        # A resource that is used more than the named one may be full before it.
         higher = [one.resource for one in learned.demands if one.flattens and one.highest_use > first.highest_use]
         said += [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
     elif learned.demands:
@@ -115,7 +115,7 @@ def _needs(one: ObservedDemand) -> Iterator[str]:
 
 
 def _times(ratio: float, low: float, high: float) -> str:
-    """How many times as much; of an interval that is too wide the end nearer to 1."""
+    """How many times as much; of an interval that is too wide only the end nearer to 1."""
     if ratio > 1 and (high == math.inf or rounding.is_vague(low, high)):
         return f"at least {rounding.plain(low)} times as much as at the lower ones" if low > 1 else "more of it"
     if low <= 0 or rounding.is_vague(low, high):
@@ -135,7 +135,7 @@ def _where(one: ObservedDemand, unit: str) -> str:
 
 
 def apart(one: Apart) -> str:
-    """When a resource was near its end though the load did not take it there."""
+    """When a resource was nearly full for other reasons than the load."""
     low, high = rounding.plain(one.low_load), rounding.plain(one.high_load)
     loads = low if low == high else f"{low} to {high}"
     most = f", {rounding.percent(one.highest_use)} at the most; {counted(one.rows, 'row')}"
@@ -157,7 +157,7 @@ def growing(one: GrowsByItself) -> str:
 
 
 def _ends(at_s: float | None) -> str:
-    """A time that is foretold: to the hour."""
+    """A predicted time, to the hour."""
     if at_s is None or at_s > FAR_S:
         return "much later"
     return (
@@ -197,13 +197,13 @@ def _hour(of_day_s: float) -> str:
 
 
 def change(one: RegimeChange) -> str:
-    """When the system became another one, and by how much."""
+    """When the behaviour at equal load changed, and by how much."""
     way = "higher" if one.ratio > 1 else "lower"
     return f"{moment(one.at_s)}: at equal load {one.what} is {rounding.percent(abs(one.ratio - 1))} {way} from then on"
 
 
 def data(learned: Learned) -> list[str]:
-    """How much there was, and how the intervals were made."""
+    """How much data there was, and how the intervals were made."""
     found = learned.data
     said = [
         f"{found.used:,} of {found.rows:,} rows were used, over {rounding.seconds(found.span_s)}; intervals of 95 % "
@@ -212,14 +212,14 @@ def data(learned: Learned) -> list[str]:
     kinds = ((found.gaps, "gap"), (found.incomplete, "incomplete row"), (found.outliers, "outlier"))
     others = [counted(count, name) for count, name in kinds if count]
     said += absent(found.missing)
-    if found.response_s is not None and found.slow_response_s is not None:  # a wrong unit is seen here
+    if found.response_s is not None and found.slow_response_s is not None:  # reveals a wrong unit
         middle, slow = words.milliseconds(1000 * found.response_s), words.milliseconds(1000 * found.slow_response_s)
         said.append(f"The response time was {middle} in the middle, and above {slow} in one of a hundred rows.")
     return [*said, *([f"{words.and_list(others)}."] if others else [])]
 
 
 def absent(missing: MissingRows) -> list[str]:
-    """Which rows are not there: one sentence, or none."""
+    """One sentence on missing rows, or none."""
     if not missing.rows or missing.longest_at_s is None:
         return []
     since = _since(missing.longest_at_s)
@@ -255,14 +255,14 @@ SCHEMA = "loadframe.watch-import/1"
 
 
 def import_json(found: ImportedWatch) -> dict[str, Any]:
-    """JSON-ready. `model` as a line `model` of a day file; times are wall clock."""
+    """JSON-ready. `model` as a `model` line of a day file; times are wall clock."""
     fields = asdict(found)
     del fields["has_response"], fields["titles"]
     return {"schema": SCHEMA, **fields}
 
 
 def render_import(found: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
-    """The same in words."""
+    """The import in words."""
     unit = said.words(found.load, 100)
     highest = "no load" if found.highest_load is None else f"{unit} up to {rounding.plain(found.highest_load)}"
     span = f"{moment(found.from_s)} to {moment(found.to_s)}"
@@ -293,7 +293,7 @@ def _reached(found: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
     """At which load a limit is full, and when the load gets there."""
     at, at_s = limit["at_load"], limit["at_s"]
     full = f"full at {words.load_interval(LoadInterval(at['load'], at['low'], at['high']), unit)}"
-    if at["low"] == at["high"]:  # it was full at the lowest load already
+    if at["low"] == at["high"]:  # it was full already at the lowest load
         full = f"full at {words.load(at['load'], unit)} or less"
     if at_s is not None:
         value, low, high = (_ends(at_s.get(name)) for name in ("value", "low", "high"))

@@ -1,4 +1,4 @@
-"""OpenMetrics text (https://prometheus.io/docs/specs/om/) of runs, and of what a watch has seen last
+"""OpenMetrics text (https://prometheus.io/docs/specs/om/) of runs, and of the latest values of a watch
 (docs/watching.md). Every family is a gauge, so that readers of Prometheus' older text format (node_exporter's textfile
 collector, the Pushgateway) accept the same text."""
 
@@ -21,7 +21,8 @@ RATE = "requests_per_second"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a metric means. unit: the end of its name; "" for a load, whose unit the study chooses, and for a count."""
+    """A metric's meaning. unit: the suffix of its name; "" for a load, whose unit the study chooses, and for a
+    count."""
 
     help: str
     unit: str = ""
@@ -59,12 +60,12 @@ FAMILIES: Mapping[str, Family] = {
     "recorder_cpu_cores": Family("CPUs that the recorder used: 0.01 is one hundredth of a core.", "cores"),
     "recorder_memory_bytes": Family("Resident memory of the recorder.", "bytes"),
 }
-"""Every metric that is exported, by its name without the prefix, in the order of the text."""
+"""Every exported metric, by its name without the prefix, in the order of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value. family: its key in FAMILIES. labels: names of ours, values as they are; they are escaped later."""
+    """One value. family: its key in FAMILIES. labels: our names, unescaped values."""
 
     family: str
     value: float
@@ -72,8 +73,8 @@ class Sample:
 
 
 def text(samples: Iterable[Sample], families: Mapping[str, Family] = FAMILIES) -> str:
-    """The exposition of these samples, ended by "# EOF". What is no number is left out; of two samples with one name
-    and labels the first is kept, as a reader refuses the second. KeyError for a family that is not declared."""
+    """The exposition of these samples, ended by "# EOF". NaN is left out; of two samples with one name and labels the
+    first is kept, as a reader refuses the second. KeyError for an undeclared family."""
     lines: dict[str, dict[str, str]] = {}
     for sample in samples:
         if sample.family not in families:
@@ -86,7 +87,7 @@ def text(samples: Iterable[Sample], families: Mapping[str, Family] = FAMILIES) -
 
 
 def of_runs(runs: Iterable[CaseStudy]) -> str:
-    """The exposition of these runs. They are told apart by the label `run`."""
+    """The exposition of these runs, distinguished by the label `run`."""
     return text(sample for run in runs for sample in samples_of(run))
 
 
@@ -182,12 +183,12 @@ def _family(name: str, family: Family, values: Mapping[str, str]) -> Iterator[st
 
 
 def _escaped(value: str) -> str:
-    """A text of others: one line without control characters, its backslashes and quotes escaped."""
+    """Foreign text on one line without control characters, its backslashes and quotes escaped."""
     return words(value).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _number(value: float) -> str:
-    """A number as the format writes it, with all its digits."""
+    """With all its digits."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
@@ -214,15 +215,16 @@ WATCH_FAMILIES: Mapping[str, Family] = {
 }
 """Every metric of a watch, by its name without the prefix."""
 KNOWN = ("head", "unit", "target", "model", "cost")
-"""The kinds of which the latest line counts."""
+"""The kinds of which only the latest line counts."""
 HOLDS_S = 300.0
-"""What a sample lacks is what one before it had, for as long as Prometheus holds a series (its lookback delta)."""
+"""What a sample lacks keeps its previous value for as long as Prometheus keeps a series (its lookback delta)."""
 MOST_READ, MOST_KINDS, LONGEST_NAME = 5_000, 100, 200
-"""Metrics that are kept, kinds of alarms, letters of their names: another program may have written the file."""
+"""Bounds on metrics, kinds of alarms and letters of their names: another program may have written the file."""
 
 
 def of_watch(lines: Iterable[WatchLine], name: str) -> str:
-    """The exposition of a watch from its lines, in their order. name: of its folder. What is no number is left out."""
+    """The exposition of a watch from its lines, in their order. name: of its folder. Values that are not numbers are
+    left out."""
     seen = Seen()
     for line in lines:
         seen.take(line)
@@ -230,7 +232,7 @@ def of_watch(lines: Iterable[WatchLine], name: str) -> str:
 
 
 class Seen:
-    """What the lines of a watch have told until now."""
+    """The state of a watch after its lines so far."""
 
     def __init__(self) -> None:
         self._last: dict[str, WatchLine] = {}
@@ -238,7 +240,6 @@ class Seen:
         self._alarms: dict[str, tuple[int, float]] = {}
 
     def take(self, line: WatchLine) -> None:
-        """The next line."""
         if line.kind == "sample":
             self._read.take(line)
         elif line.kind in KNOWN:
@@ -253,7 +254,7 @@ class Seen:
         last, own = dict(self._last), {"watch": name}
         head, target = last.get("head"), last.get("target")
         if head is not None and head.data.get("pids") and (target is None or head.at_s > target.at_s):
-            last["target"] = head  # at the beginning of a day it says who is there
+            last["target"] = head  # at the beginning of a day it lists the processes
         if "target" in last:
             yield Sample("watch_target_present", float(bool(last["target"].data.get("pids"))), own)
         for kind, tell in TOLD.items():
@@ -266,7 +267,7 @@ class Seen:
 
 
 class _Read:
-    """What samples have told: of each metric the last value that holds."""
+    """The last value of each metric that still holds."""
 
     def __init__(self) -> None:
         self._at_s: float | None = None

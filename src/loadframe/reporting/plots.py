@@ -1,4 +1,4 @@
-"""The single drawings of the case study, in any size; None where the data for one are not there."""
+"""The single drawings of the case study, in any size; None where there are no data for one."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
 TERSE_BELOW = 320
 """Pictures narrower than this many pixels have room for short labels only."""
 LOG_THROUGHPUT_FROM_RATIO = 8.0
-"""From this ratio between the states on, the lower curve would lie on the bottom of a linear scale."""
+"""Ratio of the states from which the lower curve would lie on the bottom of a linear scale."""
 SCALES: Mapping[str, tuple[float, str]] = {
     "share": (100.0, "%"),
     "bytes": (1 / 2**20, "MiB"),
@@ -28,10 +28,10 @@ SCALES: Mapping[str, tuple[float, str]] = {
     "1/s": (1.0, "per second"),
     "count": (1.0, ""),
 }
-"""Unit of a metric -> factor and unit on the chart's axis; other units are drawn as they are."""
+"""Unit of a metric -> factor and unit on the chart's axis; other units are drawn unchanged."""
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Of alternatives, in their order: Okabe and Ito's; where there are more, the same again, in dashes."""
+"""Colours of alternatives in their order (Okabe and Ito); further ones repeat them in dashes."""
 BOX_WIDTH = 12
 
 
@@ -39,7 +39,7 @@ BOX_WIDTH = 12
 
 
 def proof_title(inv: Investigation) -> str:
-    """What the chart of throughput over load shows, as a fact; empty without a curve."""
+    """The fact that the chart of throughput over load shows; "" without a curve."""
     drawn, unit = facts.series(inv), words.axis_unit(inv)
     if not drawn or drawn[0].curve is None:
         return ""
@@ -59,7 +59,7 @@ def proof_title(inv: Investigation) -> str:
 
 
 def proof_note(inv: Investigation) -> str:
-    """What the chart's bands and lines are, of those that it has."""
+    """Meaning of the bands and lines that the chart has."""
     ends = [each.curve for each in measured_ends(inv)]
     knee = " Dashed: where it bends, with its interval." if any(curve and curve.knee for curve in ends) else ""
     return f"Shaded: 95 % interval.{knee}"
@@ -100,12 +100,12 @@ def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
 
 
 def per_second(inv: Investigation) -> str:
-    """What the axis of throughput counts."""
+    """Title of the throughput axis."""
     return f"{words.work_unit(inv)} per second"
 
 
 def wants_log(drawn: Sequence[facts.Series]) -> bool:
-    """Whether a linear axis would press the lower state flat."""
+    """Whether a linear axis would flatten the lower state."""
     peaks = [max(point.throughput for point in each.points) for each in drawn if each.points]
     return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
 
@@ -145,7 +145,7 @@ def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | Non
 
 
 def _beside(inv: Investigation, others: Sequence[Alternative], size: Size) -> tuple[Plot, list[facts.Series]]:
-    """The target and alternatives, and the axes on which they are to be drawn."""
+    """The target and alternatives, and an empty plot with their axes."""
     first = inv.rounds[0]
     drawn = [
         facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
@@ -155,7 +155,7 @@ def _beside(inv: Investigation, others: Sequence[Alternative], size: Size) -> tu
 
 
 def side_by_side_title(inv: Investigation, one: Alternative) -> str:
-    """The fact that it shows."""
+    """The fact that the side-by-side chart shows."""
     if one.divergence is None:
         return f"{inv.study.target_kind} and {one.name} by load"
     where = alternatives.place_of(one.divergence, one, words.axis_unit(inv))
@@ -204,7 +204,7 @@ def latency(inv: Investigation, size: Size) -> Plot | None:
 
 
 def latency_title(inv: Investigation) -> str:
-    """The p95 latency of each state at the highest level that all were measured at."""
+    """The p95 latency of each state at the highest common level."""
     tables = [{p.load: p.latency_p95_ms for p in each.points if _has_latency(p)} for each in ends_of(inv)]
     common = set.intersection(*(set(table) for table in tables)) if tables else set()
     if not common:
@@ -220,8 +220,8 @@ def _has_latency(point: CurvePoint) -> bool:
 
 
 def boxes(inv: Investigation, size: Size) -> Plot | None:
-    """Every step's throughput at every level, with quartiles, whiskers and outliers, the medians joined: all the data
-    first (Tukey, Exploratory Data Analysis, 1977: whiskers end at the furthest value within 1.5 boxes)."""
+    """Every step's throughput at every level, with quartiles, whiskers and outliers, the medians joined (Tukey,
+    Exploratory Data Analysis, 1977: whiskers end at the furthest value within 1.5 boxes)."""
     loads = load_axis(inv)
     drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, "throughput", 1.0))]
     values = [row["value"] for _, rows in drawn for row in rows]
@@ -246,7 +246,7 @@ def boxes(inv: Investigation, size: Size) -> Plot | None:
 
 
 def box_of(load: float, values: Sequence[float]) -> Row:
-    """The box of one level: median, quartiles, the ends of the whiskers, and what lies beyond them."""
+    """The box of one level: median, quartiles, the ends of the whiskers, and the outliers."""
     quarter, median, three_quarters = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
     reach = 1.5 * (three_quarters - quarter)
     inside = [value for value in values if quarter - reach <= value <= three_quarters + reach]
@@ -269,7 +269,7 @@ def _by_load(rows: Iterable[Row]) -> list[tuple[float, list[float]]]:
 
 
 def forecast(inv: Investigation, size: Size) -> Plot | None:
-    """The forecast with its intervals beside what was measured before and after it; where saturation was expected."""
+    """The forecast with its intervals, the throughput measured before any change, and where saturation was expected."""
     found, before = inv.forecast, next(iter(facts.series(inv)), None)
     if found is None or not found.at or before is None:
         return None
@@ -296,7 +296,7 @@ def forecast(inv: Investigation, size: Size) -> Plot | None:
 
 
 def forecast_title(inv: Investigation) -> str:
-    """What was forecast, as a fact; empty without a forecast."""
+    """The fact that the forecast's chart shows; "" without a forecast."""
     found = inv.forecast
     if found is None or not found.scored:
         return "The forecast" if found else ""
@@ -306,8 +306,8 @@ def forecast_title(inv: Investigation) -> str:
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
-    """What each of several components used over the load, in the state as given. what: the rest of the metric's
-    name."""
+    """Use by each of several components over the load, in the first state. what: the metric's name without the
+    component."""
     rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:
@@ -347,12 +347,12 @@ def ends_of(inv: Investigation) -> list[facts.Series]:
 
 
 def measured_ends(inv: Investigation) -> list[facts.Series]:
-    """Those of them that were measured over all levels in a round of their own."""
+    """Those that were measured over all levels in a round of their own."""
     return [each for each in ends_of(inv) if each.curve is not None]
 
 
 def seen(inv: Investigation, chart: str, levels: Callable[[facts.Series], object]) -> list[tuple[str, facts.Series]]:
-    """Those of them of which `levels` tells anything, with the names of their charts."""
+    """Those for which `levels` finds anything, with the names of their charts."""
     found = [each for each in measured_ends(inv) if levels(each)]
     return list(zip((chart, f"{chart}-after"), found, strict=False))
 
@@ -366,7 +366,7 @@ def _lines(
     logarithmic: bool = False,
     ceilings: Sequence[tuple[str, float]] = (),
 ) -> Plot | None:
-    """Dots, and lines through their averages, each with its name and colour; ceilings: each in its colour."""
+    """Dots, and lines through their averages, each with its name and colour; ceilings: (colour, value) each."""
     drawn = [(label, colour, rows) for label, colour, rows in drawn if rows]
     values = [row["value"] for _, _, rows in drawn for row in rows]
     if not values or not loads.levels:

@@ -9,7 +9,7 @@ from loadframe.units import show
 
 
 def sentences(quality: RunQuality) -> list[str]:
-    """Changes not reverted, steps, counters that did not work, flags in plain words, what the recorder cost."""
+    """Changes not reverted, steps, counters that did not work, flags in plain words, the recorder's cost."""
     again = f", {quality.repeated} of them run again" if quality.repeated else ""
     told = [
         *not_reverted_sentences(quality.not_reverted),
@@ -45,9 +45,9 @@ QUANTITIES = {
     "recorder-late": "no process ran for {} of the window",
     "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
 }
-"""By flag, for steps of which the amount is known."""
+"""By flag, for steps with a known amount."""
 TOLD = 0.1
-"""Of all CPUs: a program that works for the target and uses less is not named."""
+"""Share of all CPUs below which a program that works for the target is not named."""
 
 
 def beside_sentence(one: Beside) -> str:
@@ -57,7 +57,7 @@ def beside_sentence(one: Beside) -> str:
 
 
 def _influence(one: Influence, steps: int) -> str:
-    """What something took from steps besides the study, what it follows, and what that means for them."""
+    """What an outside influence took from steps, what it follows, and whether these steps count."""
     what = FLAGS[one.flag]
     if one.low is not None and one.high is not None and one.flag in QUANTITIES:
         low, high = rounding.percent(one.low), rounding.percent(one.high)
@@ -74,7 +74,7 @@ def _influence(one: Influence, steps: int) -> str:
 
 
 def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
-    """What could not be reverted when the run ended, and what to do."""
+    """Changes that could not be reverted when the run ended, and what to do."""
     return [
         f"{each.setting} of {each.of} {words.strip(each.because)}; "
         f"`loadframe changes revert`{f' on host {each.host}' if each.host else ''} tries again"
@@ -83,7 +83,7 @@ def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
 
 
 def silence_sentence(inv: Investigation) -> str:
-    """Where, and for how long, no request completed: the worst case of the run. Empty where there was none."""
+    """Where and for how long no request completed: the worst case of the run; "" where there was none."""
     rounds = [(inv.study.target_kind, one) for one in inv.rounds]
     rounds += [(one.name, one.round) for one in inv.alternatives]
     found = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]

@@ -1,4 +1,4 @@
-"""What came of a run, whatever it was made for, as a document, and that as text, in Markdown and as a page."""
+"""The result of any kind of run as a document, rendered as text, in Markdown and as a page."""
 
 import shlex
 from dataclasses import replace
@@ -21,7 +21,7 @@ from loadframe.reporting.document import About, Document, Figure
 
 
 def of(found: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> Document:
-    """Without pictures. about, went: of a search for a capacity, whose record has none."""
+    """Without pictures. about, went: of a capacity search, whose record has none."""
     match found:
         case Investigation():
             return case_study.of(found)
@@ -42,7 +42,7 @@ def render_page(found: RunAnswer, about: About | None = None, went: RunQuality |
 
 
 def write_page(inv: Investigation, path: Path) -> None:
-    """Write the case study to `path`, whole or not at all. RunError where it cannot be written."""
+    """Write the case study to `path`, whole or not at all. RunError where that fails."""
     try:
         write_whole(path, render_page(inv).encode())
     except OSError as error:
@@ -53,13 +53,13 @@ def write_page(inv: Investigation, path: Path) -> None:
 
 
 def render_text(found: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """On a screen of this many columns: the answer first, then what it rests on; details: all of it, which a search
-    for a capacity always shows."""
+    """For a screen of this many columns: the answer first, then its basis; details: everything, as always for a
+    capacity search."""
     document, brief = of(found), not isinstance(found, Capacity) and not details
     more = f"loadframe report {shlex.quote(found.run)} --details; the page: {document.report}" if brief else ""
     return terminal.render(document, width, more)
 
 
 def render_markdown(found: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
-    """For a ticket or a pull request: the same, and what was measured and how to do it again. about: see `of`."""
+    """For a ticket or a pull request, with what was measured and how to reproduce it. about: see `of`."""
     return markdown.render(of(found, about), brief=not isinstance(found, Capacity) and not details)

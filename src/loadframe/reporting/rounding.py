@@ -1,17 +1,17 @@
-"""Numbers for people: as many digits as the interval supports, never more, in every text and on every page."""
+"""Numbers for people: never more digits than the interval supports, in every text and on every page."""
 
 import math
 
 WIDE = 4.0
 APART = 2.0
-"""Ends further apart than this have two digits of their own: with the last digit as coarse as half of the width, a
-value looks like its nearer end ("1,000 (1,000 to 3,000)" for 1,220, 1,020 and 2,950)."""
+"""Ends further apart than this factor get two digits each: with the last digit as coarse as the half-width, a value
+looks like its nearer end ("1,000 (1,000 to 3,000)" for 1,220, 1,020 and 2,950)."""
 
 
 def decimals_for(value: float, low: float, high: float) -> int:
-    """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width; up to
-    three more where a low end would become 0 ("0 to 30" for 2.9 to 31), or an end 1 although it is not: for a ratio it
-    is the side of 1 that decides, of its ends."""
+    """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width; more, up
+    to three, where an end or the value would become 0 ("0 to 30" for 2.9 to 31), or an end 1, without being so: of a
+    ratio's ends the side of 1 decides."""
     half_width = abs(high - low) / 2
     if not math.isfinite(half_width) or half_width <= 0:
         return _significant_decimals(value, 3)
@@ -32,7 +32,7 @@ def _significant_decimals(value: float, digits: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """The value with this number of decimals and thousands separated; tens and hundreds where decimals is negative."""
+    """The value with this number of decimals and thousands separators; tens and hundreds where decimals is negative."""
     rounded = round(value, decimals)
     text = f"{rounded:,.{max(0, decimals)}f}"
     return "0" if text in {"-0", "0"} else text
@@ -45,14 +45,14 @@ def plain(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """A number that was given, not measured (a level, a ceiling): not rounded further than four decimals."""
+    """A number that was given, not measured (a level, a ceiling): rounded to four decimals only."""
     text = f"{value:,.4f}"
     return text.rstrip("0").rstrip(".")
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """(value, low, high) as text with the digits that the interval supports; where its ends are far apart (more than
-    APART times), each with two significant digits of its own ("5.2", "1.02", "27")."""
+    """(value, low, high) as text with the digits that the interval supports; where the ends are more than APART times
+    apart, each with two significant digits ("5.2", "1.02", "27")."""
     if 0 < low <= value <= high < math.inf and high > APART * low:
         return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)
@@ -67,13 +67,13 @@ def _two_digits(value: float) -> str:
 
 
 def brief(value: float) -> str:
-    """Two significant digits, as a sentence needs them: "79", "10,000", "2.2", "2"."""
+    """Two significant digits, for sentences: "79", "10,000", "2.2", "2"."""
     return plain(float(_two_digits(value).replace(",", "")))
 
 
 def is_vague(low: float, high: float) -> bool:
-    """Whether the ends of a ratio's interval are so far apart (more than WIDE times) that only the nearer is worth a
-    word."""
+    """Whether the ends of a ratio's interval are more than WIDE times apart, so that only the nearer is worth
+    showing."""
     return has_width(low, high) and low > 0 and high > WIDE * low
 
 
@@ -89,7 +89,7 @@ def percent(share: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration as people say it: two units at most, days from two of them on."""
+    """A duration in at most two units; days from two days on."""
     if value < 90:
         return f"{plain(value)} s"
     if value < 5400:

@@ -1,4 +1,4 @@
-"""The pictures of searches: the trials of one for settings, and of one for the capacity."""
+"""The pictures of searches: the trials of a tuning, and of a capacity search."""
 
 import itertools
 import math
@@ -16,11 +16,11 @@ KINDS = {
     "failed": (INK, "cross"),
 }
 DEEPEST = 20.0
-"""Of the best ratio; what is further below that and the start, and what failed, stands at the bottom."""
+"""Best ratio divided by this: what is further below (and below the start), and what failed, is drawn at the bottom."""
 
 
 def kind(trial: TuningTrial) -> str:
-    """What became of a trial."""
+    """Outcome of a trial."""
     if trial.ratio is None:
         return "failed"
     if trial.missed:
@@ -29,7 +29,7 @@ def kind(trial: TuningTrial) -> str:
 
 
 def best_so_far(found: Tuning) -> list[float]:
-    """The highest ratio of all whole trials up to each one; the start has 1."""
+    """The highest ratio of all complete trials up to each one; the start has 1."""
     ratios = (each.ratio if each.ratio is not None and kind(each) == "trial" else 1.0 for each in found.trials)
     return list(itertools.accumulate(ratios, max, initial=1.0))[1:]
 
@@ -44,7 +44,7 @@ def title(found: Tuning) -> str:
 
 
 def note(found: Tuning) -> str:
-    """What its lines and marks are."""
+    """Meaning of its lines and marks."""
     lowest, _ = _range(found)
     told = ["Line: the best trial so far. Dotted: the start."]
     if found.told is not None:
@@ -67,7 +67,7 @@ def _range(found: Tuning) -> tuple[float, float]:
 
 
 def trials(found: Tuning, size: Size) -> Plot | None:
-    """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof."""
+    """Every trial's ratio to the start over its number, the best so far as a line, and the proof behind them."""
     if not found.trials:
         return None
     verdict, last = _proof(found), found.trials[-1].number
@@ -117,11 +117,11 @@ def trials(found: Tuning, size: Size) -> Plot | None:
 
 
 STEPS = ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 2.0, 3.0, *range(4, 10)))
-"""Of each power of ten, coarse ones first."""
+"""Digits within each power of ten, coarse ones first."""
 
 
 def even_steps(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20 and so on between two values; finer ones where that were fewer than two."""
+    """1, 2, 5, 10, 20 and so on between two values; finer ones where those would be fewer than two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found = [
         [step for power in powers for digit in digits if low <= (step := digit * 10.0**power) <= high]
@@ -131,11 +131,11 @@ def even_steps(low: float, high: float) -> list[float]:
 
 
 LOGARITHMIC = 8.0
-"""Latencies that are further apart than this factor are drawn on a logarithmic scale."""
+"""Latencies further apart than this factor are drawn on a logarithmic scale."""
 
 
 def capacity_title(found: Capacity) -> str:
-    """What the picture shows, as a fact."""
+    """The fact that the picture shows."""
     met, missed = (sum(trial.met is wanted for trial in _drawn(found)) for wanted in (True, False))
     return f"{met} trial{'' if met == 1 else 's'} met the objective, {missed} missed it"
 
@@ -147,7 +147,7 @@ def capacity_note(found: Capacity) -> str:
 
 
 def capacity(found: Capacity, size: Size) -> Plot | None:
-    """The p95 latency of each trial over its load, with the latency that is asked for; None where there is no trial."""
+    """The p95 latency of each trial over its load, with the requested latency; None without a trial."""
     drawn = _drawn(found)
     if not drawn:
         return None

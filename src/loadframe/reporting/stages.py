@@ -1,4 +1,4 @@
-"""The stages of a pipeline: for each stage and level a bar of what its workers did, with the queue before it."""
+"""The stages of a pipeline: for each stage and level a bar of its workers' time, and the queue before it."""
 
 from collections.abc import Sequence
 
@@ -17,22 +17,22 @@ BAR, GAP = 0.74, 0.14
 """Width of a bar, and of the queue before it with its distance, in cells."""
 NAME_PX = 128
 MOST_LEVELS = {True: 6, False: 3}
-"""By whether the picture is a wide one: at more of them a bar would have no room for its number."""
+"""By whether the picture is wide: with more levels a bar would have no room for its number."""
 TERSE_BELOW = 400
 MOST_STAGES = 12
 HELPERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
-"""Load axes that count who does the work: of these it is asked how many are enough."""
+"""Load axes that count workers: for these the report says how many are enough."""
 LONGEST_NAME = 15
 SAID_FROM = 0.35
-"""Of a bar: a narrower part has no room for its number."""
+"""Share of a bar; a narrower part has no room for its number."""
 
 
 TOLD = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
-"""Of a stage, in the JSON."""
+"""Fields of a stage in the JSON."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
-    """The states whose stages were seen, before and after, with the names of their charts."""
+    """The states with measured stages, before and after, with the names of their charts."""
     return plots.seen(inv, "stages", _levels)
 
 
@@ -49,7 +49,7 @@ def title(each: facts.Series, unit: str) -> str:
 
 
 def note(each: facts.Series) -> str:
-    """What the bars are."""
+    """Meaning of the bars."""
     told = "Each bar is the time of all workers of a stage; before it the queue, with the number of operations in it."
     levels = _levels(each)
     most = max(len(found) for found in levels.values())
@@ -76,7 +76,7 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
 
 
 def table(inv: Investigation) -> list[dict[str, object]]:
-    """For the JSON: by state, level and stage what was seen."""
+    """For the JSON: the stages by state and level."""
     return [
         {
             "state": each.role,
@@ -91,18 +91,17 @@ def table(inv: Investigation) -> list[dict[str, object]]:
 
 
 def enough(inv: Investigation) -> LoadInterval | None:
-    """The level that is enough in the first state, of a load that counts those who do the work."""
+    """The number of workers that is enough in the first state, for a load that counts workers."""
     return inv.rounds[0].curve.enough if inv.rounds and inv.study.axis in HELPERS else None
 
 
 def more(inv: Investigation) -> More | None:
-    """The same of what the best level gives over the lowest one."""
+    """What the best level gives over the lowest one, in the same case."""
     return inv.rounds[0].curve.more if inv.rounds and inv.study.axis in HELPERS else None
 
 
 def helping(inv: Investigation) -> str:
-    """ "More threads stopped helping at 2 threads (1 to 3), where ...": of a pipeline whose load counts who does the
-    work."""
+    """ "More threads stopped helping at 2 threads (1 to 3), where ...": for a pipeline whose load counts workers."""
     curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
     if curve is None or inv.study.axis not in HELPERS:
         return ""
@@ -119,7 +118,7 @@ def helping(inv: Investigation) -> str:
 
 
 def _gives(found: More | None, unit: str) -> str:
-    """ " 4 threads give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; whether that is proven."""
+    """ " 4 threads give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; and whether that is proven."""
     if found is None:
         return ""
     decision = decide(found.low, found.high)

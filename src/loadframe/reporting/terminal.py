@@ -1,4 +1,4 @@
-"""A document as plain text, for the end of a command. No colours: the caller may add them."""
+"""A document as plain text without colours; the caller may add them."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ SCREEN = 25
 
 
 def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
-    """The answer first, then what stands beside it, then the sections, or `more`: where they are, on a screen."""
+    """The answer, the asides, then the sections; with `more`, which says where they are, only what fits on a screen."""
     first = [line for text in document.answer for line in wrapped(text, width, 0, 0)]
     asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
     if more:
@@ -76,13 +76,13 @@ def _block(block: doc.Block, width: int) -> Iterator[str]:
 
 
 def _named(head: str, cell: str) -> str:
-    """ "trials: 4"; of an abbreviation "CPUs: 4"; the cell alone where its column has no head."""
+    """ "trials: 4"; an abbreviation keeps its capitals; the cell alone where its column has no head."""
     name = head if head[1:2].isupper() else head[:1].lower() + head[1:]
     return f"{name}: {cell}" if name else cell
 
 
 def _table(table: doc.Table, width: int) -> Iterator[str]:
-    """A line for each row; an item where they would be wider than the screen."""
+    """A line for each row; items where the lines would be wider than the screen."""
     kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
     heads = [table.columns[number].label or table.columns[number].head for number in kept]
     rows = [[doc.plain(row.cells[number]) for number in kept] for row in table.lines]
@@ -99,7 +99,7 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
 
 
 def _columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """A line for each row. sides: of each column, "<" or ">", where its cells begin or end."""
+    """A line for each row. sides: alignment of each column, "<" or ">"."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     return [
         "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()

@@ -107,8 +107,8 @@ def _legend(look: str, *colours: tuple[str, str]) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A row. use, saturation, errors: metrics, of each the first that was measured is shown; () where nothing counts
-    it. high: the use, by the first of them, from which on it is worth a word."""
+    """A row. use, saturation, errors: candidate metrics, the first measured one is shown; () where nothing counts it.
+    high: value of the first use metric from which on it is highlighted."""
 
     name: str
     use: tuple[str, ...]
@@ -163,19 +163,19 @@ NOT_COUNTED = "not counted"
 
 
 def metrics() -> frozenset[str]:
-    """What the page shows of every run, where it was measured, besides what its evidence names."""
+    """The metrics that the page shows of every run where measured, besides those of its evidence."""
     of_resources = (name for one in RESOURCES for name in (*one.use, *one.saturation, *one.errors))
     return frozenset((*of_resources, *waits.METRICS))
 
 
 def level(inv: Investigation) -> float | None:
-    """The highest level that every shown state was measured at; None for none."""
+    """The highest level at which every shown state was measured; None without one."""
     levels = [set(facts.by_level(each.round)) for each in plots.measured_ends(inv)]
     return max(set.intersection(*levels), default=None) if levels else None
 
 
 def heading(inv: Investigation) -> str:
-    """ "At 320 active jobs, before -> after the changes"."""
+    """ "At 320 active jobs, before -> after the changes", and how to read the table."""
     at = level(inv)
     if at is None:
         return ""
@@ -185,7 +185,7 @@ def heading(inv: Investigation) -> str:
 
 
 def table(inv: Investigation, to: str = "") -> tuple[doc.Cells, ...]:
-    """The resources of which anything was measured and is not zero, at the highest level. to: where its steps are."""
+    """The resources with any value other than zero, at the highest level. to: link to its steps."""
     at = level(inv)
     if at is None:
         return ()
@@ -203,10 +203,10 @@ def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple
 
 
 def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: float, to: str) -> doc.Words:
-    """The values in each state, and the metric in words; high where a value is worth a word."""
+    """The values in each state, highlighted where high, and the metric in words."""
     for name in _first(names, states):
         shown = [
-            # seconds of waiting in each second are the threads that wait, on average
+            # seconds of waiting per second are the average number of waiting threads
             show_metric(name, state[name]).replace(" s/s", " threads") if name in state else "not measured"
             for state in states
         ]

@@ -42,7 +42,7 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
 
 
 def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: str = "") -> doc.Table:
-    """Before, after and their ratio at each load. before, after: heads. to: where the steps are."""
+    """Before, after and their ratio at each load. before, after: heads. to: link to the steps."""
     cells: Iterator[doc.Cells] = (
         (
             doc.Span(rounding.exact(row.load), to=to),
@@ -57,7 +57,7 @@ def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: s
 
 
 def _chain(trial: Trial) -> doc.Table:
-    """The changes of a remedy, each with what came of it."""
+    """The changes of a remedy, each with its effective value."""
 
     def row(change: Change) -> doc.Row:
         after = doc.Span(change_words.value(change.setting, change.after), "code")
@@ -81,7 +81,7 @@ def _chain(trial: Trial) -> doc.Table:
 
 
 def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
-    """What each kept change gave of the whole."""
+    """The share of each kept change in the whole gain."""
     durability = change_words.durability_sentences(inv)
     if len(inv.ladder) > 1:
         yield from drawn
@@ -102,7 +102,7 @@ def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Blo
 
 
 def untried(inv: Investigation) -> Iterator[doc.Block]:
-    """The remedies that were known and not tried, and why."""
+    """The known remedies that were not tried, and why."""
     rows: list[tuple[doc.Words, doc.Words]] = []
     for one in change_words.untried(inv):
         changes = doc.code_list([change_words.change(change) for change in one.remedy.changes])
@@ -114,7 +114,7 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def settings(inv: Investigation) -> Iterator[doc.Block]:
-    """What is different at the end, a block to copy for each variant."""
+    """The overall difference, a block to copy for each variant."""
     net, given_up = facts.net_changes(inv), facts.gives_up(inv)
     if not net:
         return

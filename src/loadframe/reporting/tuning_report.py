@@ -1,4 +1,4 @@
-"""What a search for settings found, as a document."""
+"""The result of a search for settings, as a document."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,7 +32,6 @@ WORTH_NOTE = (
 
 
 def of(found: Tuning) -> doc.Document:
-    """A search, without its picture."""
     about = (
         doc.About(found.run, found.study, found.host) if found.study is not None and found.host is not None else None
     )
@@ -136,7 +135,7 @@ def _failed(found: Tuning) -> tuple[doc.Block, ...]:
 
 
 def _objective(found: Tuning) -> Iterator[doc.Block]:
-    """What the study asks besides throughput, how many trials missed it, and what became of it at each level."""
+    """The objective besides throughput, how many trials missed it, and the outcome at each level."""
     if found.objective is None:
         return
     missed = sum(bool(trial.missed) for trial in found.trials)
@@ -209,7 +208,7 @@ def _trial(trial: TuningTrial) -> doc.Row:
 
 
 def answer(found: Tuning) -> str:
-    """The answer: what to set and what it gives, without an interval where it is proved."""
+    """What to set and its gain, without an interval where it is proved."""
     count = len(found.trials)
     varied = f"{count} trial{'' if count == 1 else 's'} of {len(found.settings)} settings"
     if found.end == "stopped":
@@ -254,7 +253,7 @@ def deciding_sentence(found: Tuning) -> str:
 
 
 def _after_it(found: Tuning) -> str:
-    """Of no gain: how many more were held against the start."""
+    """Without a gain: how many more candidates failed their proofs."""
     count = len(other_proofs(found))
     return f", and the next best {'one' if count == 1 else f'{count} ones'} did not hold either" if count else ""
 
@@ -270,7 +269,7 @@ def _side(side: ObjectiveSide) -> str:
 
 
 def other_proofs(found: Tuning) -> list[TuningProof]:
-    """Those that failed, but for one that the answer is about."""
+    """The failed proofs, without the one that the answer is about."""
     return list(found.failed_proofs if found.end in ("gained", "stopped") else found.failed_proofs[1:])
 
 
@@ -284,7 +283,7 @@ def _changes(found: Tuning) -> list[Change]:
 
 
 def worth(each: TunedSetting) -> str:
-    """ "1.8 times (1.5 to 2.1)"; of a setting that stays, with the value that this is of."""
+    """ "1.8 times (1.5 to 2.1)"; for a setting that stays, with the value that was estimated."""
     told = each.worth
     if told is None:
         return ""
@@ -316,6 +315,6 @@ def _prices(found: Tuning) -> list[str]:
 
 
 def fate(trial: TuningTrial) -> str:
-    """What became of a trial, in words; "" of one that was measured whole."""
+    """Outcome of a trial, in words; "" for a complete one."""
     missed = f"missed the objective {trial.missed}" if trial.missed else "ended early" if trial.ended_early else ""
     return f"failed: {trial.failed}" if trial.failed else missed

@@ -1,5 +1,5 @@
-"""The grammar that all charts share, as specifications of Vega-Lite (https://vega.github.io/vega-lite/docs/spec.html),
-and their rendering to SVG. Colours are Okabe and Ito's: vermilion before, blue after."""
+"""Vega-Lite specifications (https://vega.github.io/vega-lite/docs/spec.html) in the style of all charts, and their
+rendering to SVG. Colours are Okabe and Ito's: vermilion before, blue after."""
 
 import itertools
 import math
@@ -19,20 +19,20 @@ BEFORE, BETWEEN, AFTER, INK, QUIET = "#D55E00", "#8A8A8A", "#0072B2", "#1F2933",
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
-"""Pixels between two labels at the ends of lines that do not touch."""
+"""Pixels between two labels at the ends of lines, so that they do not touch."""
 SLACK = 1.2
-"""Pixels a character: a browser without the fonts of FONT takes a wider one, and the last names would be cut off."""
+"""Pixels per character: a browser without the fonts of FONT takes a wider one, which would cut off the last names."""
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Channel = dict[str, Any]
-"""How a field of the rows becomes a position, a colour or a text."""
+"""Encoding of a field of the rows as a position, a colour or a text."""
 Spec = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of the plot inside the axes, in CSS pixels."""
+    """Size of the plot inside the axes, in CSS pixels."""
 
     width: int
     height: int
@@ -61,7 +61,7 @@ class LoadAxis:
 
 @dataclass(frozen=True, slots=True)
 class ValueAxis:
-    """What is measured, from low to high."""
+    """The axis of a measured quantity, from low to high."""
 
     title: str
     low: float
@@ -77,7 +77,7 @@ class ValueAxis:
         return quantity(field, title, scale, **ticks, **number_labels(self.high))
 
     def height(self, value: float) -> float:
-        """Where a value stands between the bottom (0) and the top (1)."""
+        """Relative height of a value: 0 at the bottom, 1 at the top."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -85,8 +85,8 @@ class ValueAxis:
 
 @dataclass(frozen=True, slots=True)
 class PercentileAxis:
-    """Percentiles, logarithmic in what lies above them: 90, 99 and 99.9 are as far apart (HdrHistogram's plots). The
-    field is how many requests there are for each one above. most: its largest value."""
+    """Percentiles, logarithmic in the share above them: 90, 99 and 99.9 are equally spaced (HdrHistogram's plots).
+    FIELD: of how many requests one lies above. most: its largest value."""
 
     FIELD: ClassVar[str] = "one_in"
     most: float
@@ -111,13 +111,13 @@ def quantity(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> C
 
 
 def text(field: str = "label") -> Channel:
-    """A field that is written."""
+    """A field that is written as text."""
     return {"field": field, "type": "nominal"}
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... between two ends; the powers of ten where these are too many; none where they would be fewer
-    than two."""
+    """1, 2, 5, 10, ... between two ends; powers of ten where these are more than MOST_TICKS; none where fewer than two
+    are left."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1,)):
         marks = [digit * 10.0**power for power in powers for digit in digits]
@@ -128,7 +128,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 class Plot:
-    """A drawing over one pair of axes, which grows by its marks: what is drawn later lies above."""
+    """A drawing over one pair of axes, built up mark by mark: later marks lie above."""
 
     def __init__(
         self, size: Size, x: Channel, y: ValueAxis | None = None, place: Callable[[float], str] = rounding.plain
@@ -140,11 +140,11 @@ class Plot:
         self._ends: list[tuple[float, float, str, str]] = []
         self._lines: list[tuple[str, list[tuple[float, float]]]] = []
         self._names: dict[tuple[str, tuple[float, float]], str] = {}
-        """Of lines, by their colours and their ends: several may have one colour."""
+        """Names of lines by colour and end point: several lines may have one colour."""
         self.left, self.right = 4.0, 10.0
-        """Pixels left of the axes' labels, and right of the drawing."""
+        """Padding left of the axis labels and right of the drawing, in pixels."""
         self.told = ""
-        """What it shows, in sentences, where `described` cannot tell that from its lines."""
+        """Description in sentences, where `described` cannot derive one from the lines."""
 
     @property
     def y(self) -> ValueAxis:
@@ -152,7 +152,7 @@ class Plot:
         return self._y
 
     def add(self, kind: str, rows: Rows, encoding: Mapping[str, Channel], **look: Any) -> None:
-        """A mark for each of these rows, or one through all. Equal rows are in the specification once."""
+        """A mark for each of these rows, or one through all. Equal rows are stored once in the specification."""
         told = [dict(row) for row in rows]
         if told not in self._rows:
             self._rows.append(told)
@@ -160,41 +160,41 @@ class Plot:
         self._layers.append({"data": {"name": named}, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
 
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
-        """The same on both axes, by this field of the rows, or from it to another one."""
+        """A mark on both axes, at this field of the rows, or from it to another one."""
         y2 = {"y2": {"field": to}} if to else {}
         if kind == "line":
             self._lines.append((colour, [(row[self.x["field"]], row[field]) for row in rows]))
         self.add(kind, rows, {"x": self.x, "y": self.y.channel(field), **y2}, color=colour, **look)
 
     def shade(self, low: float, high: float, colour: str, opacity: float) -> None:
-        """A band over all heights between two loads."""
+        """A vertical band between two loads."""
         x2 = {"x2": {"field": "load2"}}
         self.add("rect", [{"load": low, "load2": high}], {"x": self.x, **x2}, color=colour, opacity=opacity)
 
     def rule(self, load: float, colour: str) -> None:
-        """A dashed line over all heights."""
+        """A dashed vertical line."""
         self.add("rule", [{"load": load}], {"x": self.x}, color=colour, strokeDash=[4, 3], strokeWidth=1.2)
 
     def write(self, load: float, value: float, label: str, colour: str, **look: Any) -> None:
-        """A text at a place."""
+        """A text at a position."""
         row = {self.x["field"]: load, "value": value, "label": label}
         encoding = {"x": self.x, "y": self.y.channel(), "text": text()}
         self.add("text", [row], encoding, color=colour, **look)
 
     def end(self, label: str, colour: str, row: Row, field: str = "value") -> None:
-        """The name of a line, to be written at its last point where there are several."""
+        """The name of a line, written at its last point where there are several lines."""
         load, value = row[self.x["field"]], row[field]
         self._names[colour, (load, value)] = label
         self._ends.append((value, load, label, colour))
 
     def ceiling(self, value: float, label: str, colour: str, left: float) -> None:
-        """A dotted line that use cannot cross, named at its left end."""
+        """A dotted horizontal line for a ceiling, named at its left end."""
         row = {"load": left, "value": value, "label": label}
         self.add("rule", [row], {"y": self.y.channel()}, color=colour, strokeDash=[2, 3])
         self.write(left, value, label, colour, align="left", dx=2, dy=-7)
 
     def described(self) -> str:
-        """What the picture shows, in words: of each line where it begins, its extremes and where it ends."""
+        """The picture in words: start, extremes and end of each line."""
         if self.told or not self._lines:
             return self.told
         told = []
@@ -205,7 +205,6 @@ class Plot:
         return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *told])
 
     def _course(self, points: list[tuple[float, float]]) -> str:
-        """ "2,050 at 5, at most 2,060 at 10, 718 at 320"."""
         ordered = sorted(points)
         ends, values = (ordered[0], ordered[-1]), [value for _, value in ordered]
         by_value = {"at most": max(ordered, key=itemgetter(1)), "at least": min(ordered, key=itemgetter(1))}
@@ -221,7 +220,7 @@ class Plot:
         return f"{rounding.plain(point[1])} at {self._place(point[0])}"
 
     def specification(self) -> Spec:
-        """The whole specification, with the look that all charts share."""
+        """The whole specification, with the style that all charts share."""
         slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))
         self._write_ends()
         return {
@@ -236,7 +235,7 @@ class Plot:
         }
 
     def _write_ends(self) -> None:
-        """The name of each line at its right end, moved apart where two would touch; none where there is one line."""
+        """The name of each line at its right end, moved apart where two would touch; none for a single line."""
         ends = sorted(self._ends) if len(self._ends) > 1 else []
         heights = [self.size.height * self.y.height(value) for value, *_ in ends]
         for (value, load, label, colour), height, place in zip(ends, heights, self._apart(heights), strict=True):
@@ -245,7 +244,7 @@ class Plot:
         self._ends = []
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
-        """The same rising heights, each moved up as far as it touches the one below; down again at the top."""
+        """The same ascending heights, each moved up where it touches the one below; then down again from the top."""
         places: list[float] = []
         for height in heights:
             places.append(max(height, places[-1] + LABEL_HEIGHT) if places else height)
@@ -257,8 +256,7 @@ class Plot:
 
 
 class Canvas(Plot):
-    """A drawing without axes. across, down: the ends of its places, in pixels from the top left where they are left
-    out."""
+    """A drawing without axes. across, down: the coordinate ranges; by default pixels from the top left."""
 
     def __init__(
         self, size: Size, across: tuple[float, float] | None = None, down: tuple[float, float] | None = None
@@ -285,7 +283,7 @@ class Canvas(Plot):
 
 SI, PLAIN = "~s", ",.6~g"
 LONG_LOAD = 100_000
-"""From here on an axis of loads has prefixes: a level is a number that was given, and is looked for as it was."""
+"""From here on a load axis has SI prefixes; below, levels are written as they were given."""
 FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
@@ -307,7 +305,7 @@ CONFIG: Mapping[str, Any] = {
 
 
 def number_labels(largest: float) -> dict[str, Any]:
-    """How an axis writes its numbers: 0 as 0, not as 0k."""
+    """Number format of an axis: 0 as 0, not as 0k."""
     written = number_format(largest)
     if written != SI:
         return {"format": written}
@@ -320,7 +318,7 @@ def number_format(largest: float) -> str:
 
 
 def is_geometric(levels: Sequence[float]) -> bool:
-    """Whether the levels are spread more evenly on a logarithmic axis than on a linear one."""
+    """Whether the levels are spaced more evenly on a logarithmic axis than on a linear one."""
     ordered = sorted(set(levels))
     if len(ordered) < 3 or ordered[0] <= 0:
         return False
@@ -334,7 +332,7 @@ def _unevenness(values: list[float]) -> float:
 
 
 def start_engine() -> None:
-    """Make Vega's engine ready; its first rendering takes most of a second."""
+    """Start Vega's engine; its first rendering takes most of a second."""
     import vl_convert
 
     with in_words("The charts of the report cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
@@ -342,7 +340,7 @@ def start_engine() -> None:
 
 
 def render(spec: Mapping[str, Any], name: str, alt: str) -> Markup:
-    """A specification as an SVG element with ids of its own, described by `alt`. The engine escapes its texts."""
+    """A specification as an SVG element with unique ids, described by `alt`. The engine escapes its texts."""
     import vl_convert
 
     with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):

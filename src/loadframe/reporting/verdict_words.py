@@ -42,7 +42,7 @@ DECISIONS: Mapping[Decision, str] = {
 }
 NO_DIFFERENCE = DECISIONS["no-proven-difference"]
 FATES = {True: "kept", False: "reverted", None: ""}
-"""Of a change that was tried; None: of all together."""
+"""Outcome of a tried change; None: all changes together."""
 TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
 CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 """Of a level against an objective."""
@@ -61,7 +61,7 @@ GROWTH_STATUS: Mapping[FindingStatus, str] = {
     "confirmed": "confirmed: after a restart requests were cheap again, and then became dearer",
     "suspected": "suspected: no restart has confirmed it",
 }
-"""Nothing is changed for a cost that grows."""
+"""No change is tried for a cost that grows."""
 UNPROVED: Mapping[FindingStatus, str] = {
     "helped": "A change for this cause helped, its mechanism was not observed",
     "suspected": "Suspected, not proved",
@@ -76,14 +76,14 @@ def status(finding: Finding) -> str:
 
 
 def times_the_throughput(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs"; the levels with a unit."""
+    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs"; without a unit, without the levels."""
     levels = verdict_levels(verdict, unit) if unit else ""
     return f"{led_ratio(verdict)} times the throughput {levels}".rstrip()
 
 
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)"; the
-    levels with a unit."""
+    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)";
+    without a unit, without the levels."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     sentence = f"{times_the_throughput(verdict, unit)} ({_interval_words(verdict)})"
@@ -132,19 +132,19 @@ MOST_LOADS = 6
 
 
 def variant_name(variant: Variant) -> str:
-    """ "journal_mode and synchronous"; of many settings the last, which the others are for."""
+    """ "journal_mode and synchronous"; of more than two settings the last, which the others are for."""
     names = [one.setting for one in variant.changes]
     return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
 
 
 def variant_head(variant: Variant) -> str:
-    """Above the settings of a variant: whether they give something up."""
+    """Heading of a variant's settings: whether they give something up."""
     return f"But {words.strip(variant.gives_up.partition(';')[0])}:" if variant.gives_up else "Safe:"
 
 
 def by_load(compared: Compared, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4; at 1 from the curves, not block by block"; of many loads the
-    lowest, those that were judged, that of the answer, and the highest."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4; at 1 from the curves, not block by block"; of more than
+    MOST_LOADS loads only the lowest, the judged ones, that of the answer, and the highest."""
     shown, told = list(compared.levels), compared.told
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
@@ -160,7 +160,7 @@ def by_load(compared: Compared, unit: str) -> str:
 
 
 def noise_sentence(verdict: Verdict) -> str:
-    """ "Equal states differed by 0.97 to 1.04 times in the same blocks."; empty where that is not known."""
+    """ "Equal states differed by 0.97 to 1.04 times in the same blocks."; "" where unknown."""
     if verdict.floor is None:
         return ""
     return f"Equal states differed by {' to '.join(map(rounding.plain, verdict.floor))} times in the same blocks."
@@ -178,18 +178,18 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
 
 
 def block_ratios(verdict: Verdict) -> str:
-    """ "Ratio in each block: 3.9, 4.2."; "" where they are not known."""
+    """ "Ratio in each block: 3.9, 4.2."; "" where unknown."""
     ratios = ", ".join(map(rounding.plain, verdict.block_ratios))
     return f"Ratio in each block: {ratios}." if ratios else ""
 
 
 def margin_sentence(margin: Margin) -> str:
-    """What is known of the loss that was allowed."""
+    """Whether the allowed loss was exceeded."""
     return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
 
 
 def sessions_sentence(sessions: Sessions) -> str:
-    """What two sessions of this machine differ by, and what the values say by themselves."""
+    """How much two sessions of this machine differ, and the interval of the values without that."""
     share = rounding.percent(sessions.share)
     source = (
         f"learnt from {sessions.learnt_from} equal ones" if sessions.learnt_from else "a prior: no equal ones are known"
@@ -202,7 +202,7 @@ def sessions_sentence(sessions: Sessions) -> str:
 
 
 def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
-    """What it would take to tell."""
+    """How much data would decide."""
     if needed.count is not None:
         return f"About {needed.count:,} {needed.what} of each side would tell, if they go on like these."
     if sessions is None:
@@ -220,37 +220,37 @@ def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
 
 
 def ratio(one: Ratio) -> str:
-    """ "3.1"; empty where there is none."""
+    """ "3.1"; "" without a ratio."""
     if isinstance(one, Verdict) and not one.has_ratio:
         return ""
     return rounding.with_interval(one.ratio, one.low, one.high)[0]
 
 
 def headline(verdict: Verdict) -> str:
-    """ "3.1\u00d7", "worse"."""
+    """ "3.1×", "worse"."""
     return f"{ratio(verdict)}\u00d7" if verdict.has_ratio else DECISIONS[verdict.decision]
 
 
 def led_ratio(one: Ratio) -> str:
-    """The ratio; of a proven gain "at least 11", the lower end, where the interval is too wide for one."""
+    """The ratio; "at least 11", the lower end, for a proven gain whose interval is too wide."""
     value, low, _ = rounding.with_interval(one.ratio, one.low, one.high)
     undecided = isinstance(one, Verdict) and one.decision != "better"
     return value if undecided or one.low <= 1 or not rounding.is_vague(one.low, one.high) else f"at least {low}"
 
 
 def led_gain(verdict: Verdict, unit: str) -> str:
-    """ "2.8x at 8 threads", of what is proved; "" where it is not."""
+    """ "2.8x at 8 threads" for a proven gain, else ""."""
     if verdict.decision != "better" or not verdict.has_ratio:
         return ""
     return f"{led_ratio(verdict)}x {verdict_levels(verdict, unit)}".strip()
 
 
 BEYOND = 1000.0
-"""What a ratio's interval reaches beyond this many times either way says no more than that hardly anything is known."""
+"""Interval ends are cut at this factor either way: beyond it hardly anything is known."""
 
 
 def ratio_interval(one: Ratio) -> str:
-    """ "3.8 to 4.4", "less than 0.001 to 30"; empty where no interval is known."""
+    """ "3.8 to 4.4", "less than 0.001 to 30"; "" where no interval is known."""
     if not rounding.has_width(one.low, one.high) or (isinstance(one, Verdict) and not one.has_ratio):
         return ""
     _, low, high = rounding.with_interval(one.ratio, one.low, one.high)
@@ -269,7 +269,7 @@ def fresh_words(decided: Verdict) -> str:
 
 
 USUAL = 0.95
-"""The confidence that is said once for all where there is a note."""
+"""The confidence that a note states once for all intervals."""
 
 
 def ratio_words(verdict: Verdict) -> str:
@@ -290,7 +290,7 @@ def confidence(one: Ratio) -> str:
 
 
 def confident_interval(one: Ratio) -> str:
-    """ "95 % interval 3.8 to 4.4"; empty where no interval is known."""
+    """ "95 % interval 3.8 to 4.4"; "" where no interval is known."""
     ends = ratio_interval(one)
     return f"{confidence(one)} interval {ends}" if ends else ""
 
@@ -307,7 +307,7 @@ def _interval_words(verdict: Verdict) -> str:
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
-    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; empty
+    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; ""
     where the levels are not known."""
     levels = sorted(verdict.levels)
     if not levels:
@@ -319,8 +319,8 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
 
 
 def answers_sentence(compared: AnswersCompared) -> str:
-    """ "The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568, ..."; what differs; why it was
-    not compared."""
+    """ "The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568, ..."; the differences; or why
+    they were not compared."""
     if compared.equal is None:
         return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
     if compared.equal:
@@ -336,13 +336,13 @@ def answers_sentence(compared: AnswersCompared) -> str:
 
 
 def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
-    """Of those that are not the same, or were not compared."""
+    """Sentences on answers that differ or were not compared."""
     return [answers_sentence(one) for one in compared if not one.equal]
 
 
 def reach_of(inv: Investigation) -> Reach | None:
-    """From the first curve to the last one; None where nothing was gained, or the last state was not measured. At one
-    load its ratio is the one that is known there."""
+    """Peak and knee of the last curve against the first; None where nothing was gained or the last state was not
+    measured. Where both peaks are at one load, with the ratio known there."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]
@@ -357,8 +357,8 @@ def reach_of(inv: Investigation) -> Reach | None:
 
 
 def height_words(found: Reach, unit: str) -> str:
-    """Of the peaks: "430/s at 1 worker before, 817/s at 2 workers after: 1.9 times, each at its own load (95 % interval
-    1.7 to 2.1)"; at one load without a ratio, which stands with the others."""
+    """The peaks: "430/s at 1 worker before, 817/s at 2 workers after: 1.9 times, each at its own load (95 % interval
+    1.7 to 2.1)"; at one load without a ratio, which is reported elsewhere."""
     before, after = (f"{rounding.plain(end.throughput)}/s" for end in (found.before, found.after))
     if found.before.load == found.after.load:
         return f"{before} before, {after} after, both at {words.load(found.after.load, unit)}"
@@ -370,7 +370,7 @@ def height_words(found: Reach, unit: str) -> str:
 
 
 def knee_words(found: Reach, unit: str) -> str:
-    """Where the curve bends before and after; "" where it does neither."""
+    """Where the curve saturates before and after; "" where it does in neither."""
     before, after = found.knee
     first = "" if before is None else words.about_load(before, unit)
     if after is None:

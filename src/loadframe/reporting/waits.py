@@ -1,5 +1,4 @@
-"""What the threads of the target do over the load: a band for each wait class, and the CPUs that it may use as a
-line."""
+"""What the target's threads do over the load: a band for each wait class, and a line for the CPUs it may use."""
 
 import math
 from collections.abc import Mapping
@@ -20,19 +19,19 @@ BANDS: Mapping[str, tuple[str, str, str]] = {
     "unknown": ("not told", "#C4C9CF", "wait for what the kernel does not tell"),
     "idle": ("next request", "#DCE6EE", "wait for requests"),
 }
-"""Class -> its name beside the band, its colour (Okabe and Ito's for those that say most), and what a thread in it
-does; from the bottom up."""
+"""Class -> label of the band, colour (Okabe and Ito's for the most telling ones), and what a thread in it does; from
+the bottom up."""
 METRICS = (*(f"target.waits.{name}" for name in BANDS), "target.cpu.limit")
 SHOWN_FROM = 0.04
-"""Of the height: a thinner band has no name of its own."""
+"""Share of the height; a thinner band has no label."""
 IDLE_HIDES = 3.0
-"""Where this many times more threads wait for the next request than do anything else, they are told and not drawn."""
+"""Where this many times more threads wait for the next request than do anything else, they are mentioned, not drawn."""
 CPUS_SHOWN_BELOW = 3.0
-"""A line of the CPUs this many times above all threads would press the bands flat."""
+"""A line of the CPUs this many times above all threads would flatten the bands."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
-    """The states whose threads were looked at, before and after, with the names of their charts."""
+    """The states with sampled threads, before and after, with the names of their charts."""
     return plots.seen(inv, "waits", _levels)
 
 
@@ -49,12 +48,12 @@ def title(each: facts.Series, unit: str) -> str:
 
 
 def _threads(count: float) -> str:
-    """An average of a few dozen looks has no third digit."""
+    """An average of a few dozen samples has no third digit."""
     return rounding.plain(round(count, 1)) if count >= 0.1 else rounding.plain(count)
 
 
 def note(each: facts.Series) -> str:
-    """What the bands are, and what is left out of them."""
+    """Meaning of the bands, and what is not drawn."""
     told = "Threads on average, by what they wait for. An idle pool and a lock look alike from outside."
     levels = _levels(each)
     if _hides_idle(levels):

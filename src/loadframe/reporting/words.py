@@ -1,5 +1,5 @@
-"""The sentences that text and page share: loads, throughput and curves, and how a sentence is made. Of verdicts,
-causes, changes and how a run went: verdict_words.py, finding_words.py, change_words.py, quality_words.py."""
+"""Words that text and page share: loads, throughput, curves, and grammar. Verdicts, causes, changes and run quality
+have verdict_words.py, finding_words.py, change_words.py and quality_words.py."""
 
 import math
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from loadframe.units import show
 
 
 def target_name(study: StudySummary) -> str:
-    """ "mariadb 10.11.14"; servers that name themselves in their version are not named twice."""
+    """ "mariadb 10.11.14"; a server that names itself in its version is not named twice."""
     kind, version = study.target_kind, study.target_version
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
@@ -85,7 +85,7 @@ def about_load(interval: LoadInterval, unit: str) -> str:
 
 
 def forecast(value: float) -> float:
-    """A load that was worked out deserves three digits, not more, however narrow its interval."""
+    """Rounded to three digits: a derived load deserves no more, however narrow its interval."""
     return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
 
 
@@ -95,7 +95,7 @@ def throughput(value: float, work: str = WORK) -> str:
 
 
 def point_throughput(point: CurvePoint, work: str = WORK) -> str:
-    """ "1,230 requests/s (1,190 to 1,270)": with the digits that the number has elsewhere, in a table or as a peak."""
+    """ "1,230 requests/s (1,190 to 1,270)": with as many digits as in a table or as a peak."""
     if not rounding.has_width(point.throughput_low, point.throughput_high):
         return throughput(point.throughput, work)
     low, high = rounding.plain(point.throughput_low), rounding.plain(point.throughput_high)
@@ -103,7 +103,7 @@ def point_throughput(point: CurvePoint, work: str = WORK) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """ "12.5 ms"; from ten seconds on in seconds; empty where it is not known."""
+    """ "12.5 ms"; from ten seconds on in seconds; "" where unknown."""
     if value is None or not math.isfinite(value):
         return ""
     return f"{rounding.plain(value)} ms" if value < 10_000 else rounding.seconds(value / 1000)
@@ -116,12 +116,12 @@ def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
 def state_sentence(
     state: StateSummary, unit: str, work: str = WORK, limit: str = "", curve: Curve | None = None
 ) -> str:
-    """Peak and knee of one state. limit: what explains its bend. curve: its own, which says why there is no bend."""
+    """Peak and knee of one state. limit: explains its bend. curve: the state's own, to say why there is no bend."""
     if state.bend:
         told = bends(state.bend, unit, limit)
     elif state.knee:
         told = f"bends at {load_interval(state.knee, unit)}"
-    elif curve is not None and is_flat(curve):  # it has bent below its lowest level
+    elif curve is not None and is_flat(curve):  # it is saturated below its lowest level
         told = f"flat from {load(min(point.load for point in curve.points), unit)} on, the lowest level"
     else:
         told = "no bend within the tested levels"
@@ -137,7 +137,7 @@ def bends(bend: Bend, unit: str, limit: str = "") -> str:
 
 
 def curve_phrase(curve: Curve, unit: str) -> str:
-    """What a curve does, to follow the word "throughput"."""
+    """The course of a curve, to follow the word "throughput"."""
     last = max((point.load for point in curve.points), default=curve.peak.load)
     bend = about_load(curve.knee, unit) if curve.knee else load(curve.peak.load, unit)
     if served_nothing(curve):
@@ -164,7 +164,7 @@ def curve_phrase(curve: Curve, unit: str) -> str:
 
 
 def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> str:
-    """ "levels off gradually, between about 5 and 80 clients": an end that is that of the levels is not told as one."""
+    """ "levels off gradually, between about 5 and 80 clients": an end that is only that of the levels is not named."""
     low, high = rounding.plain(forecast(between.low)), load(forecast(between.high), unit)
     begins = "the lowest load" if between.low <= min(point.load for point in curve.points) else low
     if curve.shape == "decline":
@@ -175,12 +175,12 @@ def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> s
 
 
 def served_nothing(curve: Curve) -> bool:
-    """Whether no level has any throughput: then it has no shape and no peak."""
+    """Whether no level has any throughput: then there is no shape and no peak."""
     return bool(curve.points) and all(point.throughput == 0 for point in curve.points)
 
 
 FORESIGHT = 10.0
-"""Beyond this many times the highest load the scalability law's peak is not told, as other loads that are ahead."""
+"""The scalability law's peak is not reported beyond this many times the highest load, like other loads ahead."""
 
 CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and the latencies do not show that."
 OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency counts from the intended start."
@@ -208,7 +208,7 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
 
 def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
     """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was measured.
-    One below the highest load is refuted by a throughput that does not fall."""
+    A peak below the highest load is refuted by a throughput that does not fall."""
     highest_load, (low, high) = curve.points[-1].load, law.kappa_interval
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
         return None
@@ -219,7 +219,7 @@ def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
 
 
 def limit_number(value: float | None, limit: Limit) -> str:
-    """A limit's ceiling, use or headroom in its own unit; empty where it is unknown or unlimited."""
+    """A limit's ceiling, use or headroom in its own unit; "" where it is unknown or unlimited."""
     if value is None or not math.isfinite(value):
         return ""
     return show(value, limit.unit)
@@ -239,7 +239,7 @@ def sentence(text: str) -> str:
     if not bare:
         return ""
     first, *rest = bare.split()
-    if rest[:1] == ["="]:  # "books = 16": the name of a setting, too
+    if rest[:1] == ["="]:  # "books = 16" is also the name of a setting
         return f"{bare}."
     first = first.rstrip(",:;")
     return f"{bare[:1].upper()}{bare[1:]}." if first.replace("-", "").replace("'", "").isalpha() else f"{bare}."
@@ -254,7 +254,7 @@ def and_list(items: list[str]) -> str:
 
 
 def moment(iso: str) -> str:
-    """ "25 November 2026, 22:48 UTC": a time that was written down by a machine; as it is where it is none."""
+    """ "25 November 2026, 22:48 UTC" from an ISO 8601 time; other text, or one without a time zone, unchanged."""
     try:
         at = datetime.fromisoformat(iso)
     except ValueError:
