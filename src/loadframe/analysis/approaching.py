@@ -1,19 +1,16 @@
-"""Whether the load is on its way to a limit, and when it gets there. That it rises every morning is no such way.
+"""Whether the load is approaching a limit and when it gets there; and what recurs at the same time of day. Only the
+standard library: the lasting process of a watch imports it.
 
-Within a day: the load has risen since its lowest, and at its latest pace it would reach the limit within half of the
-time again (within the same time again, where it took less than an hour; within a quarter, where it took hours on the
-first day: it may be a morning). Over days: the daily maxima
-rise (least squares, Student's t), and the line reaches the limit within HORIZON_S, or within FAR times the days that
-were watched where the rise is proven at FIRM; not where one step tells the maxima better than that line, as of a
-load that was moved here once. In both cases the load is above half of that at the limit, and above all that it was on
-the days before. The standard library alone: the lasting process of a watch imports it.
+Approaching within a day: the load has risen since its lowest, and at its latest pace would reach the limit within half
+of the time of the rise (the whole of it, if that took less than an hour; a quarter, if it took hours on the first day,
+where it may be a morning). Over days: the daily maxima rise (least squares, Student's t), and the line reaches the
+limit within HORIZON_S, or within FAR times the watched days where the rise is proven at FIRM; not where one step fits
+the maxima better than that line, as after load was moved here once. In both cases the load is above half of that at the
+limit and above all of the days before: a daily morning rise does not count.
 
-What a series did at the same time a day and a week ago: a backup each night is no news.
-
-A deviation recurs if the same number of consecutive rows, at the same time a day or a week ago, was off by 60 % or
-more of what it is off now, to the same side, and the rows in between were not. What lasts for more than half a day is
-no rhythm of a day, and what began yesterday has rows in between that are off, too. The standard library alone: the
-lasting process of a watch imports it.
+Recurring (a nightly backup is no news): a deviation recurs if as many consecutive rows, at the same time a day or a
+week ago, were off by 60 % or more of it, to the same side, and the rows in between were not. What lasts for more than
+half a day is no daily rhythm, and what began yesterday has deviating rows in between.
 """
 
 import math
@@ -30,33 +27,35 @@ from loadframe.progress import counted
 DAY_S = 86400.0
 HORIZON_S = 7 * DAY_S
 HALF = 0.5
-"""Of the load at the limit, below which nothing is said; and of the time of the rise, within which it must be met."""
+"""Share of the limit's load below which nothing is reported; and of the time of the rise within which the limit must be
+met."""
 QUARTER, QUICK_S = 0.25, 4 * 3600.0
-"""On the first day, for a rise that took longer than this."""
+"""On the first day, for a rise that took longer than QUICK_S."""
 WHOLE, HOUR_S = 1.0, 3600.0
-"""For a rise within so short a time: no morning is as steep, and at half of the time again it is nearly over."""
+"""For a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly over."""
 ABOVE = 1.1
-"""Within a day, where nothing but the pace speaks for more, the load must be above this many times the highest of the
-days before. Over days the test of the rise speaks: a peak that grows by 4 % a day is never 1.1 times the last."""
+"""Within a day the load must exceed the highest of the days before by this factor, as only its pace indicates more.
+Over days the test of the rise decides: a peak that grows by 4 % a day is never 1.1 times the last."""
 LATEST = 3
 """The latest pace is that of the last third of the rise."""
 PARTIAL_S = 4 * 3600.0
-"""A first day of which so much was not watched may be without its highest hours: it counts together with the second."""
+"""A first day that lacks more than this may be without its highest hours: it counts together with the second."""
 SMOOTHED, FEWEST_RISING = 3, 6
-"""Rows of which the load is the mean, so that it lags behind by one; rows that a rise within a day takes."""
+"""Rows over which the load is averaged, so that it lags by one; least rows of a rise within a day."""
 FEWEST_DAYS, MOST_DAYS = 3, 14
 LEVEL = 0.01
-"""Of the test that daily maxima rise, once a day: together with the other conditions rarer than once a month."""
+"""Of the test that daily maxima rise, once a day: together with the other conditions false alarms are rarer than
+monthly."""
 FEWEST_OF_STEP = 2
 """Days on either side of a step: one day alone may be the first of a rise."""
 FIRM, FAR, WEEK = 0.001, 2.0, 7
-"""A slow rise: at 2 % a day the last fifth before a limit takes ten days and more. It is told so far ahead only once a
-whole week has been watched, as a week rises from its weekend on."""
+"""For a slow rise: at 2 % a day the last fifth before a limit takes ten days and more. It is reported so far ahead only
+after more than a week, as loads rise from each weekend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approach:
-    """in_s, low_s, high_s: seconds until the load is that of the limit. words: why that is expected."""
+    """in_s, low_s, high_s: seconds until the load reaches the limit. words: the reason."""
 
     in_s: float
     low_s: float
@@ -66,7 +65,7 @@ class Approach:
 
 @dataclass(slots=True)
 class Days:
-    """The load of the last days, by what is needed of it. maxima: one for each day, the day in progress last."""
+    """The load of the last days. maxima: one per day, the day in progress last."""
 
     maxima: list[float] = field(default_factory=list)
     day: int | None = None
@@ -75,8 +74,8 @@ class Days:
     began_s: float = 0.0
 
     def take(self, at_s: float, load: float) -> None:
-        """A row. at_s: seconds, rising; days are counted from its zero."""
-        if self.today and at_s <= self.today[-1][0]:  # the clock was set back, and the folder's days are gone
+        """Add a row. at_s: ascending seconds; days count from zero."""
+        if self.today and at_s <= self.today[-1][0]:  # the clock was set back: the stored rows are invalid
             self.today.clear()
         self.recent = [*self.recent[1 - SMOOTHED :], load]
         if len(self.recent) < SMOOTHED:
@@ -96,7 +95,7 @@ class Days:
             self.today.pop(0)
 
     def approach(self, limit: float, low: float, high: float) -> Approach | None:
-        """Of a limit that is reached at this load (with its interval)."""
+        """Approach to a limit that is reached at this load (with its interval); None where there is none."""
         if not self.today or not self.maxima:
             return None
         now = self.today[-1][1]
@@ -150,12 +149,12 @@ class Days:
         return Approach(in_s, max(0.0, (low - now) / (slope + reach) * DAY_S), latest, words)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for `of_json`."""
+        """JSON for `of_json`."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def of_json(cls, data: Any) -> "Days":
-        """ValueError where it is not what `as_json` has made."""
+        """ValueError for anything that `as_json` did not write."""
         known = kept.fields(data, cls.__slots__)
         found = cls(
             kept.listed(known["maxima"], kept.number),
@@ -171,8 +170,8 @@ class Days:
 
 
 def _left_by_a_step(values: Sequence[float]) -> float:
-    """The sum of squares that the best step leaves, a mean before it and another behind it; infinite where there are
-    too few for one."""
+    """Residual sum of squares of the best step (one mean before, one after it); infinite where there are too few
+    values."""
     splits = range(FEWEST_OF_STEP, len(values) - FEWEST_OF_STEP + 1)
     return min((_scatter(values[:at]) + _scatter(values[at:]) for at in splits), default=math.inf)
 
@@ -189,10 +188,10 @@ def span(seconds: float) -> str:
 
 WEEK_S = 7 * DAY_S
 SLACK_S = 1800.0
-"""By which what recurs may begin earlier or later, our choice: jobs of a night wait for one another."""
+"""How much earlier or later a recurrence may begin, our choice: nightly jobs wait for one another."""
 LONGEST_S = DAY_S / 2
 MOST, HALF_SHARE = 0.6, 0.5
-"""Shares of what is found now: from the first on it was so then, too; below the second it was not so in between."""
+"""Shares of the present deviation: from MOST on it was alike then; below HALF_SHARE it was absent in between."""
 FEWEST = 3
 """Rows of a window: of fewer the median is one outlier."""
 KEPT_S = WEEK_S + LONGEST_S + 2 * SLACK_S
@@ -207,14 +206,14 @@ class Rhythm:
     values: list[float] = field(default_factory=list)
 
     def add(self, t_s: float, load: float | None, value: float) -> None:
-        """The next row. A time that is not behind the last one was told by a clock that has been set back: what was
-        told of the time from there on is forgotten."""
+        """Add a row. A time not after the last one means that the clock was set back: rows from there on are
+        dropped."""
         if self.times_s and t_s <= self.times_s[-1]:
             self._forget(slice(bisect_left(self.times_s, t_s), None))
         self.times_s.append(t_s)
         self.loads.append(load)
         self.values.append(value)
-        if t_s - self.times_s[0] > KEPT_S + DAY_S / 24:  # an hour's rows at a time
+        if t_s - self.times_s[0] > KEPT_S + DAY_S / 24:  # drops an hour's rows at a time
             self._forget(slice(bisect_left(self.times_s, t_s - KEPT_S)))
 
     def _forget(self, gone: slice) -> None:
@@ -223,8 +222,8 @@ class Rhythm:
     def recurs(
         self, since_s: float, now_s: float, rows: int, found: float, off: Callable[[float | None, float], float]
     ) -> bool:
-        """Whether what has been found since `since_s` was so a day or a week ago, too. rows: of which `found` is the
-        median; off: by how much a value at a load is off what is expected there."""
+        """Whether the deviation since `since_s` also occurred a day or a week ago. rows: number of rows of which
+        `found` is the median; off: how far a value at a load is from the expected one."""
         if now_s - since_s > LONGEST_S or rows < FEWEST or found == 0:
             return False
         for period_s in (DAY_S, WEEK_S):
@@ -240,19 +239,19 @@ class Rhythm:
     def _shares(
         self, from_s: float, to_s: float, found: float, off: Callable[[float | None, float], float]
     ) -> list[float]:
-        """By how much the rows of a time were off, as shares of what is found now."""
+        """The deviations of the rows in a time span, as shares of the present one."""
         low, high = bisect_left(self.times_s, from_s), bisect_right(self.times_s, to_s)
         return [off(self.loads[at], self.values[at]) / found for at in range(low, high)]
 
     # --- keeping ---
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for `of_json`."""
+        """JSON for `of_json`."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def of_json(cls, data: Any, value: Callable[[Any], float]) -> "Rhythm":
-        """ValueError where it is not what `as_json` has made. value: checks one of the series."""
+        """ValueError for anything that `as_json` did not write. value: checks one value of the series."""
         known = kept.fields(data, cls.__slots__)
         times_s = kept.listed(known["times_s"], kept.number)
         loads = kept.listed(known["loads"], lambda one: kept.optional(one, kept.number))

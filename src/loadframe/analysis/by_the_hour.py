@@ -1,19 +1,17 @@
-"""Whether a use follows the load, or the hour of the day: a batch that runs at the hour of the daily peak looks like a
-use that the load drives.
+"""Whether a use follows the load or the hour of the day, and when a use is near its end for other reasons than the
+load.
 
-At one hour the load differs from day to day. A use that the load drives differs with it, by as much as the typical use
-at those loads does; one that the hour drives does not. So the use of each stretch of a day, less its mean over the days
-at that hour, is regressed on what is typical at its load, less its mean: the share is 1 where the load drives it, and 0
-where the hour does. Errors of the load's readings would make it smaller: the load is the mean of every other row, and
-that of the rows between is its instrument (Reiersol 1945, Arkiv for Matematik 32A). Its error is the jackknife's over
-days.
+A batch that runs at the hour of the daily peak looks like a use that the load drives. At one hour the load differs from
+day to day; a use that the load drives differs with it, by as much as the typical use at those loads, one that the hour
+drives does not. So the use of each stretch of a day, less its mean over the days at that hour, is regressed on what is
+typical at its load, less its mean: the share is 1 where the load drives it, and 0 where the hour does. Errors in the
+load would make it smaller: the load is the mean of every other row, with that of the rows between as its instrument
+(Reiersol 1945, Arkiv for Matematik 32A). The error is the jackknife's over days.
 
-When a use is near its end though the load does not take it there: a backup each night, an incident.
-
-A row counts where its use is FULL or more while the same load, or a higher one, typically takes less than NEAR, and the
-scatter of the rows at that load does not explain it (FAR, as for outliers), or that is where most rows are: then it is
-not the load alone that takes it there. What does take it there, the rows do not say. They are told by when they
-were: on which days, and at which hours where these are nearly the same on all of them.
+A use is near its end apart from the load (a nightly backup, an incident) in rows where it is FULL or more while this
+load, or a higher one, typically takes less than NEAR, unless the scatter of the rows at that load explains it (FAR, as
+for outliers); where most rows at the load are there, scatter does not count. The rows do not show the cause; they are
+described by their days, and by their hours where these are nearly the same on all days.
 """
 
 import math
@@ -30,17 +28,17 @@ from loadframe.model.observed import Driver
 
 DAY_S, STRETCH_S = 86400.0, 5400.0
 FEWEST_DAYS, FEWEST_ROWS = 4, 4
-"""Days that a stretch must be known of; rows of a stretch, half of them for each mean."""
+"""Days with each stretch; rows of a stretch, half of them for each mean."""
 CONFIDENCE = 0.99
 LEAST, MOST = 0.3, 0.6
-"""A share below MOST is the hour's doing at least in part; one above LEAST is the load's in part."""
+"""A share below MOST is at least partly the hour's; one above LEAST partly the load's."""
 
 EITHER = "Whether the load or the hour of the day drives the use cannot be told, as the days are alike or few"
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of the use that the load seems to explain, how much it does at equal hours, with its interval."""
+    """How much of the use that the load seems to explain it explains at equal hours, with its interval."""
 
     value: float
     low: float
@@ -48,7 +46,7 @@ class Share:
 
     @property
     def driver(self) -> Driver:
-        """hour: proven to drive it, at least in part; either: the two cannot be told apart."""
+        """hour: proven to drive it, at least in part; either: cannot be distinguished."""
         if self.high < MOST:
             return "hour"
         return "load" if self.low > LEAST else "either"
@@ -58,8 +56,7 @@ Cells = Sequence[float | None] | Floats
 
 
 def driver(time_s: Cells, load: Cells, use: Cells) -> Driver:
-    """What drives a use, of what these rows can tell: (n,) each, in time order, None or NaN where missing. Rows of less
-    than a day are asked nothing."""
+    """What drives a use: (n,) each, in time order, None or NaN where missing. "load" for rows of less than a day."""
     times, loads, shares = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
     if len(times) < 2 or times[-1] - times[0] < DAY_S:
         return "load"
@@ -68,8 +65,8 @@ def driver(time_s: Cells, load: Cells, use: Cells) -> Driver:
 
 
 def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
-    """time_s, load, use: (n,) in time order, NaN where missing. None where no hour is known of FEWEST_DAYS days: one
-    day has each hour once, and what comes at the same hour cannot be told apart in it."""
+    """time_s, load, use: (n,) in time order, NaN where missing. None where no hour is known on FEWEST_DAYS days: within
+    one day load and hour cannot be distinguished."""
     known = np.isfinite(load) & np.isfinite(use) & (load > 0)
     time_s, load, use = time_s[known], load[known], use[known]
     if len(load) < FEWEST_DAYS * FEWEST_ROWS:
@@ -107,7 +104,7 @@ def _jackknife(one: Floats, two: Floats, use: Floats, hour: np.ndarray, day: np.
 
 
 def _slope(one: Floats, two: Floats, use: Floats, hour: np.ndarray) -> float:
-    """Each less its mean at the hour; NaN where the load differs no more than its readings do."""
+    """Each less its mean at the hour; NaN where the load varies no more than its readings do."""
     one, two, use = (values - _means(values, hour, int(hour.max()) + 1)[hour] for values in (one, two, use))
     common = float(one @ two)
     return float((one + two) @ use) / 2 / common if common > 0 else math.nan
@@ -124,13 +121,13 @@ FEWEST_PEAK_ROWS = 3
 """Fewer are single spikes, which count as outliers."""
 
 APART = 3.0
-"""Rows further apart than this many times the usual pace are no longer one spell."""
+"""Rows further apart than this many times the usual pace belong to different spells."""
 
 FEWEST_PEAK_DAYS = 3
 """Two days with the same hour may be chance."""
 
 MOST_OF, WINDOW_S = 0.9, 4 * 3600.0
-"""Where nine in ten rows lie within the same four hours of the day, those hours are told."""
+"""Where nine in ten rows lie within the same four hours of the day, those hours are reported."""
 
 FEWEST_RESPONSES = 10
 SINCE_1970 = 1e8
@@ -176,8 +173,8 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
 
 
 def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]:
-    """Which rows, (n,), are near their end apart from the load at the same hours of most days, where there are such
-    hours: the load says nothing of these, and they nothing of it. Times are seconds since 1970."""
+    """Mask (n,) of rows that are near their end apart from the load, where that happens at the same hours of most days;
+    they carry no information on the effect of the load. Times are seconds since 1970."""
     marked = np.zeros(len(use), dtype=np.bool_)
     known = np.flatnonzero(np.isfinite(load) & np.isfinite(use))
     rows, _ = _rows(load[known], use[known])
@@ -188,7 +185,7 @@ def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]
 
 
 def _rows(load: Floats, use: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """The rows, and of all what such loads or higher ones usually take."""
+    """The rows' indices; and for all rows the usual use at such loads or higher ones."""
     if not (use >= FULL).any():
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     typical = reference(load, use)
@@ -199,7 +196,7 @@ def _rows(load: Floats, use: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _at_this_load_or_higher(load: Floats, typical: Floats) -> Floats:
-    """The least that is typical at the load of each row, or at any higher one, (n,)."""
+    """The least typical use at the load of each row or any higher one, (n,)."""
     order = np.argsort(-load, kind="stable")
     least = np.empty_like(typical)
     least[order] = np.minimum.accumulate(typical[order])
@@ -207,8 +204,8 @@ def _at_this_load_or_higher(load: Floats, typical: Floats) -> Floats:
 
 
 def _window(at_s: Floats) -> tuple[float, float, bool] | None:
-    """The hours of the day (seconds since midnight) that nearly all rows have in common, and whether all have; None
-    where there are none, or on fewer than FEWEST_PEAK_DAYS days."""
+    """The hours of the day (seconds since midnight) that nearly all rows share, and whether all do; None where there
+    are none, or on fewer than FEWEST_PEAK_DAYS days."""
     of_day = np.sort(at_s % DAY_S)
     for count in (len(of_day), int(np.ceil(MOST_OF * len(of_day)))):
         last = np.concatenate([of_day, of_day + DAY_S])[np.arange(len(of_day)) + count - 1]
@@ -229,7 +226,7 @@ def _weekday(days: Floats) -> int | None:
 
 
 def _slower(rows: NDArray[np.int64], load: Floats, response: Floats) -> float | None:
-    """How many times the usual response time at this load these rows took, in the middle."""
+    """Median factor by which these rows exceed the usual response time at their load."""
     times = (response / reference(load, response))[rows]
     times = times[np.isfinite(times)]
     return float(np.median(times)) if len(times) >= FEWEST_RESPONSES else None

@@ -1,12 +1,11 @@
-"""The highest load that meets an objective, searched from below: proposes the next trial, is told what came of it.
+"""Search for the highest load that meets an objective, from below: proposes the next trial and takes its outcome. It
+loads no server and reads no clock.
 
-Nothing here loads a server or reads a clock. Each proposal is the trial that tells most of the capacity (threshold.py)
-for its cost, where time over the capacity costs more than time below. Once a narrow bracket is known that the capacity
-is outside of, at either end, with at most half of the error probability, its ends are confirmed: the lower one has to
-have met the objective, for as long as was asked for, the upper one to have missed it.
-
-A server that collapsed gets a trial at a load that it surely meets, to see that it has come back. It is no evidence: if
-only those that meet counted, the capacity would come out too high.
+Each proposal is the trial with the most information on the capacity (threshold.py) for its cost, where time above the
+capacity costs more than time below. Once a narrow bracket holds the capacity, with at most half of the error
+probability on either side, its ends are confirmed: the lower one must have met the objective, for as long as requested,
+the upper one must have missed it. A server that collapsed gets a trial at a load that it surely meets, to see whether
+it has recovered. That is no evidence: if only recoveries that meet counted, the capacity would come out too high.
 """
 
 import itertools
@@ -26,42 +25,42 @@ OVER_COST = 6.5
 a collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
 
 GROWTH = 4.0
-"""No trial is at more than this many times the highest load that has met, whatever would be learnt there."""
+"""No trial is above this many times the highest load that has met, whatever it might show."""
 
 BEYOND_MISS = 2.0
-"""No trial is further above a level that likely misses, and did more often than it met, than this many times the
+"""No trial is above a level that likely misses (and missed more often than it met) by more than this many times the
 precision. With 0 it takes a sixth more trials, as single misses below the capacity hold the search back."""
 
 LIKELY = 0.5
 
 STEPS = 4
-"""Levels of the ladder in a bracket as wide as the precision allows. With 2, one end of the bracket may lie four times
-as close to the capacity as the other, and takes as many more trials to be told from it."""
+"""Levels in a bracket as wide as the precision allows. With 2, one end may lie four times as close to the capacity as
+the other, and takes as many more trials to distinguish."""
 
 STRICT = 0.6
-"""A class needs this share of the error probability that it is allowed. Trials stop at the first success, which comes
-too early where there is more noise than was expected: with 1, every tenth bracket was wrong at 5 % noise."""
+"""A class needs this share of its allowed error probability. Trials stop at the first success, which comes too early
+where there is more noise than expected: with 1, every tenth bracket was wrong at 5 % noise."""
 
 MOST_CANDIDATES = 20
 SURELY = 0.001
-"""Levels that the capacity is above or below but for this probability are no candidates: nothing is learnt there."""
+"""Levels on a known side of the capacity but for this probability are no candidates: they show nothing new."""
 
 RECOVERY_TRIALS = 3
-"""So often a collapsed server is given a load that it meets; then it has to be restarted."""
+"""A collapsed server gets this many trials at a load that it meets; then it is restarted."""
 
 RECOVERY_SHARE = 0.2
-"""Length of such a trial, of one that is to say something."""
+"""Length of a recovery trial, as a share of a normal one."""
 
 SAFE = 0.01
-"""A load that the capacity is below with at most this probability is one that the server surely meets."""
+"""The server surely meets a load that the capacity is below with at most this probability."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is searched. low, high: the range of loads. integer: whole levels only. precision: how far apart the ends
-    of the answer may lie, as a share. error: how often the answer may be wrong. trial_s: length of a trial. hold_s: for
-    so long in all the lower end, or loads above it, must have met the objective. guess: where the capacity is expected,
-    with a 90 % interval."""
+    """low, high: the range of loads. integer: whole levels only. precision: how far apart the ends of the answer may
+    lie, as a share. error: probability that the answer is wrong. trial_s: length of a trial. hold_s: total time for
+    which the lower end, or loads above it, must have met the objective. guess: where the capacity is expected, with a
+    90 % interval."""
 
     low: float
     high: float
@@ -83,8 +82,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The next trial. recovery: it is there to see that a collapsed server has come back; restart: it did not, and must
-    be restarted before this trial."""
+    """The next trial. recovery: to see whether a collapsed server has recovered; restart: it has not, and must be
+    restarted before this trial."""
 
     load: float
     seconds: float
@@ -94,7 +93,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trial. seconds: for which it loaded the server, less than proposed where it was ended early."""
+    """Outcome of a trial. seconds: of load, less than proposed where it was ended early."""
 
     met: bool
     seconds: float
@@ -102,7 +101,7 @@ class Outcome:
 
 
 class CapacitySearch:
-    """The search. Ask `propose`, load the server, tell `observe`, until nothing is proposed or time is up."""
+    """The search. Call `propose`, load the server, call `observe`, until nothing is proposed or time is up."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -120,12 +119,12 @@ class CapacitySearch:
     # --- the conversation -----------------------------------------------------------------------------------------
 
     def propose(self) -> Proposal | None:
-        """The next trial; None once the capacity is known. The same again until its outcome is told."""
+        """The next trial; None once the capacity is known. The same until its outcome is observed."""
         return self._next
 
     def observe(self, outcome: Outcome) -> bool:
-        """What came of the trial that was proposed. False where it is no evidence: it was there for the server to
-        recover."""
+        """Take the outcome of the proposed trial. False for a recovery trial, which is no evidence. ValueError without
+        one."""
         trial = self._next
         if trial is None:
             raise ValueError("there is no trial whose outcome could be told")
@@ -141,8 +140,8 @@ class CapacitySearch:
         return not trial.recovery
 
     def expect(self, guess: LoadInterval) -> None:
-        """Believe from now on that the capacity is expected there; what came of the trials counts as before. How far
-        above what has met a trial may be does not change: a guess from lower loads is no promise."""
+        """Replace the prior of the capacity; outcomes count as before. How far a trial may go above what has met does
+        not change: a guess from lower loads is no promise."""
         settings = self.settings
         self._threshold = Threshold(settings.low, settings.high, step=self._step, guess=guess)
         for trial, outcome in self._counted:
@@ -154,18 +153,18 @@ class CapacitySearch:
 
     @property
     def low(self) -> float | None:
-        """The highest level that is shown to meet: it did, and the capacity is below it with at most half of the error
+        """The highest level shown to meet: it did, and the capacity is below it with at most half of the error
         probability."""
         return max((one.load for one in self.known() if one.classified == "meets"), default=None)
 
     @property
     def high(self) -> float | None:
-        """The lowest level that is shown to miss."""
+        """The lowest level shown to miss."""
         return min((one.load for one in self.known() if one.classified == "misses"), default=None)
 
     @property
     def end(self) -> CapacityEnd:
-        """How the search ended, or would, if it ended now."""
+        """How the search ended, or would if it ended now."""
         low, high = self.low, self.high
         if low is None and high == self.levels[0]:
             return "below-range"
@@ -175,7 +174,7 @@ class CapacitySearch:
 
     @property
     def estimate(self) -> float:
-        """The median of what is believed of the capacity, inside what is shown; a level of the axis."""
+        """Posterior median of the capacity, inside of what is shown; a level of the axis."""
         value = self._threshold.at(0.5)
         value = min(max(value, self.low or self.levels[0]), self.high or self.levels[-1])
         if not self.settings.integer:
@@ -185,20 +184,20 @@ class CapacitySearch:
 
     @property
     def error_probability(self) -> float:
-        """That the capacity lies outside of what is shown."""
+        """Probability that the capacity lies outside of what is shown."""
         low, high = self.low, self.high
         return self._below(low) + (1 - self._below(high) if high is not None else 0.0)
 
     @property
     def held_s(self) -> float:
-        """For how long the highest level that is shown to meet, and levels above it, have met."""
+        """Seconds for which the highest level shown to meet, and levels above it, have met."""
         low = self.low
         if low is None:
             return 0.0
         return sum(outcome.seconds for trial, outcome in self._counted if outcome.met and trial.load >= low)
 
     def known(self) -> list[CapacityLevel]:
-        """Every level that was tried, in rising order, with its class and the probability that it is wrong."""
+        """Every tried level, ascending, with its class and the probability that it is wrong."""
         allowed = self._allowed
         found = []
         for load in sorted({trial.load for trial, _ in self._counted}):
@@ -233,7 +232,7 @@ class CapacitySearch:
         )
 
     def _unseen(self, bracket: tuple[int, int], shown: Mapping[float, LevelClass]) -> list[float]:
-        """The ends of a bracket that have not been seen to meet, or to miss, the lower one first."""
+        """Ends of a bracket not yet shown to meet, or to miss, the lower one first."""
         low, high = bracket
         ends = [self.levels[low]] if low >= 0 and shown.get(self.levels[low]) != "meets" else []
         if high < len(self.levels) and shown.get(self.levels[high]) != "misses":
@@ -241,7 +240,7 @@ class CapacitySearch:
         return ends
 
     def _confirm(self, unseen: Sequence[float]) -> Proposal | None:
-        """A trial at an end that has not been seen yet, then what is missing of the time to hold; None at the end."""
+        """A trial at an end not yet shown, then for the remaining time to hold; None at the end."""
         if unseen:
             return Proposal(min(unseen[0], self._highest_allowed()), self.settings.trial_s)
         missing_s = self.settings.hold_s - self.held_s
@@ -250,7 +249,7 @@ class CapacitySearch:
         return None
 
     def _explore(self, below: NDArray[np.float64]) -> Proposal:
-        """The trial that tells most of the capacity for its cost."""
+        """The trial with the most information on the capacity for its cost."""
         highest = self._highest_allowed()
         doubtful = [
             (load, p) for load, p in zip(self.levels, below, strict=True) if SURELY < p < 1 - SURELY and load <= highest
@@ -273,8 +272,8 @@ class CapacitySearch:
         return max((level for level in self.levels if level <= highest), default=self.levels[0])
 
     def _recovery(self) -> Proposal:
-        """A trial at the highest level that the server surely meets; where it does not come back at once, at half of
-        it, at a quarter, and at last with a new start."""
+        """A trial at the highest level that the server surely meets; if that fails, at half of it, at a quarter, and at
+        last after a restart."""
         safe = max((one.load for one in self.known() if one.met and self._below(one.load) <= SAFE), default=0.0)
         lower = safe / 2 ** (self._recovering - 1)
         load = max((level for level in self.levels if level <= lower), default=self.levels[0])
@@ -282,8 +281,7 @@ class CapacitySearch:
         return Proposal(load, RECOVERY_SHARE * self.settings.trial_s, recovery=True, restart=restart)
 
     def _has_collapsed(self, trial: Proposal, outcome: Outcome) -> bool:
-        """Whether it did far less than at another load: the word for it is a cliff. Where nothing has met yet, it may
-        have, but for the lowest level."""
+        """Whether throughput fell off a cliff. While nothing has met, every miss above the lowest level may be one."""
         best = max((one.throughput for _, one in self._counted if one.met), default=None)
         return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
 
@@ -300,8 +298,8 @@ class CapacitySearch:
 
 
 def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
-    """The levels that are tried: geometric steps of at most `step` (in log load), or whole numbers where those are
-    wider apart."""
+    """The levels to try: geometric steps of at most `step` (in log load), or whole numbers where those are wider
+    apart."""
     low, high = settings.low, settings.high
     if settings.integer:
         low, high = math.ceil(low), math.floor(high)
@@ -313,8 +311,8 @@ def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
 
 
 def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]]:
-    """Pairs of indices of levels that are narrow enough to be the answer: as wide as `precision` allows, or neighbours.
-    -1 and len(levels) stand for a capacity below or above all levels."""
+    """Pairs of level indices narrow enough to be the answer: as wide as `precision` allows, or neighbours. -1 and
+    len(levels) stand for a capacity below or above all levels."""
     pairs = []
     for low, high in itertools.pairwise(range(len(levels))):
         while high + 1 < len(levels) and levels[high + 1] <= levels[low] * (1 + precision) * (1 + 1e-9):

@@ -1,9 +1,9 @@
 """Whether a treatment serves less, or more, right after another one than after itself.
 
-A server goes on with what it was asked before: it writes back, checkpoints, fills caches again. If only one of two
-treatments leaves something behind the other one pays for it, in every block and in the same direction; no order of the
-blocks cancels that. So after each change of treatment a step is left out (bench/bookkeeping.py), and what it served is
-held against the step of the same treatment and level that counted next.
+A server carries on earlier work: it writes back, checkpoints, refills caches. If only one of two treatments leaves
+something behind, the other one pays for it, in every block and in the same direction; no order of the blocks cancels
+that. So after each change of treatment a step is left out (bench/bookkeeping.py), and its throughput is compared with
+the next counted step of the same treatment and level.
 """
 
 import math
@@ -16,16 +16,16 @@ from loadframe.analysis import student
 from loadframe.model import Step
 
 ERROR = 0.01
-"""Of each sight: there are many treatments to look at, and a warning for nothing takes the reader's trust."""
+"""Of each test: there are many treatments, and false warnings cost the reader's trust."""
 LEAST = 0.1
-"""In logarithms: carry-over below a tenth is not told."""
+"""In logarithms: smaller carry-over is not reported."""
 FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
     """What a treatment served after another one over what it served after itself, with its 99 % interval. left_out:
-    only steps that count for nothing showed it; else steps that count did."""
+    only steps that do not count showed it; else counted steps did."""
 
     treatment: str
     ratio: float
@@ -47,7 +47,7 @@ class CarryOver:
 
 
 def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
-    """The treatments of which it is proved, from a run's steps in any order."""
+    """The treatments with proved carry-over, from a run's steps in any order."""
     ordered = sorted(steps, key=lambda step: step.number)
     found = []
     for treatment in dict.fromkeys(step.treatment for step in ordered):
@@ -62,7 +62,7 @@ def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """In logarithms; half: of its interval."""
+    """In logarithms; half: half-width of the interval."""
 
     mean: float
     half: float
@@ -74,7 +74,7 @@ class _Effect:
 
 
 def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
-    """Steps that were left out against those that counted right after them; None for fewer than FEWEST."""
+    """Left-out steps against the counted steps right after them; None for fewer than FEWEST."""
     logs = [
         math.log(one.throughput / two.throughput)
         for one, two in pairwise(steps)
@@ -91,9 +91,9 @@ def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
 
 
 def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
-    """Steps that count after another treatment against those after the same one: the difference by round and level,
-    least squares. Of steps that were measured again the last counts, and none before the round's first change of
-    treatment: a sweep may have been minutes earlier. None where there is no such pair, or its noise is not known."""
+    """Counted steps after another treatment against those after the same one: the difference by round and level, least
+    squares. Of repeated steps the last counts, and none before the round's first change of treatment: a sweep may have
+    been minutes earlier. None where there is no such pair, or too few to know the noise."""
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()
     counting = (step for step in steps if step.counts)

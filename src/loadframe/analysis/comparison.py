@@ -1,13 +1,11 @@
-"""The statistical answer on two treatments that alternated in blocks.
+"""The statistical comparison of two treatments that alternated in blocks.
 
-Within a block both treatments are measured close together, so what the machine does to all of them cancels in the
-ratio; what does not cancel falls on the one or the other with equal chances, because the bench draws their order. Few
-blocks have few orders, and noise that keeps time with the blocks may happen to follow them. So up to FEW_ORDERS blocks
-must show the difference without their pairing, too; docs/mathematics.md has how often which noise errs.
-
-Ratios are averaged in logarithms: then after / before is exactly the reciprocal of before / after, and the gains of
-successive changes add up to the whole (Fleming and Wallace 1986, CACM 29(3): the geometric mean is the only correct
-average of normalised results).
+Within a block both treatments are measured close together, so what affects all of them cancels in the ratio; the rest
+falls on either with equal chances, because the bench draws their order. Few blocks have few orders, and noise with the
+period of the blocks may happen to follow them. So up to FEW_ORDERS blocks must show the difference without their
+pairing, too; error rates by kind of noise are in docs/mathematics.md. Ratios are averaged in logarithms: then after /
+before is exactly the reciprocal of before / after, and the gains of successive changes add up to the whole (Fleming and
+Wallace 1986, CACM 29(3): the geometric mean is the only correct average of normalised results).
 """
 
 import math
@@ -25,33 +23,33 @@ from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 Numbers = NDArray[np.float64]
 
 Grains = Mapping[float, tuple[float, float]]
-"""By level: to what share of itself a throughput of either side is known, going by how it was counted."""
+"""By level: the relative resolution of a throughput on either side, given how it was counted."""
 
 ZERO_COUNTS_AS = 0.01
 """A throughput of zero counts as this share of the smallest positive one of its level, on either side."""
 
 FEWEST_BLOCKS = 2
-"""One block says nothing about the noise."""
+"""One block has no information on the noise."""
 
 FEW_ORDERS = 8
 UNPAIRED = 0.5
-"""With fewer than FEW_ORDERS blocks noise with a period has a fair chance to follow the orders drawn; then the interval
-is at least the share UNPAIRED of the unpaired one. A period of two blocks and more, seven times as loud as the rest,
-errs in 7 % of the cases instead of 44 %, where the order of every second block reversed the one before; with a share of
-1 in 5 %, but then what blocks have in common, which pairing is for, hides real changes: benchmarks/sceptic.py."""
+"""With fewer than FEW_ORDERS blocks, periodic noise has a fair chance to follow the orders drawn; then the interval is
+at least UNPAIRED times the unpaired one. A period of two blocks and more, seven times as loud as the rest, errs in 7 %
+of the cases instead of 44 %, where the order of every second block reversed the one before; with a share of 1 in 5 %,
+but then common variation of the blocks, which pairing removes, hides real changes: benchmarks/sceptic.py."""
 
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
-"""By blocks, where they are few: how far the mean logarithm of their variance is below that of the true one, and how
-many degrees of freedom a level adds to the geometric mean (digamma and trigamma of (blocks - 1) / 2: Bartlett and
+"""By number of blocks, where they are few: how far the mean logarithm of their variance is below the true one's, and
+the degrees of freedom that a level adds to the geometric mean (digamma and trigamma of (blocks - 1) / 2: Bartlett and
 Kendall 1946, JRSS Supplement 8)."""
 
 LEAST_VARIANCE = 0.01
-"""Of the levels' mean: what is below counts as so much. Three equal counts are chance, not the absence of noise."""
+"""Least variance of a level, as a share of the levels' mean: three equal counts are chance, not the absence of
+noise."""
 
 FEWEST_PAIRS = 3
-"""Of blocks of one side, for a t-interval of what they differ by: that of two is so wide that it says more of their
-number than of their noise."""
+"""Fewest pairs of blocks for a t-interval of their differences: that of two mostly reflects their number."""
 
 
 def verdict(
@@ -62,21 +60,20 @@ def verdict(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """Ratio after / before over the levels that both have, from their throughputs (1/s) per block.
+    """Ratio after / before over the common levels, from their throughputs (1/s) per block.
 
-    Index i of a level is block i on both sides; blocks are those complete on every level. Per block the log ratio is
-    averaged over the levels; ratio = exp(mean over the blocks): the mean, because the interval below is centred on it.
-    The interval is the paired t-interval on the block log ratios; below FEW_ORDERS blocks it is at least UNPAIRED of
-    that of the two sides unpaired. A throughput is known to the smallest spacing of all those of its level only, or to
-    `grain` where that is finer, which adds to the variance; where no side scatters at all and no grain is known,
-    nothing is proven. plan: from which block to which one the caller looks; the intervals of all its looks hold at once
-    with the given confidence.
+    Index i of a level is block i on both sides; blocks are those complete on every level. The log ratio of a block is
+    averaged over the levels; ratio = exp(mean over the blocks), on which the interval is centred: the paired t-interval
+    of the block log ratios, below FEW_ORDERS blocks at least UNPAIRED times that of the two sides unpaired. The
+    resolution of throughputs, the smallest spacing at their level, or `grain` where that is finer, adds to the
+    variance; where no side scatters at all and no grain is known, nothing is proven. plan: from which block to which
+    one the caller looks; the intervals of all its looks hold at once with the given confidence.
 
     A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
     together: a change that makes a level fail cannot look better. A side that did nothing at a level in all blocks has
-    no ratio (`unless_zero`).
-    With fewer than two blocks: it cannot be told, low and high are the extremes of the single levels' ratios.
-    Raises ValueError where there is no common level, no complete block or a value is negative or not finite.
+    no ratio (`unless_zero`). With fewer than two blocks the decision is cannot-tell, and low and high are the extremes
+    of the levels' ratios. ValueError where there is no common level, no complete block or a value is negative or not
+    finite.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence {confidence} must be between 0 and 1")
@@ -99,7 +96,7 @@ def verdict_at_end(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """The same where no look comes before the last block, and how many blocks there are depends on time alone."""
+    """`verdict` with a single look at the end, where the number of blocks depends on time alone."""
     blocks = max(FEWEST_BLOCKS, _sides(before, after).blocks)
     return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks), grain=grain)
 
@@ -107,14 +104,14 @@ def verdict_at_end(
 def at_each_level(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
 ) -> tuple[Verdict, ...]:
-    """Ratio after / before at each level by itself, levels and blocks as for `verdict`: with a probability of
-    1 - error all intervals hold at once.
+    """Ratio after / before at each level by itself, levels and blocks as for `verdict`: all intervals hold at once with
+    a probability of 1 - error.
 
-    Two or three blocks know little of their own noise: of one of four levels the interval at 98.75 % is 8.9 standard
-    errors wide at either side. So they are given at least the noise of all levels together (the geometric mean of the
-    variances: a level that failed in one block would spoil the mean of the others), and, as a level may be the one that
-    is noisier, at least their own t-interval at 1 - error / 2. docs/mathematics.md has what that was simulated with.
-    From four blocks on each level is judged by itself (Bonferroni). Raises ValueError as `verdict`.
+    Two or three blocks know little of their own noise: for one of four levels the interval at 98.75 % is 8.9 standard
+    errors wide on either side. So each level gets at least the pooled noise of all levels (the geometric mean of the
+    variances: a level that failed in one block would spoil the arithmetic mean), and, as it may be the noisier one, at
+    least its own t-interval at 1 - error / 2 (simulations: docs/mathematics.md). From four blocks on each level is
+    judged by itself (Bonferroni). ValueError as `verdict`.
     """
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
@@ -133,33 +130,33 @@ def at_each_level(
 
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
-    """A verdict on these sides; where one or both did nothing, there is no ratio."""
+    """The verdict, without a ratio where a side did nothing."""
     did = [any(side) for side in sides]
     why = "one side did nothing" if any(did) else "neither side did anything"
     return verdict if all(did) else without_ratio(verdict, why)
 
 
 def without_ratio(verdict: Verdict, why: str, decision: Decision = "cannot-tell") -> Verdict:
-    """A verdict whose ratio is 1, of which nothing is known."""
+    """A verdict without a known ratio (which is set to 1)."""
     low, high = NOT_KNOWN
     nothing = replace(verdict, ratio=1.0, low=low, high=high, block_ratios=(), floor=None, sessions=None)
     return replace(nothing, decision=decision, method=why)
 
 
 def turned(verdict: Verdict) -> Verdict:
-    """The same for values of which the lower are better: times, sizes."""
+    """The same for values of which lower ones are better: times, sizes."""
     opposite: Mapping[Decision, Decision] = {"better": "worse", "worse": "better"}
     return replace(verdict, decision=opposite.get(verdict.decision, verdict.decision))
 
 
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
-    """Whether `after` is worse by more than the share `allowed` (0..1): of the throughput, which is then below
-    1 - allowed, or of a time, which is then above 1 + allowed. Proven is what the whole interval says."""
+    """Whether `after` is worse by more than the share `allowed` (0..1): of the throughput, below 1 - allowed, or of a
+    time, above 1 + allowed. Proven is what holds for the whole interval."""
     if verdict.decision == "cannot-tell":
         return "cannot-tell"
     if not verdict.has_ratio:  # one side served nothing
         return "proven-worse" if verdict.decision == "worse" else "proven-not-worse"
-    # Turned upside down, a time is as good as a throughput.
+    # The reciprocal of a time compares like a throughput.
     low, high, edge = (
         (1 / verdict.high, 1 / verdict.low, 1 / (1 + allowed))
         if lower_is_better
@@ -171,9 +168,8 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
-    """The share of each of successive gains in the logarithm of the whole: they add up to 1, and that of a change that
-    lost is negative. Empty where the whole is not decided, or a gain has no ratio: shares of what may be nothing say
-    nothing."""
+    """The share of each successive gain in the logarithm of the whole: they add up to 1; a loss has a negative share.
+    Empty where the whole is undecided or a gain has no ratio."""
     logs = [math.log(gain.ratio) for gain in gains]
     total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
@@ -184,9 +180,9 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
     """The whole gain of successive changes, each proved against the state before it.
 
-    The ratios are multiplied; the intervals' half-widths are added in quadrature, in logarithms and each side by
-    itself, as the trials are independent. A single verdict is returned as it is, and without a ratio of each there is
-    none of the whole. Raises ValueError for none.
+    The ratios are multiplied; half-widths are added in quadrature, in logarithms and on each side separately, as the
+    trials are independent. A single verdict is returned unchanged; if one has no ratio, neither has the whole.
+    ValueError for none.
     """
     if not verdicts:
         raise ValueError("there is no verdict to combine")
@@ -219,8 +215,8 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
-    """Logarithms of some samples, zeros counted as ZERO_COUNTS_AS says, and how many of them there were. ValueError for
-    values that are negative or not finite."""
+    """Logarithms of some samples, with zeros replaced as ZERO_COUNTS_AS defines, and the number of zeros. ValueError
+    for values that are negative or not finite."""
     values = [np.asarray(each, dtype=np.float64) for each in samples]
     together = np.concatenate(values)
     if not np.isfinite(together).all() or (together < 0).any():
@@ -229,15 +225,15 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
     if zeros:
         positive = together[together > 0]
         least = ZERO_COUNTS_AS * positive.min() if positive.size else 1.0
-        # The smallest double there is has no hundredth.
+        # A hundredth of the smallest double underflows.
         values = [np.where(each == 0, max(least, np.finfo(np.float64).tiny), each) for each in values]
     return [np.log(each) for each in values], zeros
 
 
 def half_width(before: Numbers, after: Numbers, alpha: float, *, rounding: float = 0.0) -> Numbers:
-    """Half of the interval, at level 1 - alpha, of the mean of after - before, log throughputs of shape (..., blocks):
-    the paired t-interval's, below FEW_ORDERS blocks at least UNPAIRED of that of the two sides by themselves. rounding:
-    the variance that rounding adds to a difference."""
+    """Half-width of the interval at level 1 - alpha of the mean of after - before, log throughputs of shape (...,
+    blocks): of the paired t-interval, below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding:
+    variance that rounding adds to a difference."""
     blocks = before.shape[-1]
     paired = (after - before).var(axis=-1, ddof=1) + rounding
     half = student.quantile(1 - alpha / 2, blocks - 1) * np.sqrt(paired / blocks)
@@ -250,10 +246,9 @@ def half_width(before: Numbers, after: Numbers, alpha: float, *, rounding: float
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The levels that both treatments have, rising, with the log throughputs of the blocks that are complete on every
-    level, shape (levels, blocks); how many zeros of each level were counted as ZERO_COUNTS_AS; rounding: by level, the
-    variance that rounding adds to a log ratio; still: whether neither side scatters, and nothing says how finely it was
-    counted."""
+    """The common levels, ascending, with the log throughputs of the blocks that are complete on every level, shape
+    (levels, blocks); zeros: replaced zeros by level; rounding: by level, the variance that rounding adds to a log
+    ratio; still: whether neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
     before: Numbers
@@ -294,16 +289,16 @@ def _sides(
 
 
 def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> float:
-    """The variance that rounding adds to a log ratio. seen: the grain of each side going by its values. known: going by
-    how they were counted; the finer one holds, as equal counts have no spacing, and values that differ in length one
-    that is finer than a request."""
+    """The variance that rounding adds to a log ratio. seen: grain of each side from its values. known: from how they
+    were counted. The finer one holds: equal counts have no spacing, and values that differ only in duration one finer
+    than a request."""
     finest = seen if known is None else tuple(map(min, ((one or 1.0) for one in seen), known))
     return sum(one**2 / 12 for one in finest)
 
 
 def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """To what share of itself a value of either sample is known: the smallest spacing of all values (0 where there is
-    only one), of the sample's median."""
+    """Relative resolution of either sample: the smallest spacing of all values (0 where there is only one) over the
+    sample's median."""
     spacing = float(np.diff(np.unique(np.array([*before, *after], dtype=np.float64))).min(initial=math.inf))
     if math.isinf(spacing):
         return 0.0, 0.0
@@ -312,15 +307,15 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
-    """The interval (95 %) of an A/A pair of these blocks: each side's second, fourth, ... block against the one before
-    it, both sides averaged, as they share what a block has in common, around 1, as equal states are equal. With fewer
-    than FEWEST_PAIRS of them the largest difference of either side, either way."""
+    """The 95 % interval of an A/A pair of these blocks, around 1: each side's second, fourth, ... block against the one
+    before, averaged over both sides, as they share what a block has in common. With fewer than FEWEST_PAIRS pairs the
+    largest difference of either side, both ways."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None
     each = np.array([side.mean(axis=0)[:even] for side in (sides.before, sides.after)])
     apart = each[:, 1::2] - each[:, ::2]
-    if not apart.any():  # equal counts are no noise of zero
+    if not apart.any():  # equal counts do not prove that there is no noise
         return None
     pairs = apart.mean(axis=0)
     most = float(np.abs(apart).max())
@@ -330,7 +325,7 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
 
 
 def _lent(variances: Numbers, blocks: int) -> tuple[float, float]:
-    """The variance that few blocks of these levels have together, with its degrees of freedom."""
+    """The pooled variance of these levels with few blocks, and its degrees of freedom."""
     bias, freedom = LEND[blocks]
     mean = float(variances.mean())
     if mean == 0:
@@ -373,8 +368,8 @@ def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
 
 
 def exp_in_range(value: float) -> float:
-    """exp, from 1e-87 to 1e87: an interval of two blocks, and values that people give, can be wider than doubles are,
-    and than what is read from a file (`runs.formats.LARGEST`)."""
+    """exp, from 1e-87 to 1e87: an interval of two blocks, and user-supplied values, can exceed the range of doubles and
+    of what is read from a file (`runs.formats.LARGEST`)."""
     return math.exp(min(max(value, -200.0), 200.0))
 
 
@@ -387,5 +382,5 @@ def _method(blocks: int, alpha: float, plan: Plan, zeros: int) -> str:
 
 
 def zeros_words(zeros: int) -> str:
-    """What a method says of zeros; "" without any."""
+    """How a method mentions zeros; "" without any."""
     return f"; {zeros} zero values counted as 1 % of the smallest" if zeros else ""

@@ -1,4 +1,4 @@
-"""Which thread and which component is busiest, state by state: from the metrics of steps."""
+"""The busiest threads and components of each state, from the metrics of steps."""
 
 import re
 import statistics
@@ -10,15 +10,16 @@ from loadframe.model import Beside, CpuUse, StateUse, Step
 OF_THREAD = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.hottest_thread")
 OF_COMPONENT = re.compile(r"(?P<name>[a-z][a-z0-9_-]*)\.cpu\.cores")
 OF_KIND = re.compile(r"[a-z_]+\.(?P<name>\w+)_cpu")
-"""What servers tell of their threads by what these do; its unit is s/s."""
+"""CPU of threads by what they do, as servers report it; its unit is s/s."""
 WHOLE = "target"
 OURS = "recorder"
 LEAST = 0.005
-"""Shares of a CPU below are not told."""
+"""Smaller shares of a CPU are not reported."""
 
 
 def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUse, ...]:
-    """titles: by the treatment of a step, the changes of its state. In the order in which they were first measured."""
+    """Use per state at its highest level; the state without changes first, then by treatment. titles: treatment ->
+    changes."""
     counting = [step for step in steps if step.counts and step.treatment in titles]
     order = sorted({step.treatment for step in counting}, key=lambda name: (titles[name] != "", name))
     return tuple(_of_state(titles[name], [step for step in counting if step.treatment == name]) for name in order)
@@ -50,8 +51,8 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
 
 
 def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
-    """The programs that work for the target and are no part of it, the busiest first: medians at the highest level of a
-    run's first state."""
+    """Programs outside the target that work for it, the busiest first: medians at the highest level of a run's first
+    state."""
     counting = [step for step in steps if step.counts]
     mine = [step for step in counting if step.treatment == min((one.treatment for one in counting), default="")]
     level = max((step.level for step in mine), default=0.0)

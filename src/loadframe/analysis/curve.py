@@ -1,8 +1,5 @@
-"""The curve over the levels, and what its shape says: knee, cliff, peak, capacity, scalability law.
-
-The definition of a cliff is that of the MariaDB thread pool comparisons in tests/data/curves.json; formulas and
-thresholds are explained in docs/mathematics.md.
-"""
+"""The curve over the levels and its shape: knee, cliff, peak, capacity, scalability law. The definition of a cliff is
+that of the MariaDB thread pool comparisons in tests/data/curves.json; formulas and thresholds: docs/mathematics.md."""
 
 import itertools
 import math
@@ -24,11 +21,12 @@ CLIFF_KEPT = 0.6
 """A level that keeps less than this share of the throughput of the level before is a cliff (DESIGN.md's word)."""
 
 CLIFF_SPAN = 2.5
-"""Levels up to this factor apart count as neighbours for a cliff, so that levels added between two others by bisection
-do not make a cliff vanish; usual ladders of levels grow by 2 to 2.5."""
+"""Levels up to this factor apart count as neighbours for a cliff, so that levels inserted by bisection do not hide it;
+usual ladders of levels grow by 2 to 2.5."""
 
 PROPORTIONAL = 0.5
-"""A curve that ends with at least this elasticity (growth per growth of load) still grows in proportion."""
+"""A curve that ends with at least this elasticity (relative growth of throughput per that of load) grows in
+proportion."""
 
 WIDE_INTERVAL = 0.2
 FEW_BLOCKS = 3
@@ -38,8 +36,8 @@ MOST_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class LevelSample:
-    """What was measured at one level: throughputs (1/s) and p95 latencies, one per block; inf where requests waited
-    longer and longer."""
+    """The measurements at one level: throughputs (1/s) and p95 latencies, one per block; inf where waits kept
+    growing."""
 
     load: float
     throughputs: tuple[float, ...]
@@ -56,14 +54,14 @@ def fit(
     gradually: bool = False,
     seed: int = 0,
 ) -> Curve:
-    """The curve of one treatment from its levels, in any order. gradually: ask whether it levels off gradually; then
-    the knee's interval is all of that.
+    """The curve of one treatment from its levels, in any order. gradually: also test whether it levels off gradually;
+    the knee's interval is then that whole range.
 
     A point is the median over the blocks with the t-interval of the mean log throughput (95 %). The knee is where a
     continuous segmented fit first bends downwards (segments.py), the cliff the tightest bracket around the first fall
-    below 60 %, capacity the highest load up to which every level meets `within_latency_p95_ms`. Points of which the
-    data cannot say enough are None, with a warning. Raises ValueError for no level, a level without a throughput, two
-    samples of one level, a load that is not positive, or a throughput that is negative or not finite.
+    below 60 %, capacity the highest load up to which every level meets `within_latency_p95_ms`. What the data cannot
+    determine is None, with a warning. ValueError for no level, a level without a throughput, two samples of one level,
+    a load that is not positive, or a throughput that is negative or not finite.
     """
     ordered = _checked(samples)
     noise = _noise(ordered)
@@ -109,8 +107,8 @@ def fit(
 
 
 def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
-    """The curve of measured rows: a level for each load, its rows as blocks; with the scalability law where
-    there are levels enough for it, and the loads between which it levels off gradually. Raises as `fit`."""
+    """The curve of measured rows: a level for each load, its rows as blocks; with the scalability law where there are
+    enough levels, and the loads between which it levels off gradually. Raises as `fit`."""
     samples = []
     for load in observations.loads:
         at_load = [row for row in observations.rows if row.load == load]
@@ -146,8 +144,6 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """Standard deviation of log throughput within a level, pooled over all levels, and its degrees of freedom."""
-
     deviation: float
     freedom: int
 
@@ -177,11 +173,9 @@ def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
 
 
 def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
-    """t-interval on the logarithm; the extremes seen where a zero has no logarithm or there is one value.
-
-    The deviation is the larger of the level's own and the pooled one: a few blocks may agree by chance. The pooled
-    degrees of freedom keep t small where each level has two or three blocks.
-    """
+    """t-interval on the logarithm; the observed extremes where a zero has no logarithm or there is one value. The
+    deviation is the larger of the level's own and the pooled one, as a few blocks may agree by chance; the pooled
+    degrees of freedom keep t small where each level has two or three blocks."""
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)
@@ -195,7 +189,7 @@ def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
 
 
 def _cliff(data: pieces.Series) -> Cliff | None:
-    """The first level that keeps < 60 % of one at most CLIFF_SPAN below it (or of the level before it), proven."""
+    """The first level that provably keeps < 60 % of one at most CLIFF_SPAN below it (or of the level before it)."""
     for fallen in range(1, len(data.load)):
         near = [i for i in range(fallen) if i == fallen - 1 or data.load[fallen] <= CLIFF_SPAN * data.load[i]]
         held = max(near, key=lambda i: (data.value[i], i))
@@ -205,17 +199,17 @@ def _cliff(data: pieces.Series) -> Cliff | None:
 
 
 def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether so much is lost between two levels as a cliff loses: further apart than CLIFF_SPAN, as much for each such
-    factor, so that a slope is none however far apart its levels lie."""
+    """Whether a cliff's share is lost between two levels; further apart than CLIFF_SPAN, once for each such factor, so
+    that a slope is no cliff however far apart its levels lie."""
     spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
     return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
 
 def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether the fall exceeds the noise of the blocks; single blocks have none to exceed."""
+    """Whether the fall exceeds the noise of the blocks; True for single blocks, which have no noise estimate."""
     if data.freedom == 0:
         return True
-    # Every pair of neighbours is tested, hence Bonferroni over them.
+    # Bonferroni over all pairs of neighbours.
     tests = len(data.load) - 1
     quantile = float(student.quantile(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom))
     error = data.noise * math.hypot(float(data.scale[held]), float(data.scale[fallen]))
@@ -223,14 +217,14 @@ def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
 
 
 def _fallen_already(before: pieces.Series) -> bool:
-    """Whether the last level before the cliff has lost as much as a cliff, though over several levels."""
+    """Whether the last level before the cliff has already lost a cliff's share, over several levels."""
     top, last = int(before.value.argmax()), len(before.load) - 1
     return bool(before.value[last] < CLIFF_KEPT * before.value[top]) and _proven_fall(before, top, last)
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
-    """Of the pairs of levels inside the fall that still keep less than CLIFF_KEPT, the one closest together: a sharp
-    edge is bracketed ever more tightly by further levels, a slope is not."""
+    """The closest pair of levels inside the fall that keeps less than CLIFF_KEPT: further levels bracket a sharp edge
+    ever more tightly, but not a slope."""
     pairs = [
         (low, high)
         for low in range(held, fallen)
@@ -250,7 +244,7 @@ def _knee(bend: segments.Bend, cliff: Cliff | None, points: tuple[CurvePoint, ..
     if bend.knee is not None or cliff is None:
         return bend.knee
     if cliff.from_load == points[0].load:
-        # No level held before it: the bend is at the lowest level or below.
+        # No level held before it: the knee is at the lowest level or below.
         return LoadInterval(cliff.from_load, cliff.from_load, cliff.to_load)
     middle = math.sqrt(cliff.from_load) * math.sqrt(cliff.to_load)
     return LoadInterval(min(max(middle, cliff.from_load), cliff.to_load), cliff.from_load, cliff.to_load)
@@ -260,7 +254,7 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
     fitted = bend.fitted
     top, last = int(fitted.argmax()), len(fitted) - 1
     falls = bend.knee is not None and fitted[last] < fitted[top] * (1 - segments.SMALLEST_BEND)
-    # Where the bend alone is proved (the end of a rise), the fall behind it needs a proof of its own.
+    # Where only the bend is proved (the end of a rise), the fall after it needs a proof of its own.
     if falls and (bend.kind.startswith("plateau") or _proven_fall(data, top, last)):
         return "decline"
     if bend.kind in ("flat", "rise-plateau") or last == 0:
@@ -274,9 +268,7 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
 
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
     """The load at which p95 latency crosses the objective, log-log between levels; interval from the blocks' extremes.
-
-    With single blocks the interval is the last level that meets it and the first that misses it.
-    """
+    With single blocks the interval is the last level that meets it and the first that misses it."""
     if limit_ms is None:
         return None, []
     told = {one.load: [each for each in one.latencies_p95_ms if not math.isnan(each)] for one in samples}
@@ -304,7 +296,7 @@ def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadI
 
 
 def _crossing(loads: list[float], latencies_ms: list[float], limit_ms: float) -> float | None:
-    """The highest load before latency first exceeds the limit; None if it does so at once."""
+    """The highest load before latency first exceeds the limit; None where the lowest level does."""
     missed = next((i for i, latency in enumerate(latencies_ms) if latency > limit_ms), None)
     if missed is None:
         return loads[-1]
@@ -372,7 +364,7 @@ def _listed(loads: list[float]) -> str:
 
 
 LARGEST_DROP = 0.25
-"""Of the throughput: a fall between neighbouring levels from which on it may hide a cliff's edge."""
+"""Relative fall between neighbouring levels from which on it may hide a cliff's edge."""
 
 
 def next_probe(curve: Curve, *, integer: bool, resolution: float = 0.1) -> float | None:
@@ -380,8 +372,8 @@ def next_probe(curve: Curve, *, integer: bool, resolution: float = 0.1) -> float
 
     Bisection in logarithms, as levels are usually geometric. Stops when high / low <= 1 + resolution, or no integer
     lies between (`integer`: the axis has whole levels only). A decline without a cliff is bisected between the two
-    neighbouring levels with the largest fall, if that fall is at least LARGEST_DROP: below that the knee's interval is
-    narrowed better by more blocks.
+    neighbouring levels with the largest fall, if that is at least LARGEST_DROP: otherwise more blocks narrow the knee's
+    interval better.
     """
     bracket = _bracket(curve)
     if bracket is None:

@@ -1,4 +1,5 @@
-"""All latencies of several steps: their histograms added, and what is drawn and told of the sum."""
+"""Latency histograms merged over several steps, their summary and points to draw; and the share of requests in a
+latency band."""
 
 import math
 from dataclasses import dataclass
@@ -13,13 +14,12 @@ Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 POINTS_PER_DECADE, MOST_POINTS = 40, 300
-"""Of a drawn distribution: 40 show every bend, and 300 reach one request in thirty million with as many."""
+"""For drawing: 40 per decade show every bend, and 300 in all reach one request in thirty million at that density."""
 
 
 def summary(latencies_ms: Numbers, counts: Counts) -> Latency:
-    """Mean, quantiles and largest of a histogram: the latency of each bin, rising, and how many requests have it, both
-    of shape (bins,). Steps are merged by adding their counts; no mean of quantiles is one. ValueError for an empty one.
-    """
+    """Mean, quantiles and maximum of a histogram: latency (ascending) and number of requests of each bin, both (bins,).
+    Steps are merged by adding their counts: a mean of quantiles is no quantile. ValueError for an empty histogram."""
     reached, requests = _reached(counts)
     p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
     return Latency(
@@ -33,10 +33,9 @@ def summary(latencies_ms: Numbers, counts: Counts) -> Latency:
 
 
 def points(latencies_ms: Numbers, counts: Counts) -> tuple[LatencyPoint, ...]:
-    """The distribution as at most MOST_POINTS points and the usual percentiles, evenly on the logarithmic scale of
-    what lies above: from the shortest latency (one_in 1) to the longest (one_in: all requests). Arrays as of `summary`.
-
-    The scale is that of HdrHistogram's plots (Tene): a percentile q stands at 1 / (1 - q)."""
+    """The distribution as at most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of
+    HdrHistogram's plots (Tene), where a percentile q stands at 1 / (1 - q): from the shortest latency (one_in 1) to the
+    longest (one_in: all requests). Arrays as of `summary`."""
     reached, requests = _reached(counts)
     decades = math.log10(requests)
     some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
@@ -47,7 +46,7 @@ def points(latencies_ms: Numbers, counts: Counts) -> tuple[LatencyPoint, ...]:
 
 
 def _reached(counts: Counts) -> tuple[Counts, int]:
-    """How many requests took at most each latency, and how many there are."""
+    """Cumulative counts, and the total. ValueError for none."""
     reached = np.cumsum(counts)
     if not reached.size or reached[-1] <= 0:
         raise ValueError("a histogram without a request has no distribution")
@@ -62,24 +61,24 @@ def _quantile(latencies_ms: Numbers, reached: Counts, one_in: float) -> float:
 
 
 DELAYED_ACK_MS = (38.0, 48.0)
-"""TCP_DELACK_MIN is 40 ms (include/net/tcp.h); a timer of 100 to 1000 Hz may end a tick earlier or later, and a request
-takes its own time besides."""
+"""TCP_DELACK_MIN is 40 ms (include/net/tcp.h); a timer of 100 to 1000 Hz may fire a tick earlier or later, and a
+request takes its own time as well."""
 HIGHEST_CONTRAST = 1000.0
-"""Where there is no request beside the band."""
+"""Where there is no request outside the band."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """share: of the requests within the band. contrast: their number over that of the fuller one of two bands as wide,
-    the one below it and the second above it; of a broad distribution it is about 1. What is late is late by less than
-    a band: the first one above belongs to the same mode."""
+    """share: of the requests within the band. contrast: their number over that of the fuller of two equally wide bands,
+    the one below it and the second above it; about 1 for a broad distribution. Late requests are late by less than a
+    band: the first one above belongs to the same mode."""
 
     share: float
     contrast: float
 
 
 def band(latency_ms: NDArray[np.float32], low_ms: float, high_ms: float) -> Band | None:
-    """The requests within low_ms..high_ms; None where there are none at all."""
+    """The requests within low_ms..high_ms; None for an empty array."""
     if not len(latency_ms):
         return None
     width_ms = high_ms - low_ms

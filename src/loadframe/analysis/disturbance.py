@@ -1,14 +1,14 @@
-"""What takes something from a step besides the study: an effect, which follows the state and the load, or a
+"""What takes resources from a step besides the study: an effect, which follows the state and the load, or a
 disturbance, which follows time.
 
-The hypervisor's threads that work for the target's disk, a database behind a service, a disk that the target fills: all
-of these are there whenever the state and the load are, and to leave their steps out would leave out the load that
-matters. A neighbour comes and goes by itself. Each quantity is therefore held against the quietest steps of the same
-state and load: only what a step has beyond these is a disturbance of it.
+The hypervisor's threads that work for the target's disk, a database behind a service, a disk that the target fills:
+these are present whenever the state and the load are, and leaving out their steps would leave out the load that
+matters. A neighbour comes and goes by itself. So each quantity is compared with the quietest steps of the same state
+and load: only what a step has beyond these disturbs it.
 
-What a quantity follows in a whole run is a test of its design: the bench draws the order of states and loads in each
-block, so whatever follows time alone falls on them at random. `influences` permutes the amounts within the blocks; the
-share in which it calls a neighbour an effect is therefore at most ERROR, however the neighbour behaves in time.
+Over a whole run the design allows a test: the bench draws the order of states and loads in each block, so whatever
+follows time alone falls on them at random. `influences` permutes the amounts within the blocks, so it calls a neighbour
+an effect with probability ERROR at most, whatever the neighbour does over time.
 """
 
 import math
@@ -28,28 +28,28 @@ Cell = tuple[str, float]
 """A state and a load: treatment and level."""
 
 FEWEST_QUIET = 2
-"""Steps of a cell that must be quieter before another one does not count: a single one may be the odd one."""
+"""Steps of a cell that must be quieter before another one does not count: a single one may be the exception."""
 ERROR = 0.05
-"""How often a quantity that follows time alone is called an effect."""
+"""Probability that a quantity that follows time alone is called an effect."""
 PERMUTATIONS = 999
 NEAR = 0.5
-"""Of a threshold: a state and load that has so much more than the quietest one explains the steps there."""
+"""Share of a threshold: a cell with so much more than the quietest one explains its steps."""
 MOST = 0.95
-"""A share of the machine above this leaves nothing to extrapolate from."""
+"""A larger share of the machine leaves nothing to extrapolate from."""
 ROUNDING = 1e-9
 MOST_NAMES = 3
 DISK = "system.disk.busy"
 ALONG = 0.8
-"""A correlation of which two thirds of the squares are explained, our choice."""
+"""Least correlation; it explains two thirds of the squares; our choice."""
 BUSY = 0.9
-"""USE method: CPUs that are idle a tenth of the time are free, and who runs on them takes nothing."""
+"""USE method: with CPUs idle a tenth of the time, others on them take nothing away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What may take something from a step. flag: carried by steps with more than `threshold` of it; source: of the
-    threshold. amount: from the metrics and the length of the window, s. voids: a step that it disturbs does not count;
-    what is the study's own doing is reported and no more. costs: it is a share of what the target could have used:
+    """What may take resources from a step. flag: of steps with more than `threshold` of it; source: of the threshold.
+    amount: from the metrics and the length of the window, s. voids: a step that it disturbs does not count; False for
+    what the study itself causes, which is only reported. costs: it is a share of what the target could have used:
     without an amount a of it the throughput would have been up to 1 / (1 - a) times as high."""
 
     flag: str
@@ -85,14 +85,14 @@ VOIDING = frozenset(quantity.flag for quantity in QUANTITIES if quantity.voids)
 
 
 def exceeded(metrics: Mapping[str, float], length_s: float) -> frozenset[str]:
-    """The flags of all quantities that a window of this length (s) has more of than their thresholds."""
+    """Flags of all quantities that exceed their thresholds in a window of this length (s)."""
     seen = ((quantity, quantity.amount(metrics, length_s)) for quantity in QUANTITIES)
     return frozenset(quantity.flag for quantity, amount in seen if amount is not None and amount > quantity.threshold)
 
 
 def amount_of(quantity: Quantity, step: Step) -> float:
-    """How much of it a step has; where the flag rests on more than the amount, no more than the threshold
-    without it, and twice as much with it."""
+    """The amount in a step, made consistent with its flag: without the flag at most the threshold; with it, where the
+    amount does not exceed that, twice the threshold, as the flag rests on more than the amount."""
     known = quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0
     if quantity.flag not in step.flags:
         return min(known, quantity.threshold)
@@ -115,15 +115,15 @@ def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
 
 
 def disturbed(steps: Sequence[Step]) -> list[Step]:
-    """Those steps of any states and loads that have more of a quantity than quiet steps of their own state and load, by
-    more than its threshold. Quiet is what FEWEST_QUIET steps are or more: beside a single one all of them count."""
+    """The steps with more of a quantity than quiet steps of their own state and load, by more than its threshold. Quiet
+    means FEWEST_QUIET steps or more: next to a single quiet one all of them count."""
     cells = _cells(steps)
     return [step for step in steps if _excess(step, cells[cell_of(step)], FEWEST_QUIET)]
 
 
 def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
-    """Whether a step has more of a quantity than the quietest one of these that has its state and load. Also where it
-    is flagged and there is none: a second step shows which it is."""
+    """Whether a step has more of a quantity than the quietest of these with its state and load. Also True for a flagged
+    step without another one: only a second step shows whether it is an effect."""
     cell = [each for each in others if cell_of(each) == cell_of(step) and each.counts and each is not step]
     return not VOIDING.isdisjoint(step.flags) and (not cell or bool(_excess(step, [*cell, step], 1)))
 
@@ -134,12 +134,12 @@ def least_disturbed(steps: Sequence[Step]) -> Step:
 
 
 def _burden(step: Step) -> float:
-    """All that it is flagged for, each amount in units of its threshold."""
+    """Sum over its flags, each amount in units of its threshold."""
     return sum(amount_of(BY_FLAG[flag], step) / BY_FLAG[flag].threshold for flag in VOIDING.intersection(step.flags))
 
 
 def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
-    """By flag, what a step has beyond the `quiet`-th quietest one of its cell, where that is above a threshold."""
+    """By flag, the amount of a step beyond the `quiet`-th quietest one of its cell, where that is above a threshold."""
     if VOIDING.isdisjoint(step.flags) or len(cell) < quiet:
         return {}
     floor = sorted(cell, key=_burden)[quiet - 1]
@@ -154,10 +154,10 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
 
 
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
-    """A verdict on these steps of two treatments whose interval holds whatever disturbances have cost them: what one
-    took from a step, beyond the quietest step of its state and load, may have cost nothing, or the throughput may have
-    been 1 / (1 - share) times as high without it. So the state before may be faster than it was seen to be, by the
-    mean of that over its steps, and so may the state after."""
+    """A verdict on these steps of two treatments, with an interval that covers whatever disturbances have cost them:
+    the amount beyond the quietest step of its state and load may have cost nothing, or the throughput may have been 1 /
+    (1 - share) times as high without it. So either state may be faster than measured, by the mean of that over its
+    steps."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]
@@ -173,7 +173,7 @@ def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) ->
 
 
 def _lost(step: Step, cell: Sequence[Step]) -> float:
-    """In logarithms of throughput, at most."""
+    """Upper bound, in logarithms of throughput."""
     excess = _excess(step, cell, 1).items()
     return -sum(math.log1p(-min(amount, MOST)) for flag, amount in excess if BY_FLAG[flag].costs)
 
@@ -182,8 +182,8 @@ def _lost(step: Step, cell: Sequence[Step]) -> float:
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
-    """What took something from the steps of a run, each quantity that some step is flagged for, in the order of
-    QUANTITIES; one that follows state and load and also comes by itself is there as both."""
+    """The influences on the steps of a run, for each quantity that some step is flagged for, in the order of
+    QUANTITIES; one that follows state and load and also occurs by itself is listed as both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
@@ -230,7 +230,7 @@ def _influence(
 
 
 def _names(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The programs outside the study that used most in these steps together."""
+    """The programs outside the study that used most CPU in these steps together."""
     used: dict[str, float] = {}
     for step in steps:
         for metric, cores in step.metrics.items():
@@ -240,8 +240,8 @@ def _names(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
-    """By state and load, how much more of a quantity the steps there have than those of the state and load that has
-    least, by their medians; empty where the quantity follows time, or where too few blocks tell."""
+    """How much more of a quantity each state and load has than the one with the least, by their medians; empty where
+    the quantity follows time, or where too few blocks decide."""
     counting = [step for step in steps if step.counts]
     typical = _medians(counting, lambda step: amount_of(quantity, step))
     if not _follows(quantity, counting) or _takes_what_is_left(quantity, counting, typical):
@@ -251,8 +251,8 @@ def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
 
 
 def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]:
-    """These steps with only that CPU time of others which no effect explains, as diagnosis asks for other programs.
-    run: all steps of the run, from which the effects are estimated."""
+    """These steps with only that foreign CPU time which no effect explains, as the diagnosis of other programs needs
+    it. run: all steps of the run, from which the effects are estimated."""
     known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
     if not any(known.values()):
         return list(steps)
@@ -272,10 +272,10 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: the
-    squares between the sums of cells, of amounts around the mean of their block, where each block is shuffled as the
-    bench draws it: the states in turn, the levels of a state in turn. Steps that were taken again count with the first
-    one of their block, as their mean."""
+    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: a
+    permutation test of the squares between the sums of cells, of amounts around the mean of their block, each block
+    shuffled as the bench draws it: the states in turn, the levels of a state in turn. Repeated steps count with the
+    first one of their block, as their mean."""
     blocks: dict[object, dict[Cell, list[float]]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         if step.block is not None:
@@ -295,8 +295,8 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 
 
 def _dealt(values: NDArray[np.float64], treatments: Sequence[str], random: np.random.Generator) -> NDArray[np.float64]:
-    """These values in the order of time, by the cell that has each: first as they were taken, then as other orders
-    would have dealt them, (1 + PERMUTATIONS, cells)."""
+    """These values by cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS,
+    cells)."""
     each = np.unique(treatments, return_inverse=True)[1]
     turn = random.random((PERMUTATIONS, each.max() + 1)).argsort(axis=1).argsort(axis=1)[:, each]
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
@@ -306,8 +306,8 @@ def _dealt(values: NDArray[np.float64], treatments: Sequence[str], random: np.ra
 
 
 def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapping[Cell, float]) -> bool:
-    """Whether processes outside the study have the less of full CPUs the more it uses: they compete with it. What works
-    for it uses more where it does more."""
+    """Whether processes outside the study have the less of full CPUs the more the study uses: then they compete with
+    it. What works for the study uses more where it does more."""
     flagged = [step for step in steps if quantity.flag in step.flags]
     busy = [step.metrics.get("system.cpu.utilization", 1.0) for step in flagged]
     if quantity.flag != "stranger" or not busy or fmean(busy) < BUSY:
@@ -317,7 +317,7 @@ def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapp
 
 
 def _goes_with(typical: Mapping[Cell, float], steps: Sequence[Step]) -> str:
-    """The disk's metric, where a quantity is larger the busier the disk is at a state and load."""
+    """The disk's metric, where a quantity grows with the use of the disk over states and loads; else ""."""
     busy = _medians(steps, lambda step: step.metrics.get(DISK, 0.0))
     size = math.sqrt(_covariance(busy, busy) * _covariance(typical, typical))
     return DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""

@@ -1,31 +1,26 @@
-"""Where two curves part: the load from which on the ratio of their throughputs is another one than before.
+"""Where two curves diverge, what a change is worth, and whether hosts are alike.
 
-The logarithm of the ratio is constant up to the divergence, then straight in the logarithm of the load, up to a second
-place where it may become constant again. Both places are searched on a grid; that there is any is proved against noise
-alone: how much of it the best of these places explains is simulated (as in B. Hansen, Inference when a nuisance
-parameter is not identified under the null hypothesis, 1996), as no table has that of a maximum over places.
+Divergence: the load from which on the ratio of two throughputs changes. The logarithm of the ratio is constant up to
+there, then straight in the logarithm of the load, up to a second place where it may become constant again. Both places
+are searched on a grid; that there is a divergence is proved against simulated noise: how much of it the best of these
+places explains (as in B. Hansen, Inference when a nuisance parameter is not identified under the null hypothesis,
+1996), as no table has the distribution of a maximum over places. Levels that are far apart cannot show whether the
+change is slow or sudden. So for the interval the change may continue, less steeply, beyond the second place, and all
+places that then fit nearly as well as the best one are in it: the likelihood ratio inverted, as in Hansen, Sample
+splitting and threshold estimation, 2000, with an F quantile, as there are few blocks. Where a sudden change fits and a
+straight one does not, the middle of the interval is reported.
 
-Whether it begins to change slowly or all at once, levels that are far apart cannot tell. So for the interval it may go
-on, less steeply, beyond the second place, and all places that then fit nearly as well as the best one are in it: the
-likelihood ratio inverted, as in Hansen, Sample splitting and threshold estimation, 2000, with an F quantile, as there
-are few blocks. Where a sudden change fits and a straight one does not, the divergence is reported in its middle.
+Gain: at each load; and, without choosing a load, peak against peak, capacity, and knee: the ratio at one load grows
+without bound past a collapse.
 
-What a change is worth: at each load; and without choosing one, peak against peak, capacity, and the bend.
+Two capacities on one host: a search brackets a capacity, shown to meet at `low`, to miss at `high`. Capacities also
+differ from one search to the next, which one bracket does not show; the first settings were searched several times, so
+the bounds of another one are widened by the factor by which those searches differ.
 
-The ratio at a load depends on which load: past a collapse it grows without bound with the levels that were measured.
-
-Two capacities on one host: how many times more, with bounds that allow for all that is known to err.
-
-A search brackets a capacity: shown to meet at `low`, to miss at `high`. A capacity also differs from one search to the
-next, which one bracket does not show; as given it was searched several times, so the bounds of another one are widened
-by the factor by which those searches differ.
-
-Whether two hosts are alike: an A/A comparison, which must prove that there is no difference that matters.
-
-That no difference is proved is not enough, as few blocks prove nothing. So the whole interval must lie within a margin
-(an equivalence test by its interval: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15). Several
-hosts are alike if each of these comparisons says so, so none of them needs a stricter level than one alone
-(intersection-union: Berger 1982, Technometrics 24(4)).
+Whether two hosts are alike: an A/A comparison that must prove that there is no relevant difference, as few blocks prove
+nothing. So the whole interval must lie within a margin (an equivalence test by its interval: Schuirmann 1987, Journal
+of Pharmacokinetics and Biopharmaceutics 15). Several hosts are alike if each comparison says so, so none needs a
+stricter level than one alone (intersection-union: Berger 1982, Technometrics 24(4)).
 """
 
 import itertools
@@ -46,19 +41,19 @@ from loadframe.model.fleet import HostRatio, Likeness
 from loadframe.model.verdict import NOT_KNOWN, decide
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
-"""With two blocks, 6 of 100 pairs whose ratio was the same everywhere seemed to part."""
+"""With two blocks, 6 of 100 pairs with the same ratio everywhere seemed to diverge."""
 
 STEPS = 12
 """Places that are tried between neighbouring levels."""
 
 SIGNIFICANCE = 0.02
-"""How often curves whose ratio is the same at all loads may seem to part; that of a bend in segments.py."""
+"""Probability that curves with the same ratio at all loads seem to diverge; as for a bend in segments.py."""
 
 SMALLEST = math.log(1.05)
-"""A ratio that changes by less is the same."""
+"""A ratio that changes by less is constant."""
 
 SIMULATED = 1999
-"""Tables of nothing but noise that a table is held against."""
+"""Simulated tables of noise."""
 
 TINY = 1e-12
 
@@ -67,11 +62,9 @@ def divergence(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, seed: int = 0
 ) -> LoadInterval | None:
     """The load at which the ratio begins to change, with a 95 % interval; None where noise would change it as much, or
-    with fewer than three levels or blocks.
-
-    before, after: throughputs (1/s) per block by level, index i of both from the same block, so that what the machine
-    does to both cancels. Levels at which one of the two did nothing in a block are left out.
-    """
+    with fewer than three levels or blocks. before, after: throughputs (1/s) per block by level, index i of both from
+    the same block, so that what the machine does to both cancels. Levels at which one of the two did nothing in a block
+    are left out."""
     levels = [level for level in sorted(before.keys() & after.keys()) if min(*before[level], *after[level]) > 0]
     blocks = min((min(len(before[level]), len(after[level])) for level in levels), default=0)
     if len(levels) < FEWEST_LEVELS or blocks < FEWEST_BLOCKS:
@@ -102,8 +95,8 @@ def divergence(
 
 @dataclass(frozen=True, slots=True)
 class _Straight:
-    """Ways in which a ratio may change. begins: where it begins to, (c,). ends: the logarithm of the load from which
-    on it is constant, (c,). shapes: (c, levels), centred, of length 1."""
+    """Candidate changes of a ratio. begins: load where it begins, (c,). ends: logarithm of the load from which on it is
+    constant, (c,). shapes: (c, levels), centred, of length 1."""
 
     begins: Floats
     ends: Floats
@@ -121,8 +114,8 @@ def _straight(load: Floats) -> _Straight:
 
 
 def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
-    """What each of these ways explains of the squares of `seen`, where from its end on the ratio may go on changing in
-    the same direction, no more steeply than before: (c,)."""
+    """What each candidate explains of the squares of `seen`, where from its end on the ratio may go on changing in the
+    same direction, no more steeply than before: (c,)."""
     begins, ends = np.log(straight.begins)[:, None], straight.ends[:, None]
     first, second = (
         shape - shape.mean(axis=1, keepdims=True)
@@ -142,8 +135,8 @@ def _gains(shapes: Floats, means: Floats) -> Floats:
 
 
 def _proved(table: Floats, shapes: Floats, gain: float, seed: int) -> bool:
-    """Whether tables of noise alone, (blocks, levels), hardly ever have as much explained for as much scatter between
-    their blocks."""
+    """Whether tables of noise alone, (blocks, levels), rarely explain as much relative to the scatter between
+    blocks."""
     noise = np.random.default_rng(seed).standard_normal((SIMULATED, *table.shape))
     noise = noise - noise.mean(axis=2, keepdims=True)
     means = noise.mean(axis=1)
@@ -156,9 +149,9 @@ def _proved(table: Floats, shapes: Floats, gain: float, seed: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: the peak after over the one before, with its interval (95 %). rising: whether throughput still grows at
-    the highest level measured after the change, so that the peak is higher still. knee, capacity: before and after;
-    None where a curve has none."""
+    """ratio: the peak after over the one before, with its 95 % interval. rising: whether throughput still grows at the
+    highest level after the change, so that the peak is higher still. knee, capacity: before and after; None where a
+    curve has none."""
 
     ratio: float
     low: float
@@ -171,8 +164,8 @@ class Reach:
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
-    """From the curves of both states; None where nothing was done in either. The interval combines those of the points
-    at the peaks, in quadrature of logarithms; a point of one block has none and gives none."""
+    """From the curves of both states; None where one of them served nothing. The interval combines those of the points
+    at the peaks, in quadrature of logarithms; a point of one block has none and adds none."""
     one, two = before.at_peak, after.at_peak
     if min(one.throughput, two.throughput) <= 0:
         return None
@@ -190,7 +183,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
 
 
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
-    """The gain at each load of both curves at which both did something, rising; intervals as those of `reach`."""
+    """The gain at each common load with throughput in both curves, ascending; intervals as those of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(one, points[one.load]) for one in before.points if one.throughput > 0 and one.load in points]
     return tuple(
@@ -211,8 +204,8 @@ def _log(more: float, less: float) -> float:
 
 
 def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
-    """Another capacity, against that of these searches with equal settings, which have all been found. ValueError for
-    none, or one that was not."""
+    """Another capacity against that of several searches with equal settings, all found. ValueError for none, or one
+    that was not found."""
     loads = [each.load for each in start if each.load]
     lows = [each.low for each in start if each.low]
     highs = [each.high for each in start if each.high]
@@ -230,11 +223,11 @@ def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capa
 
 
 MARGIN = 1.2
-"""A trial is held against the start of its own host. So what is left of a difference between hosts is only that a
-setting is worth more on the one than on the other; a search gives up what is below 0.7 of the best."""
+"""Trials are compared with the start on their own host, so a difference between hosts matters only where a setting is
+worth more on one than on the other; a search gives up what is below 0.7 of the best."""
 ERROR = 0.05
 PLAN = Plan(3, 8)
-"""From which block to which one it is looked whether the answer is known."""
+"""First and last block after which the answer is looked for."""
 
 
 def host_ratio(
@@ -245,7 +238,7 @@ def host_ratio(
     grain: Grains | None = None,
 ) -> HostRatio:
     """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
-    as there: hosts of which each counts the same in every block differ by as much as they count, or are alike."""
+    as there: hosts that each count the same in every block differ by as much as they count, or are alike."""
     found = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
     return HostRatio(host, other, found.ratio, found.low, found.high, found.blocks, judge(found.low, found.high))
 

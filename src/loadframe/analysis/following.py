@@ -1,7 +1,7 @@
 """Whether a reader of a change log follows: its lag does not grow, whatever its size.
 
-The lag (changes made and not applied yet) is regressed on time within a step. Neighbouring readings are alike, so they
-are averaged until they are not (`series.independent`). A reader that falls behind applies as fast as it can: the
+The lag (changes made and not applied yet) is regressed on time within a step. Neighbouring readings are correlated, so
+they are averaged until they are not (`series.independent`). A reader that falls behind applies as fast as it can: the
 offered rate less the slope is the highest rate that it follows.
 """
 
@@ -21,17 +21,17 @@ Verdict = Literal["followed", "behind", "not proven"]
 
 CONFIDENCE = 0.95
 SLOW = 0.02
-"""A lag that grows by less than this share of the offered rate (the interval's high end) counts as not growing: no
-window of seconds tells a smaller one from none."""
+"""A lag that grows by less than this share of the offered rate (the interval's high end) counts as not growing: a
+window of seconds cannot distinguish less from none."""
 STRICT = 2.0
-"""Times its half-width: a lag that is summed up of slices keeps the noise of all before. By simulation, 12 slices: of
-readers that are 3 % behind and more up to 6 % are said to follow, of those with a tenth to spare 71 % (without: 16)."""
+"""Times the half-width: a lag that is summed over slices keeps the noise of all before. Simulated with 12 slices: of
+readers that are 3 % and more behind, up to 6 % seem to follow; of those with a tenth to spare 71 % do (without: 16)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """slope: of the lag, changes/s, with its 95 % interval; an infinite one where too few readings are independent.
-    applied: changes/s that were applied, offered less slope."""
+    """slope: of the lag, changes/s, with its 95 % interval; infinite where too few readings are independent. applied:
+    changes/s that were applied, offered less slope."""
 
     offered: float
     slope: float
@@ -48,8 +48,8 @@ class Following:
 @dataclass(frozen=True, slots=True)
 class Followed:
     """up_to: the highest offered rate (changes/s) that is proved to be followed, as all below it; 0 where none is.
-    behind_from: the lowest that is proved not to be; None where all are followed. rate: what a reader that is behind
-    applies, with a 95 % interval: the highest rate that can be followed; None where no level is behind."""
+    behind_from: the lowest rate proved not to be followed; None for none. rate: what a reader that is behind applies,
+    with a 95 % interval: the highest rate that can be followed; None where no level is behind."""
 
     up_to: float
     behind_from: float | None
@@ -57,10 +57,8 @@ class Followed:
 
 
 def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -> Following:
-    """One step: when the lag was read (s, rising), the lag (changes), the rate at which changes were made (1/s).
-
-    ValueError where times and lags differ in number, and for a rate that is not above zero.
-    """
+    """One step: times of the readings (s, ascending), the lag (changes), the rate at which changes were made (1/s).
+    ValueError where times and lags differ in number, and for a rate that is not above zero."""
     if len(times_s) != len(lags) or not offered > 0:
         raise ValueError(f"{len(times_s)} times, {len(lags)} lags at {offered} changes/s; one lag per time is needed")
     rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
@@ -73,9 +71,9 @@ def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -
 
 def by_rates(applied: Sequence[float], offered: float) -> Following:
     """One step from the rates at which changes were applied in equal slices of its time (1/s, in time order): the lag
-    grows by what was offered and not applied. A lag that only swings makes neighbours differ, so that the interval of
-    their mean is too wide to prove that it does not grow: then the line through the lag itself may. ValueError for a
-    rate offered that is not above zero."""
+    grows by what was offered and not applied. Where the lag only swings, neighbours differ, and the interval of their
+    mean is too wide to prove that it does not grow; then the line through the lag itself may. ValueError for an offered
+    rate that is not above zero."""
     if not offered > 0:
         raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
     missing = offered - np.asarray(applied, dtype=np.float64)
@@ -95,8 +93,8 @@ def by_rates(applied: Sequence[float], offered: float) -> Following:
 
 def _swings(missing: NDArray[np.float64]) -> bool:
     """Whether each slice makes up for the one before: its autocorrelation is below what independent slices show by
-    chance once in forty times (Bartlett, 1946). Only then a line through the lag tells more than the mean: through
-    the sum of independent slices, a random walk, it fits far too well."""
+    chance once in forty times (Bartlett, 1946). Only then a line through the lag is better than the mean: through the
+    sum of independent slices, a random walk, it fits far too well."""
     return series.neighbours(missing - missing.mean()) <= -2.0 / math.sqrt(len(missing))
 
 
@@ -108,7 +106,7 @@ def _verdict(low: float, high: float, offered: float) -> Verdict:
 
 def followed(steps: Sequence[Following]) -> Followed:
     """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
-    not where most of its steps are behind."""
+    not followed where most of its steps are behind."""
     by_rate: Mapping[float, list[Following]] = {
         rate: [one for one in steps if one.offered == rate] for rate in sorted({one.offered for one in steps})
     }
@@ -123,7 +121,7 @@ def followed(steps: Sequence[Following]) -> Followed:
 
 
 def _applied(behind: Sequence[Following]) -> LoadInterval:
-    """The median of what is applied; its ends cover the scatter of the steps and each one's own interval."""
+    """The median of the applied rates; the interval covers the scatter of the steps and each one's own interval."""
     rates = sorted(one.applied for one in behind)
     own = float(np.median([one.high - one.low for one in behind])) / 2
     return LoadInterval(

@@ -2,14 +2,12 @@
 
 The levels of a sweep come in random order in each block, so what grows from step to step is not the load. The cost of a
 request at level l after x is
-
     cost = a_l (1 + k x)
-
-with x the requests served so far, or the time; k >= 0 is fitted by least squares of the logarithms, each level with a
-height of its own. Which of the two it follows is judged with a k for each level and a power of x: how a cost grows is
-not known, and a straight line in the one is a bent one in the other. A machine drifts, too, and what drifts keeps time
-with x. So the growth must be proved whatever part of the noise may be a random walk, at every level by itself, and be
-larger than drifts are. benchmarks/growth.py has how often which noise errs.
+with x the requests served so far, or the time; k >= 0 is fitted by least squares of the logarithms, with a height for
+each level. Which of the two the cost follows is judged with a k for each level and a power of x: the law of growth is
+not known, and a straight line in one is a bent one in the other. A machine drifts, too, and drift correlates with x. So
+the growth must be proved whatever part of the noise may be a random walk, at every level by itself, and be larger than
+drifts are. Error rates by kind of noise: benchmarks/growth.py.
 """
 
 import math
@@ -29,19 +27,19 @@ Of = Literal["response", "cpu"]
 ERROR = 0.025
 """Of each of the two explanations, one-sided."""
 LEAST = 1.5
-"""Machines that others use were seen to drift by a fifth within a run; a cost that grows by less than half is not told
+"""Shared machines were seen to drift by a fifth within a run; a cost that grows by less than half is not distinguished
 from that."""
 FEWEST_STEPS = 8
 FEWEST_LEVELS = 2
 APART = 4.0
-"""Twice the difference in log-likelihood from which on one explanation is told from the other (Akaike: 7 to 1)."""
+"""Twice the difference in log-likelihood from which on the explanations are told apart (Akaike: 7 to 1)."""
 POWERS = (0.5, 0.7, 1.0, 1.4, 2.0)
-"""Of x: what is kept may be searched in less time than it has entries, or in more. Which of the two a cost follows must
-not hang on how."""
+"""Of x: searching what is kept may take less than linear time, or more. Which of the two a cost follows must not depend
+on that."""
 WALKS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 30.0)
-"""Variances of a step of a random walk, of that of the white noise, that are tried: from none to almost all."""
+"""Variances of a random walk's step that are tried, relative to the white noise: from none to almost all."""
 PLAUSIBLE = 1.5
-"""In log-likelihood, below the likeliest mixture of noise: few steps do not tell which one it is."""
+"""In log-likelihood, below the likeliest mixture of noise: few steps do not determine the mixture."""
 LEAST_NOISE = 1e-4
 """Of the logarithm: what rounding leaves."""
 GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
@@ -64,7 +62,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """growth: of the logarithm at each step, at the mean level. squares: of what is left. proved: by `_proved`."""
+    """growth: of the logarithm at each step, at the mean level. squares: of the residuals. proved: by `_proved`."""
 
     growth: Numbers
     squares: float
@@ -75,7 +73,7 @@ def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
     """From steps in the order in which they were taken: level, cost of a request (any unit), requests served before it,
-    and when (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each
+    and time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each
     taken twice. ValueError for costs that are not positive, and where the numbers of values differ."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes = {"requests": np.asarray(served, dtype=np.float64), "time": np.asarray(times_s, dtype=np.float64)}
@@ -115,8 +113,8 @@ def _fit(level: Numbers, logs: Numbers, x: Numbers) -> _Fit:
 
 
 def _freely(level: Numbers, logs: Numbers, x: Numbers) -> float:
-    """The least squares that are left where each level has a height and a growth of its own (what a request takes
-    besides the cost that grows is another share of it at each), and x has one of the powers."""
+    """The least squares where each level has its own height and growth (the part of a request that does not grow has
+    another share at each), and x one of the powers."""
     span = float(x.max() - x.min())
     if span <= 0:
         return math.inf
@@ -146,7 +144,7 @@ def _squares(design: Numbers, values: Numbers) -> float:
 
 def _proved(design: Numbers, logs: Numbers) -> bool:
     """Whether the growth differs from zero under every mixture of white noise and a random walk that the residuals do
-    not contradict (generalised least squares; likelihood of the residuals alone)."""
+    not contradict (generalised least squares; restricted likelihood)."""
     count, columns = design.shape
     if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False
@@ -158,7 +156,7 @@ def _proved(design: Numbers, logs: Numbers) -> bool:
 
 
 def _under(covariance: Numbers, design: Numbers, logs: Numbers) -> tuple[float, float]:
-    """The restricted log-likelihood of a noise with this covariance, to its scale, and t of the first weight."""
+    """The restricted log-likelihood of a noise with this covariance up to its scale, and t of the first weight."""
     root = np.linalg.cholesky(covariance)
     white, values = np.linalg.solve(root, design), np.linalg.solve(root, logs)
     inner = white.T @ white

@@ -1,22 +1,19 @@
-"""How many requests are in service at once where throughput no longer grows.
+"""How many requests are in service at once where throughput no longer grows; which level is enough; and whether a curve
+levels off gradually.
 
-Little's law, L = X W, holds for whatever part of a server one looks at. Take the part that each request holds while it
-is served: a worker, a connection, a lock. Where n of them are all that there are and all are taken, X W = n, with W the
-time for which a request holds one. W is at most the time R of a request that met no queue, so n <= X R; and it is not
-much less where little of R lies outside of that part. docs/mathematics.md has how wide the interval is.
+In service: Little's law, L = X W, holds for any part of a server. Take the part that each request holds while it is
+served: a worker, a connection, a lock. Where n of them exist and all are taken, X W = n, with W the time for which a
+request holds one. W is at most the time R of a request that met no queue, so n <= X R; and it is not much less where
+little of R lies outside of that part (width of the interval: docs/mathematics.md).
 
-From which level on more of the load gives no more throughput: how many threads are enough, and what more of them
-give.
+Enough: a level is enough where no higher one gives a WORTH more. That differs from the knee: a curve that falls from
+its first level on bends where it falls fastest, and its first level was enough.
 
-A level is enough where no higher one gives a WORTH more. The knee says where a curve bends, which is another question:
-a curve that falls from its first level on bends where it falls fastest, and was enough at once.
-
-Whether a throughput that levels off does so at a corner, or gradually: then no single load is its knee.
-
-One family has both: X = a N / (1 + (N / k)^p)^(1/p). With a large p it is the corner of a bottleneck (the asymptotic
-bounds, Lazowska et al. 1984, 5), with p = 1 the hyperbola of Michaelis and Menten and of the scalability law without
-kappa. Its elasticity is 1 / (1 + (N / k)^p): it grows nearly in proportion below k SHARE^(-1/p) and hardly above
-k SHARE^(1/p). Where straight pieces are put through such a curve, they meet at another load for each set of levels.
+Gradual: where a throughput levels off without a corner, no single load is its knee. One family has both: X = a N / (1 +
+(N / k)^p)^(1/p). With a large p it is the corner of a bottleneck (the asymptotic bounds, Lazowska et al. 1984, 5), with
+p = 1 the hyperbola of Michaelis and Menten and of the scalability law without kappa. Its elasticity is 1 / (1 + (N /
+k)^p): it grows nearly in proportion below k SHARE^(-1/p) and hardly above k SHARE^(1/p). Straight pieces through such a
+curve meet at another load for each set of levels.
 """
 
 import math
@@ -35,21 +32,21 @@ from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
 OUTSIDE = 0.15
-"""Of a request's time without a queue, what may lie outside of what limits (connections, parsing, threads that are
-woken), where it is not known how much CPU time that takes."""
+"""Share of a request's time without a queue that may lie outside of what limits (connections, parsing, threads that are
+woken), where its CPU time is not known."""
 LEAST_OUTSIDE = 0.05
-"""... and besides that time where it is known: a loopback and a scheduler cost time, too."""
+"""... and in addition to the CPU time where it is known: a loopback and a scheduler cost time, too."""
 LONGER = 0.05
-"""By this share a request may take longer in service at a high load than at a low one, besides its waits for a CPU."""
+"""A request may take longer in service at a high load than at a low one by this share, besides its waits for a CPU."""
 LARGEST = 1e9
 NARROW = 0.4
-"""An interval of that share of the value, from end to end, tells sizes apart; a wider one names none."""
+"""An interval up to this share of the value, from end to end, distinguishes sizes; a wider one names none."""
 
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """value: X R, low..high: where the number of requests in service lies (95 %, and what may lie outside).
-    throughput: of the plateau (1/s); response_s: R. bounded: requests queued at the lowest load already, so that there
+    """value: X R, low..high: interval of the number of requests in service (95 %, plus what may lie outside).
+    throughput: of the plateau (1/s); response_s: R. bounded: requests already queued at the lowest load, so that there
     are at most `high`."""
 
     value: float
@@ -61,13 +58,13 @@ class InService:
 
     @property
     def known(self) -> bool:
-        """Whether the interval is narrow enough to compare the number with anything's size."""
+        """Whether the interval is narrow enough to compare the number with sizes."""
         return not self.bounded and (self.whole is not None or self.high - self.low <= NARROW * self.value)
 
     @property
     def whole(self) -> int | None:
-        """The only whole number in the interval; where there is none, the next one below it, as n <= X R; None where
-        there are several."""
+        """The only whole number in the interval; without one, the next below it, as n <= X R; None where there are
+        several."""
         first, last = max(1, math.ceil(self.low)), math.floor(min(self.high, LARGEST))
         return last if 1 <= last <= first and not self.bounded else None
 
@@ -86,15 +83,15 @@ def in_service(
     bounded: bool = False,
     clients: float | None = None,
 ) -> InService:
-    """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, rising, a
+    """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, ascending, a
     number per step each; R is that of the first one.
 
-    outside_s: what of R is CPU time of target and driver and their waits for a CPU, None where that is not known.
-    waits_s: for a CPU, per request, on the plateau. grain: to what share of itself a throughput is known. clients: at
-    the highest level, where each of what serves has a queue of its own: then some are idle, and of n with queues that
-    are joined at random and times in service that scatter exponentially, n N / (N + n - 1) serve N clients (mean value
-    analysis; Reiser and Lavenberg 1980), of others more. ValueError without a positive throughput and time. With one
-    step on either side there is no interval: it is bounded by nothing.
+    outside_s: CPU time of target and driver within R and their waits for a CPU, None where unknown. waits_s: for a CPU,
+    per request, on the plateau. grain: relative resolution of a throughput. clients: at the highest level, where each
+    server has a queue of its own: then some are idle, and of n with queues that are joined at random and exponential
+    times in service, n N / (N + n - 1) serve N clients (mean value analysis; Reiser and Lavenberg 1980), with other
+    times more. With one step on either side the interval is unbounded. ValueError without a positive throughput and
+    time.
     """
     flat = np.concatenate([np.asarray(each, dtype=np.float64) for each in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
@@ -115,14 +112,14 @@ def in_service(
 
 
 def _all(serving: float, clients: float | None) -> float:
-    """How many there are, idle ones among them, where each has a queue of its own; those that serve, where the clients
-    are not known."""
+    """All servers, idle ones included, where each has a queue of its own; only those that serve where clients are
+    unknown."""
     return serving if clients is None or clients <= serving else serving * (clients - 1) / (clients - serving)
 
 
 def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> float:
-    """Half of the t-interval of log X + log R, the two taken for independent (Welch 1938). The noise of R is the larger
-    of that of the lowest level and that of all levels: a few blocks may agree by chance."""
+    """Half of the t-interval of log X + log R, assumed independent (Welch 1938). The noise of R is the larger of the
+    lowest level's and the pooled one: a few blocks may agree by chance."""
     first = responses[0]
     if len(flat) < 2 or len(first) < 2:
         return math.inf
@@ -140,17 +137,17 @@ def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> fl
 
 
 WORTH = 0.05
-"""Of the throughput: more of the load that gives less than this more gives nothing."""
+"""Share of the throughput: more load that gains less gains nothing."""
 ERROR = 0.05
-"""That any comparison of two levels is told wrongly (Bonferroni)."""
+"""Probability that any comparison of two levels is wrong (Bonferroni)."""
 FEWEST_LEVELS = 2
 
 
 def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
-    """The lowest level that is enough, from the throughputs of each level's blocks. Its low end is the lowest level of
-    which it is not proven that a higher one gives more, its high end the lowest one of which it is proven that none
-    does, else the highest level. None where the highest level alone is enough, so that more was never seen not to help,
-    and for less than two levels or no scatter to tell from."""
+    """The lowest level that is enough, from the throughputs of each level's blocks. Low end: the lowest level for which
+    it is not proven that a higher one gives more; high end: the lowest one for which it is proven that none does, else
+    the highest level. None where only the highest level is enough, so that more was never seen not to help, with fewer
+    than two levels, and without scatter to judge by."""
     logs, freedom = _logs(levels)
     loads = sorted(logs)
     if len(loads) < FEWEST_LEVELS or freedom < 1:
@@ -174,8 +171,8 @@ def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
 
 def more(levels: Mapping[float, Sequence[float]]) -> More | None:
     """Throughput at the best of the higher levels over that at the lowest one, by the mean logarithm; the interval
-    holds for all of the higher levels at once (Bonferroni), as the best one is chosen by what is measured. None for
-    less than two levels, nothing done at the lowest, or no scatter to tell from."""
+    holds for all higher levels at once (Bonferroni), as the measurements choose the best one. None with fewer than two
+    levels, no throughput at the lowest, or no scatter to judge by."""
     logs, freedom = _logs(levels)
     if len(logs) < FEWEST_LEVELS or freedom < 1 or min(levels) not in logs:
         return None
@@ -189,7 +186,7 @@ def more(levels: Mapping[float, Sequence[float]]) -> More | None:
 
 
 def _logs(levels: Mapping[float, Sequence[float]]) -> tuple[dict[float, list[float]], int]:
-    """The logarithms of each level at which something was done, and their degrees of freedom."""
+    """Log throughputs of each level at which something was served, and their degrees of freedom."""
     logs = {load: [math.log(value) for value in values] for load, values in levels.items() if min(values) > 0}
     return logs, sum(len(values) - 1 for values in logs.values())
 
@@ -199,7 +196,7 @@ def _pooled(logs: Mapping[float, Sequence[float]], freedom: int) -> float:
 
 
 def _error(values: Sequence[float], pooled: float) -> float:
-    """The square of a mean's standard error: no level is taken to scatter less than all together."""
+    """The squared standard error of a mean: at least that of the pooled scatter."""
     own = variance(values) if len(values) > 1 else 0.0
     return max(own, pooled) / len(values)
 
@@ -208,13 +205,13 @@ SHARE = 4.0
 """Elasticities of 4/5 and of 1/5."""
 
 GRADUAL = 2.0
-"""Ends further apart than this factor, whichever of the curves that the levels allow is taken, are no corner."""
+"""No corner: the ends are further apart than this factor for every curve that the levels allow."""
 
 FEWEST_GRADUAL = 5
 SHARPNESS = np.geomspace(0.4, 40.0, 41)
 PLACES = 80
 BEYOND = 4.0
-"""Times the highest load up to which a bend is looked for, and below the lowest one."""
+"""A bend is looked for up to this many times the highest load, and as far below the lowest one."""
 
 ALLOWED = 5.99
 """Of chi squared with two degrees of freedom, 95 %."""
@@ -224,9 +221,9 @@ NOISE_FLOOR = 0.01
 
 
 def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInterval | None:
-    """The loads between which the throughput goes over from growing in proportion (an elasticity of 4/5) to hardly
-    growing (1/5), cut to the levels; around the knee. None where a corner is not refuted, or the straight pieces,
-    (n,), are nearer to the levels. Levels beyond the highest throughput are left out: a fall is no part of it."""
+    """The loads between which the throughput changes from growing in proportion (an elasticity of 4/5) to hardly
+    growing (1/5), clipped to the levels; around the knee. None where a corner is not refuted, or the straight pieces,
+    (n,), fit better. Levels beyond the highest throughput are left out: a fall is no part of it."""
     if knee is None:
         return None
     top = int(data.value.argmax()) + 1
@@ -250,15 +247,14 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
 
 
 def most(x: Floats, value: Floats, error: float) -> float:
-    """The highest value that any of the curves that the levels allow comes to, however high x is; infinite where a
-    straight line is among them. x, value: (n,) above 0, ascending x. error: of each value, relative, as its own
-    scatter has it; 0 where that is not known."""
+    """The largest asymptote among the curves that the levels allow; infinite where a straight line is among them. x,
+    value: (n,) above 0, ascending x. error: of each value, relative, from its own scatter; 0 where unknown."""
     if len(x) < FEWEST_GRADUAL:
         return float("inf")
     places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))
     reached = np.exp(scale) * places
     possible = _possible(squares, len(x), error**2)
-    straight = possible & (places > x[-1])  # still in proportion at the highest: where it ends is not seen
+    straight = possible & (places > x[-1])  # still in proportion at the highest: its end is not seen
     return float("inf") if straight.any() else float(reached[possible].max())
 
 
@@ -273,6 +269,6 @@ def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, 
 
 
 def _possible(squares: Floats, levels: int, variance: float) -> NDArray[np.bool_]:
-    """Which curves the levels allow. variance: of a level, as the scatter of its blocks has it."""
+    """Which curves the levels allow. variance: of a level, from the scatter of its blocks."""
     least = float(squares.min())
     return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

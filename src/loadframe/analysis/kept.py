@@ -1,5 +1,5 @@
-"""What was learned and kept as JSON has the form that it was written in: each check gives the value, or raises
-ValueError. The standard library alone: the lasting process of a watch imports it."""
+"""Checks of learned values that were stored as JSON: each returns the value, or raises ValueError. Only the standard
+library: the lasting process of a watch imports it."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 A = TypeVar("A")
 B = TypeVar("B")
 MOST = 1e18
-"""Larger numbers than this were never measured; their squares are still numbers."""
+"""Larger numbers were never measured; their squares are still finite."""
 
 
 def number(value: Any, *, least: float = -MOST, most: float = MOST) -> float:
@@ -26,12 +26,12 @@ def whole(value: Any, *, least: int = 0) -> int:
 
 
 def optional(value: Any, each: Callable[[Any], A]) -> A | None:
-    """None, or what `each` makes of it."""
+    """None, or the result of `each`."""
     return None if value is None else each(value)
 
 
 def listed(value: Any, each: Callable[[Any], A]) -> list[A]:
-    """A list, with what `each` makes of its members."""
+    """A list, with `each` applied to its members."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"{_shown(value)} is no list")
     return [each(one) for one in value]
@@ -50,21 +50,20 @@ def pairs(value: Any, first: Callable[[Any], A], second: Callable[[Any], B]) -> 
 
 
 def table(value: Any) -> dict[str, Any]:
-    """A table."""
     if not isinstance(value, dict):
         raise ValueError(f"{_shown(value)} is no table")
     return value
 
 
 def fields(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """A table that has these fields, and no others."""
+    """A table with exactly these fields."""
     if set(table(value)) != set(names):
         raise ValueError(f"it has other fields than {', '.join(names)}")
     return table(value)
 
 
 def rising(values: list[float]) -> list[float]:
-    """The values, each above the one before."""
+    """The values, if strictly ascending."""
     if any(two <= one for one, two in pairwise(values)):
         raise ValueError("they do not rise")
     return values

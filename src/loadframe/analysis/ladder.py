@@ -1,11 +1,10 @@
-"""Which change gave which share of a gain, and which changes need one another.
+"""The share of each change in a gain, and which changes depend on one another.
 
-A state of a ladder is the changes that are in it. All its states are measured in the same blocks, so that a state
-serves as the "after" of one change and as the "before" of the next: the logarithms of the gains then add up to that of
-the whole, exactly, and what the machine does to a block cancels in all of them.
-
-Every question is a contrast of logarithms: the states on one side added, those on the other taken away (Yates 1937;
-Box, Hunter and Hunter, Statistics for Experimenters, ch. 5). A verdict on products of throughputs is just that.
+A state of a ladder is its set of changes. All states are measured in the same blocks, so that a state is the "after" of
+one change and the "before" of the next: the logarithms of the gains add up to that of the whole, exactly, and what the
+machine does to a block cancels in all of them. Every question is a contrast of logarithms: the states on one side
+added, those on the other subtracted (Yates 1937; Box, Hunter and Hunter, Statistics for Experimenters, ch. 5), which is
+a verdict on products of throughputs.
 """
 
 import itertools
@@ -19,7 +18,7 @@ from loadframe.analysis import comparison
 from loadframe.model import Interaction, LevelRatio, Verdict
 
 State = tuple[str, ...]
-"""The changes that are in it, in the study's order; () is the start."""
+"""Its changes, in the study's order; () is the start."""
 Samples = Mapping[State, Mapping[float, Sequence[float]]]
 """Throughputs (1/s) of each state by level, index i of every level is block i."""
 
@@ -30,7 +29,8 @@ ERROR = 0.05
 @dataclass(frozen=True, slots=True)
 class Decomposition:
     """A gain by its changes, in order. gains: of each against the state before it; shares: of each in the logarithm of
-    the whole, none where the whole is not proven; at_top: all against all but this one, None where not measured."""
+    the whole, empty where the whole is not proven; at_top: all changes against all but this one, None where not
+    measured."""
 
     total: Verdict
     gains: tuple[Verdict, ...]
@@ -39,35 +39,31 @@ class Decomposition:
 
 
 def rising(kept: State) -> tuple[State, ...]:
-    """The start, and the states after each change."""
     return tuple(kept[:count] for count in range(len(kept) + 1))
 
 
 def without(kept: State, *left_out: str) -> State:
-    """All but these."""
     return tuple(change for change in kept if change not in left_out)
 
 
 def states(kept: State) -> tuple[State, ...]:
-    """Every state that is needed to take a ladder apart: the rising ones, and the top without each change in turn."""
+    """Every state needed for a decomposition: the rising ones, and the top without each change in turn."""
     return tuple(dict.fromkeys([*rising(kept), *(without(kept, change) for change in kept)]))
 
 
 def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, confidence: float = 0.95) -> Verdict:
-    """The product of the throughputs of the states in `more` over that of those in `less`, as many of each: with one
-    on either side their ratio, with two how many times more a change is worth in one company than in another.
-
-    Zeros count as comparison.ZERO_COUNTS_AS says, over all states of the samples, so that gains add up all the same.
-    Raises ValueError as comparison.verdict does.
-    """
+    """Product of the throughputs of the states in `more` over that of those in `less`, as many of each: with one on
+    either side their ratio, with two how many times more a change is worth together with another one. Zeros count as
+    comparison.ZERO_COUNTS_AS defines, over all states of the samples, so that gains still add up. ValueError as
+    comparison.verdict."""
     filled = _without_zeros(samples)
     found = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
     return comparison.unless_zero(found, *(samples[state][level] for state in (*less, *more) for level in found.levels))
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:
-    """A ladder taken apart. samples: of all `rising` states of it, perhaps of all its `states`; each interval at 95 %.
-    ValueError for a ladder without a change, or without blocks."""
+    """The decomposition of a ladder. samples: of all its `rising` states, perhaps of all its `states`; intervals at 95
+    %. ValueError for a ladder without a change, or without blocks."""
     if not kept:
         raise ValueError("a ladder without a change has no gain")
     climbed = rising(kept)
@@ -81,7 +77,7 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
 
 
 def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
-    """All that are kept against the start at each level, as `contrast` judges them over all levels."""
+    """All kept changes against the start at each level; zeros count at each level by itself."""
     found = []
     for level in sorted(samples[()].keys() & samples[kept].keys()):
         alone = {state: {level: levels[level]} for state, levels in samples.items() if level in levels}
@@ -93,11 +89,9 @@ def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
 
 
 def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
-    """The changes that are proven to be worth another factor at the top than in their place in the order.
-
-    The last change is at the top in either case; for the one before it only the last can be the partner, for others
-    the partner is not known yet. All that are looked for together err in at most ERROR of the cases.
-    """
+    """The changes proven to be worth another factor at the top than at their place in the order. The last change is at
+    the top in either case; for the one before it only the last can be the partner, for others the partner is not known
+    yet. Together they err with probability ERROR at most."""
     asked = [change for change in kept[:-1] if without(kept, change) in samples]
     found = []
     for change in asked:
@@ -120,7 +114,7 @@ def pair_states(kept: State, change: str, partner: str) -> tuple[State, ...]:
 
 def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence: float = 0.95) -> Interaction:
     """How many times more a change is worth with a partner than without it, all others in place, from the four
-    `pair_states`: the same number for the partner with the change."""
+    `pair_states`; symmetric in the two."""
     top, less_change, less_partner, less_both = pair_states(kept, change, partner)
     return Interaction(
         change,
@@ -130,7 +124,7 @@ def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence
 
 
 def _product(samples: Samples, chosen: Sequence[State]) -> dict[float, list[float]]:
-    """One side of a contrast: the products of its states' throughputs by level, block by block."""
+    """One side of a contrast: products of its states' throughputs by level, block by block."""
     levels = sorted(set.intersection(*(set(samples[state]) for state in chosen)))
     blocks = {level: min(len(samples[state][level]) for state in chosen) for level in levels}
     return {

@@ -1,15 +1,11 @@
-"""What production data say: rows in time order in, curve, demands, bends and changes out.
-
-    observed_rows       which rows count, whether they are enough, and these as levels and blocks of a curve
-    observed_blocks     how long rows resemble one another, blocks of time that do not, and what a request needs in them
-    observed_regimes    when the system changed: only what came after the last change is learnt from
-    apart               when a resource was near its end, though not by the load
-    saturation_of_rows  at which load it is full, that it grows with time at equal load, or flattens and is full nowhere
-    by_the_hour         that the hour of the day drives it, and not the load
-
-The curve itself, its bend and its cliff are those of measured levels (curve.py): what differs is only where the blocks
-come from. docs/observed.md has the mathematics.
-"""
+"""Production data: rows in time order in; curve, demands, bends and changes out.
+    observed_rows       which rows count, whether they suffice, and these as levels and blocks of a curve
+    observed_blocks     how long rows are correlated, blocks of time that are not, and the demand of a request in them
+    observed_regimes    when the system changed: only what came after the last change is used
+    saturation_of_rows  at which load a resource is full, that it grows with time at equal load, or flattens
+    by_the_hour         that the hour of the day drives it, not the load, and when it is nearly full for other reasons
+The curve, its knee and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere.
+Mathematics: docs/observed.md."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,18 +39,17 @@ from loadframe.model import (
 from loadframe.model.observed import Driver
 
 NEAR = 0.7
-"""With a use from here on, at the highest level, nothing is said to be far from its end."""
+"""With this use at the highest level, a resource counts as near its end."""
 
 AFTER_CHANGE = 0.15
-"""At least this share of the rows, after the last change, is learnt from alone."""
+"""The rows after the last change must be at least this share of all."""
 
 LONG_MEMORY = 1.0
-"""Blocks of fewer than this many autocorrelation times are too short to be independent."""
+"""Blocks of fewer autocorrelation times are too short to be independent."""
 
 
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
-    """Everything that the rows say. Raises TooLittleError where they say nothing: few rows, a load that does not vary,
-    nothing but the load."""
+    """The results from these rows. TooLittleError for few rows, a load that does not vary, or nothing but the load."""
     rows, notes_of_rows = Rows.of(observed).counted()
     rows.check(observed)
     missing = in_blocks.missing(rows.time_s)
@@ -70,7 +65,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         )
     drivers = {
         name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[use_of(name)]) for name in observed.use
-    }  # of all rows: a batch of an hour may be no more than outliers
+    }  # of all rows: an hourly batch may be no more than outliers
     near_end, growing = _apart(rows, observed), _growing(rows, observed, changes)
     rows = rows.without(residuals)
     levels = rows.levels(blocks)
@@ -110,7 +105,7 @@ def _span(rows: Rows, count: float) -> str:
 
 
 def _last_regime(rows: Rows, changes: tuple[RegimeChange, ...]) -> tuple[Rows, list[str]]:
-    """What came after the last change that leaves enough rows; what a reader must know of it."""
+    """The rows after the last change that leaves enough of them, and notes on that."""
     if not changes:
         return rows, []
     for change in reversed(changes):
@@ -126,7 +121,7 @@ def _last_regime(rows: Rows, changes: tuple[RegimeChange, ...]) -> tuple[Rows, l
 
 
 def _of_late(rows: Rows) -> list[str]:
-    """What has changed so late that what follows cannot be learnt from: all that is told is of before."""
+    """Notes on a change too late to learn from: the results are then those of before."""
     changed = observed_regimes.recent(rows.time_s, rows.load, rows.relations())
     if not changed:
         return []
@@ -149,7 +144,7 @@ def _apart(rows: Rows, observed: Observed) -> tuple[Apart, ...]:
 
 
 def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
-    """Not of a use that has changed at one moment: a step looks like growth."""
+    """Without uses that changed at one moment: a step looks like growth."""
     changed = {one.what for one in changes}
     names = [name for name in observed.use if named(use_of(name)) not in changed]
     each = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
@@ -159,7 +154,8 @@ def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) ->
 def _curve(
     levels: tuple[Level, ...], column: str, observed: Observed, rows: Rows, within_ms: float | None
 ) -> Curve | None:
-    """The curve of the throughput, or of 1 / response time: what one requester would get. None without the column."""
+    """The curve of the throughput, or of 1 / response time: the throughput of one requester. None without the
+    column."""
     if column not in rows.columns:
         return None
     samples = []
@@ -188,16 +184,16 @@ def _curve(
 
 
 def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
-    """The interval out to the middle between the neighbouring levels: a level holds rows from around its load, and
-    within that nothing is known of where the curve bends."""
+    """The interval extended to the middle between the neighbouring levels: a level holds rows from around its load,
+    within which the place of the bend is unknown."""
     at = int(np.clip(np.searchsorted(loads, knee.load), 1, len(loads) - 1))
     apart = (loads[at] / loads[at - 1]) ** 0.5
     return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
 
 
 def _longer(rows: Rows) -> LoadInterval | None:
-    """The load from which on the response time is `BENT` times that at low loads: a smooth curve has no bend, but
-    such a load."""
+    """The load from which on the response time is `BENT` times that at low loads: a smooth curve has such a load, but
+    no bend."""
     response = rows.columns.get("response")
     if response is None:
         return None
@@ -206,7 +202,7 @@ def _longer(rows: Rows) -> LoadInterval | None:
 
 
 def _said(warning: str) -> str:
-    """A curve's advice on measuring means nothing where nothing was measured on purpose."""
+    """Replaces a curve's advice on measuring, as these data were only observed."""
     return warning.replace("; load further.", "; no higher load was observed.").replace(
         "but these levels do not show where: measure more blocks.", "but these rows do not show where."
     )
@@ -262,7 +258,7 @@ def _demand(
 
 
 def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
-    """The rows as a forecast takes them; None without a throughput."""
+    """The rows in the form of a forecast's input; None without a throughput."""
     if "throughput" not in rows.columns:
         return None
     levels = rows.levels(blocks, ahead=True)

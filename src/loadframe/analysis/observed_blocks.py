@@ -1,17 +1,15 @@
-"""Rows in time order as independent observations: what is expected at each load, how long rows resemble one another,
-and the blocks of time that follow from it.
+"""Rows in time order as independent observations, and what a request needs of a resource.
 
-Rows of a running system are no independent measurements: a busy hour is busy for an hour. What is left of a column
-after the typical value at its load is taken away has an autocorrelation time tau (`series`). Means over blocks of BLOCK
-tau rows are then nearly independent (batch means: Law, "Simulation Modeling and Analysis", 9.5.3), and each counts as
-one observation.
+Rows of a running system are correlated: a busy hour is busy for an hour. The residuals of a column around the typical
+value at its load have an autocorrelation time tau (`series`). Means over blocks of BLOCK tau rows are nearly
+independent (batch means: Law, "Simulation Modeling and Analysis", 9.5.3), and each counts as one observation.
 
-What a request needs of a resource: the utilisation law U = U0 + D X (Denning and Buzen 1978, ACM Computing Surveys
-10(3)) holds for means over any stretch of time, so it is fitted to the means of blocks: least squares with Huber's
-weights (1964, Annals of Mathematical Statistics 35), so that a block that something else disturbed does not tilt it.
-Its interval is the jackknife's over blocks, with Student's t: the variance of leaving one block out (MacKinnon and
-White 1985, Journal of Econometrics 29: HC3), which holds for noise that grows with the load and for the few blocks of
-the highest loads; and it is never narrower than what a request's need was seen to drift by (DRIFT).
+The utilisation law U = U0 + D X (Denning and Buzen 1978, ACM Computing Surveys 10(3)) holds for means over any stretch
+of time, so it is fitted to the means of blocks: least squares with Huber's weights (1964, Annals of Mathematical
+Statistics 35), so that a disturbed block does not tilt it. Its interval is the jackknife's over blocks, with Student's
+t: the variance of leaving one block out (MacKinnon and White 1985, Journal of Econometrics 29: HC3), which holds for
+noise that grows with the load and for the few blocks of the highest loads; it is never narrower than the observed drift
+of a request's demand (DRIFT).
 """
 
 import math
@@ -29,14 +27,14 @@ Whole = NDArray[np.int64]
 
 BLOCK = 2.0
 MOST_BLOCKS = 400
-"""More say nothing new, and each is left out in turn."""
+"""More add no information, and each is left out in turn."""
 
 FEWEST_BLOCKS = 20
-"""A series that resembles itself over more than a twentieth of its length has this many blocks all the same; its
-intervals are then too narrow, and a note says so."""
+"""Also where rows are correlated over more than a twentieth of the data; the intervals are then too narrow, and a note
+says so."""
 
 SHORTEST = 4
-"""Rows of a block, where there are enough rows: what is counted at the edge of one window belongs to the next."""
+"""Rows of a block, where there are enough rows: counts at the edge of one window belong to the next."""
 
 REFERENCE_BINS, END_PIECES = 24, 4
 FAR = 5.0
@@ -44,22 +42,23 @@ FAR = 5.0
 out."""
 
 MAD = 1.4826
-"""Of normal values the standard deviation is this many times the median absolute deviation."""
+"""Standard deviation of normal values over their median absolute deviation."""
 
 GAP = 5.0
 """A pause this many times the usual one is a gap."""
 
 MISSED = 1.5
-"""A pause this many times the usual one lacks a row at least."""
+"""A pause this many times the usual one lacks at least a row."""
 
 EVEN = 1.2
-"""Rows come evenly where the middle half of the pauses differ by less than this factor; else none can be missing."""
+"""Rows are evenly spaced where the quartiles of the pauses differ by less than this factor; else none can be
+missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """label: block of each row, (n,), counted from 0 in time order. count: how many. rows: of a block. tau: how many
-    rows resemble one another."""
+    """label: block of each row, (n,), counted from 0 in time order. count: of blocks. rows: of a block. tau:
+    autocorrelation time in rows."""
 
     label: Whole
     count: int
@@ -68,8 +67,8 @@ class Blocks:
 
 
 def reference(load: Floats, value: Floats) -> Floats:
-    """The typical value at the load of each row, (n,): medians of as many bins of equal count as there are rows for,
-    those at both ends cut finer, joined by straight lines. NaN cells are left out of it."""
+    """The typical value at the load of each row, (n,): medians of bins of equal count, finer at both ends, joined by
+    straight lines. NaN cells are ignored."""
     at, typical = _knots(load, value)
     return np.asarray(np.interp(load, at, typical)) if len(at) else np.full_like(load, np.nan)
 
@@ -91,9 +90,8 @@ def _knots(load: Floats, value: Floats) -> tuple[Floats, Floats]:
 
 
 def standardised(load: Floats, value: Floats) -> Floats:
-    """Each row's distance from what is typical at its load, in robust standard deviations of its own region of the
-    load, (n,), NaN where the cell is missing: what is left has no load and even noise. 0 beyond the outermost loads at
-    which anything is typical."""
+    """Each row's distance from the typical value at its load, in robust standard deviations at that load, (n,), NaN
+    where the cell is missing: free of the load, with even noise. 0 beyond the outermost loads with a typical value."""
     at, typical = _knots(load, value)
     if not len(at):
         return np.full_like(load, np.nan)
@@ -106,14 +104,13 @@ def standardised(load: Floats, value: Floats) -> Floats:
 
 
 def blocks(residuals: list[Floats], count: int) -> Blocks:
-    """Blocks of `count` rows that are as long as the column that resembles itself longest asks for, but at least
-    FEWEST_BLOCKS of them. residuals: `standardised` columns, (count,) each; a row that is a thousand deviations away
-    tells no more of time than one that is FAR."""
+    """Blocks of `count` rows, as long as the most correlated column requires, but at least FEWEST_BLOCKS of them.
+    residuals: `standardised` columns, (count,) each, clipped at FAR."""
     tau = max((series.autocorrelation_time(np.clip(each, -FAR, FAR)) for each in residuals), default=1.0)
     most = max(1, count // FEWEST_BLOCKS)
     rows = int(np.clip(np.ceil(BLOCK * tau), max(min(SHORTEST, most), -(-count // MOST_BLOCKS)), most))
     label = np.arange(count) // rows
-    if count % rows and count > rows:  # what is left over at the end belongs to the last whole block
+    if count % rows and count > rows:  # the remainder at the end belongs to the last whole block
         label = np.minimum(label, count // rows - 1)
     return Blocks(label, int(label[-1]) + 1 if count else 0, rows, tau)
 
@@ -127,7 +124,7 @@ def means(value: Floats, label: Whole, count: int) -> tuple[Floats, Floats]:
 
 
 def missing(time_s: Floats) -> MissingRows:
-    """What is missing between rows in time order that come evenly; nothing where they do not."""
+    """Missing rows between evenly spaced rows in time order; none where they are not evenly spaced."""
     usual, _ = pauses(time_s)
     between = np.diff(time_s)
     quarters = np.quantile(between, (0.25, 0.75)) if len(between) else np.zeros(2)
@@ -148,7 +145,7 @@ def missing(time_s: Floats) -> MissingRows:
 
 
 def pauses(time_s: Floats) -> tuple[float, int]:
-    """The usual time between rows, and how many pauses are gaps."""
+    """The usual time between rows, and the number of gaps."""
     if len(time_s) < 2:
         return 0.0, 0
     between = np.diff(time_s)
@@ -160,19 +157,19 @@ HUBER = 1.5
 ROUNDS = 20
 CONFIDENCE = 0.95
 FEWEST = 8
-"""Blocks with both columns; fewer carry no interval that is worth a word."""
+"""Blocks with both columns; fewer have no useful interval."""
 
 LEAST_SPREAD = 0.05
-"""Throughputs of the blocks that vary by less than this share of their mean show no slope."""
+"""Block throughputs that vary by less than this share of their mean show no slope."""
 
 LEAST_RISE = 0.003
-"""A use that requests move by less than this over all throughputs that were seen is not known to be moved by them: no
-counter of it is finer."""
+"""A change in use by less than this over all observed throughputs is not attributed to requests: no counter is
+finer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """y = background + slope x with the slope's interval, and half of the part of it that is chance."""
+    """y = background + slope x with the slope's interval, and the half-width of it that is due to chance."""
 
     background: float
     slope: float
@@ -200,7 +197,7 @@ def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """The slope of the upper half as a ratio to that of the lower half; high is infinite where that may be 0."""
+    """Slope of the upper half over that of the lower half; high is infinite where the latter may be 0."""
 
     ratio: float
     low: float
@@ -208,7 +205,7 @@ class Growing:
 
 
 def growing(x: Floats, y: Floats, weight: Floats) -> Growing | None:
-    """How the slope changes from the lower half of x to the upper one; None unless it is proven to."""
+    """How the slope changes from the lower half of x to the upper one; None unless that is proven."""
     known = np.isfinite(x) & np.isfinite(y) & (weight > 0)
     x, y, weight = x[known], y[known], weight[known]
     if len(x) < 2 * FEWEST:
@@ -251,8 +248,8 @@ def _least_squares(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
 
 
 def _huber(x: Floats, y: Floats, weight: Floats) -> Floats:
-    """Weights of at most 1: of a block further than HUBER robust deviations from the line, in proportion less. Noise is
-    taken as growing with the fit."""
+    """Weights of at most 1, less in proportion for a block further than HUBER robust deviations from the line. Noise is
+    assumed to grow with the fit."""
     robust = np.ones(len(x))
     for _ in range(ROUNDS):
         slope, background = _least_squares(x, y, weight * robust)

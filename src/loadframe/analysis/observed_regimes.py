@@ -1,11 +1,11 @@
-"""When a system changed: at equal load, a column is another one from some moment on (a release, a neighbour).
+"""When a system changed: from some moment on a column is different at equal load (a release, a neighbour).
 
 Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over BATCHES stretches of time. Both sides of a moment are
-compared at equal load: in each of BINS bins of the load the mean logarithms of both sides, weighted by what both have
-of it, as in a stratified comparison (Cochran 1954, Biometrics 10). A moment counts where the sides differ by more than
-LEAST_CHANGE and by THRESHOLD standard errors. These carry the correlation of neighbouring stretches as its upper bound
-(`series`), by the residuals *within* the two sides: the change itself does not hide it, and a daily cycle is a
-correlation and no change.
+compared at equal load: the mean logarithms in each of BINS bins of the load, weighted by what both sides have of it, as
+in a stratified comparison (Cochran 1954, Biometrics 10). A moment counts where the sides differ by more than
+LEAST_CHANGE and by THRESHOLD standard errors. These include the upper bound of the correlation of neighbouring
+stretches (`series`), from the residuals *within* the two sides: the change itself does not hide it, and a daily cycle
+is a correlation, not a change.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ SHORTEST = 6
 BINS = 12
 LEAST_CHANGE = 0.08
 THRESHOLD = 4.5
-"""The highest of about forty correlated t-values of equal batches: chosen by simulation, see benchmarks/observed.py."""
+"""The highest of about forty correlated t-values of equal batches, by simulation: benchmarks/observed.py."""
 
 LEAST_COMMON = 0.3
-"""Sides that share less than this of their loads cannot be told from a curve that bends."""
+"""Sides that share less than this of their loads cannot be distinguished from a curve that bends."""
 
 MOST_CHANGES = 6
 
@@ -40,13 +40,12 @@ class _Sums:
     total: Floats
 
     def of(self, first: int, last: int) -> "_Sums":
-        """The batches from first up to last."""
         return _Sums(self.number[first:last], self.total[first:last])
 
 
 def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
-    """Every change that is proven, in time order; of several columns that change together each is named. load and
-    columns: (n,)."""
+    """Every proven change, in time order; of several columns that change together each is listed. load and columns:
+    (n,)."""
     label, judged = _judged(load, columns)
     found: list[RegimeChange] = []
     for name, sums in judged:
@@ -60,9 +59,8 @@ def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tupl
 
 
 def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
-    """A change so late that fewer than SHORTEST batches follow it: too few to show their own scatter, so they are taken
-    to scatter as those before do. At most one of each column: the largest that is proven, as a longer
-    stretch has rows of before it in it."""
+    """Changes so late that fewer than SHORTEST batches follow: too few to show their own scatter, so that of the rows
+    before is assumed. At most one per column: the largest proven one, as a longer stretch includes rows of before."""
     label, judged = _judged(load, columns)
     found = []
     for name, sums in judged:
@@ -87,8 +85,8 @@ def _judged(load: Floats, columns: Mapping[str, Floats]) -> tuple[Whole, list[tu
 
 
 def _logarithms(load: Floats, values: Floats) -> Floats | None:
-    """log of each value, cut where it is far from what is typical at its load; None for a column that is hardly above
-    0. NaN where there is none."""
+    """log of each value, clipped where it is far from the typical one at its load; NaN where missing. None for a column
+    that is hardly above 0."""
     typical = reference(load, values)
     scale = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
     usable = np.isfinite(values) & (typical > 0.02 * scale) & (load > 0)
@@ -106,7 +104,7 @@ def _sums(load: Floats, logs: Floats, label: Whole, batches: int) -> _Sums:
     known = np.isfinite(logs)
     edges = np.unique(np.quantile(load[known], np.linspace(0, 1, BINS + 1)[1:-1]))
     cell = label[known] * BINS + np.searchsorted(edges, load[known], side="right")
-    # Within a bin the load still differs: what the curve makes of that is taken away.
+    # Within a bin the load still varies: its effect by the curve is removed.
     flat = logs[known] - np.log(np.maximum(load[known], 1e-300)) * _slopes(load[known], logs[known], edges)
     number = np.bincount(cell, minlength=batches * BINS).astype(np.float64)
     total = np.bincount(cell, weights=flat, minlength=batches * BINS).astype(np.float64)
@@ -126,7 +124,7 @@ def _slopes(load: Floats, logs: Floats, edges: Floats) -> Floats:
 
 
 def _split(sums: _Sums, offset: int) -> list[int]:
-    """Where the series changes, as indices of the first batch after it."""
+    """Indices of the first batch after each change."""
     count = len(sums.number)
     places = range(SHORTEST, count - SHORTEST + 1)
     strengths = [_strength(sums.of(0, at), sums.of(at, count)) for at in places]
@@ -137,8 +135,7 @@ def _split(sums: _Sums, offset: int) -> list[int]:
 
 
 def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
-    """How much higher the side after is at equal load, and which share of the rows' weight the loads of both have in
-    common (0..1)."""
+    """Log difference of the later side at equal load, and the share (0..1) of the rows' weight at common loads."""
     one, two = before.number.sum(axis=0), after.number.sum(axis=0)
     weight = np.divide(one * two, one + two, out=np.zeros(BINS), where=(one > 0) & (two > 0))
     means = [
@@ -153,7 +150,7 @@ def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
 
 
 def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
-    """Standard errors between two sides; 0 where they differ by less than LEAST_CHANGE, or share few loads."""
+    """Difference of two sides in standard errors; 0 where it is below LEAST_CHANGE, or they share few loads."""
     difference, common = _difference(before, after)
     if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON:
         return 0.0
@@ -170,7 +167,7 @@ def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
 
 
 def _residuals(side: _Sums) -> Floats:
-    """Of each batch with rows the mean of what is left of them around the side's own means of the bins."""
+    """Mean residual of each batch with rows around the side's own means of the bins."""
     number = side.number.sum(axis=0)
     means = np.divide(side.total.sum(axis=0), number, out=np.zeros(BINS), where=number > 0)
     rows = side.number.sum(axis=1)

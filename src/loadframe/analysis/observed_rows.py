@@ -1,11 +1,11 @@
-"""The rows of production data that count: those with a load and anything beside it, in time order; and these as a
-curve's levels and blocks: bins of the load, each with a value for every block of time that
-visited it, so that what is known of measured curves (curve.py, prediction/) holds for observed ones.
+"""The rows of production data that count (those with a load and any other value, in time order), and these as levels
+and blocks of a curve: bins of the load, each with a value for every block of time that visited it, so that what holds
+for measured curves (curve.py, prediction/) holds for observed ones.
 
 A bin's value in a block is the median of its rows there (a throughput, a response time), or their mean (a use: the
 utilisation law is one of means), moved to the load of the level along the curve's own slope. Bins that fewer than
 FEWEST_CELLS blocks visited are joined with the next lower one: the highest loads are the rarest, and the only ones that
-tell what comes next.
+show what comes next.
 """
 
 from collections.abc import Mapping
@@ -25,29 +25,29 @@ PER_DOUBLING, MOST_LEVELS = 4.0, 14
 """Levels of a curve."""
 
 PER_DOUBLING_AHEAD, MOST_LEVELS_AHEAD = 2.0, 8
-"""Levels of a forecast: those of the curves that forecasts are calibrated on lie about as far apart."""
+"""Levels of a forecast: about as far apart as on the curves that forecasts are calibrated on."""
 
 FEW_LOADS = 20
-"""As many different loads, each seen often, are levels already."""
+"""Up to this many different loads, each seen often, are levels already."""
 
 STEEPEST = 3.0
-"""No slope of a curve, in logarithms, is taken to be steeper when a value is moved within its bin."""
+"""Steepest slope, in logarithms, for moving a value within its bin."""
 
 LEAST_USE = 1e-9
 TRIMMED = 0.05
-"""Of the rows, at either end, that are no part of a mean."""
+"""Share of the rows at either end that is left out of a mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """cells: one for each of at most MOST_CELLS groups of blocks, by column; NaN where none of the group's rows has
-    it."""
+    """cells: by column, one for each of at most MOST_CELLS groups of blocks; NaN where no row of the group has the
+    column."""
 
     load: float
     cells: Mapping[str, Floats]
 
     def known(self, column: str) -> Floats:
-        """The cells of a column that are there."""
+        """The cells of a column that are not NaN."""
         values = self.cells[column]
         return values[np.isfinite(values)]
 
@@ -55,8 +55,8 @@ class Level:
 def levels(
     load: Floats, columns: Mapping[str, Floats], label: Whole, *, ahead: bool = False, by_mean: frozenset[str]
 ) -> tuple[Level, ...]:
-    """The levels, ascending. load, label and each column: (n,). ahead: as few as a forecast takes. by_mean: columns
-    whose cells are means. Rows without load, or with none, are left out."""
+    """The levels, ascending. load, label and each column: (n,). ahead: only as many as a forecast needs. by_mean:
+    columns whose cells are means. Rows without a positive load are left out."""
     there = np.isfinite(load) & (load > 0)
     load, label = load[there], label[there]
     columns = {name: values[there] for name, values in columns.items()}
@@ -74,15 +74,15 @@ def levels(
             name: np.array([_middle(values[mine][groups == group], name in by_mean) for group in np.unique(groups)])
             for name, values in moved.items()
         }
-        found.append(Level(float(f"{float(centre[index]):.4g}"), cells))  # a mean of many: no more is known of it
+        found.append(Level(float(f"{float(centre[index]):.4g}"), cells))  # a mean of many: known to no more digits
     return tuple(found)
 
 
 def observations(
     found: tuple[Level, ...], name: str, axis: str, resources: Mapping[str, str], servers: Mapping[str, float]
 ) -> Observations:
-    """The levels' cells as what a forecast takes; cells without a throughput, or without a resource's use, are left
-    out. resources: by name the column; the column "response" becomes the p95 latency."""
+    """The levels' cells in the form of a forecast's input, without cells that lack a throughput or a resource's use.
+    resources: name -> column; the column "response" becomes the p95 latency."""
     rows = []
     for level in found:
         for at, throughput in enumerate(level.cells["throughput"]):
@@ -97,7 +97,7 @@ def observations(
 
 
 def _bins(load: Floats, *, ahead: bool) -> Whole:
-    """The bin of each row: of the few different loads each its own, else of equal width in logarithms."""
+    """The bin of each row: of a few different loads each its own, else of equal width in logarithms."""
     different = np.unique(load)
     most = MOST_LEVELS_AHEAD if ahead else MOST_LEVELS
     if len(different) <= min(FEW_LOADS, most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
@@ -110,8 +110,7 @@ def _bins(load: Floats, *, ahead: bool) -> Whole:
 
 
 def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
-    """The same with those that too few blocks visited joined with a neighbour: the next lower one, of the lowest the
-    next higher one."""
+    """Bins that too few blocks visited are joined with the next lower one, the lowest with the next higher one."""
     bins = bins.copy()
     while True:
         numbers = np.unique(bins)
@@ -139,7 +138,7 @@ def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre
 
 
 def _groups(label: Whole) -> Whole:
-    """Of each row which of at most MOST_CELLS groups of its level's blocks it belongs to, in time order."""
+    """For each row, which of at most MOST_CELLS groups of its level's blocks it belongs to, in time order."""
     _, place = np.unique(label, return_inverse=True)
     count = int(place.max()) + 1
     return place * min(count, MOST_CELLS) // count
@@ -156,13 +155,13 @@ def _middle(values: Floats, by_mean: bool) -> float:
 
 
 FEWEST_ROWS = 40
-"""Used rows. Fewer are a handful of measurements: `curve` takes them as such, if they have levels."""
+"""Used rows. Fewer are a handful of measurements, which `curve` accepts as such if they have levels."""
 
 LEAST_RANGE = 1.3
-"""The load must vary by this factor (its 1st to 99th percentile) or nothing can be told of what it does."""
+"""The load must vary by this factor (its 1st to 99th percentile), or its effect cannot be determined."""
 
 MOST_ZERO = 0.5
-"""Of the rows with a load: with more of them the middle of a level is 0."""
+"""Share of the rows with a load; with more zeros the median of a level is 0."""
 
 
 class TooLittleError(ValueError):
@@ -170,14 +169,14 @@ class TooLittleError(ValueError):
 
 
 class Rows:
-    """The used rows: those with a load and anything beside it, in time order."""
+    """The used rows: those with a load and any other value, in time order."""
 
     def __init__(self, time_s: Floats, load: Floats, columns: dict[str, Floats], uses: frozenset[str]) -> None:
         self.time_s, self.load, self.columns, self.uses = time_s, load, columns, uses
 
     @classmethod
     def of(cls, observed: Observed) -> "Rows":
-        """From the record; throughput and response under these names, each resource under its own."""
+        """From the record, with columns "throughput", "response" and `use_of` each resource."""
         columns: dict[str, Floats] = {}
         if observed.throughput is not None:
             columns["throughput"] = np.array(observed.throughput, dtype=np.float64)
@@ -193,13 +192,12 @@ class Rows:
         return rows.at(np.flatnonzero(np.isfinite(rows.load) & (rows.load >= 0) & anything))
 
     def at(self, indices: np.ndarray) -> "Rows":
-        """Some of them."""
         picked = {name: values[indices] for name, values in self.columns.items()}
         return Rows(self.time_s[indices], self.load[indices], picked, self.uses)
 
     def counted(self) -> "tuple[Rows, list[str]]":
-        """Without a throughput that is 0 in most rows that have a load: a level's middle would be 0, whatever is
-        served."""
+        """Without a throughput that is 0 in most rows with a load, as a level's median would then be 0; and a note on
+        that."""
         served = self.columns.get("throughput")
         if served is None:
             return self, []
@@ -232,7 +230,7 @@ class Rows:
             )
 
     def without(self, residuals: list[Floats]) -> "Rows":
-        """Outliers as missing cells."""
+        """With outliers as missing cells."""
         columns = {
             name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
             for (name, values), away in zip(self.columns.items(), residuals, strict=True)
@@ -240,7 +238,7 @@ class Rows:
         return Rows(self.time_s, self.load, columns, self.uses)
 
     def relations(self) -> dict[str, Floats]:
-        """The columns that a change of the system shows in, as words name them."""
+        """The columns that show a change of the system, by their names in words."""
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
@@ -249,7 +247,7 @@ class Rows:
 
 
 def use_of(name: str) -> str:
-    """The column that has the use of a resource."""
+    """The column with the use of a resource."""
     return f"use.{name}"
 
 

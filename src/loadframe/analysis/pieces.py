@@ -1,8 +1,6 @@
-"""The straight pieces that a curve may be made of, and how well each choice of breaks fits it.
-
-A rise is linear in the load N (every client adds its share), a decline linear in log N (levels are geometric, and a
-thrashing server loses by ratios). Given the breaks each model is linear.
-"""
+"""The piecewise straight models of a curve, and the fit of each choice of breaks. A rise is linear in the load N (every
+client adds its share), a decline linear in log N (levels are geometric, and a thrashing server loses by ratios). Given
+the breaks each model is linear."""
 
 import itertools
 from collections.abc import Sequence
@@ -18,14 +16,14 @@ Kind = Literal[
 ]
 
 WEIGHT_FLOOR = 0.05
-"""Noise is a share of the throughput, but below this share of the peak it is taken as constant, or the bottom of a
-collapse would count more than its edge."""
+"""Noise is proportional to the throughput, but below this share of the peak it is taken as constant: otherwise the
+bottom of a collapse would count more than its edge."""
 
 COARSE = 3
 """Grid steps between neighbouring levels, for finding the model."""
 
 MOST_BREAKS = 45
-"""Breaks are tried in pairs: with 15 levels or fewer this is the whole coarse grid, with more it is thinner."""
+"""Breaks are tried in pairs: with 15 levels or fewer this is the whole coarse grid, with more it is thinned."""
 
 PARAMETERS: dict[Kind, int] = {
     "flat": 1,
@@ -41,11 +39,9 @@ PARAMETERS: dict[Kind, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Throughputs of ascending levels, as shares of the peak.
-
-    load, value (median over blocks), weight (size of the noise relative to the others), spread (variance of the
-    median in units of one block's): (n,) each. residuals: standardised scatter of all blocks; freedom: its degrees.
-    """
+    """Throughputs of ascending levels, as shares of the peak. load, value (median over blocks), weight (size of the
+    noise relative to the others), spread (variance of the median in units of one block's): (n,) each. residuals:
+    standardised scatter of all blocks; freedom: its degrees."""
 
     load: Floats
     value: Floats
@@ -67,8 +63,8 @@ class Series:
         return float(np.sqrt((self.residuals**2).sum() / self.freedom)) if self.freedom else 0.0
 
     def weighted_by(self, fitted: Floats) -> "Series":
-        """The same with the noise in proportion to a smooth fit: weights taken from the values themselves would
-        count the levels more that noise has made low, and bend a straight line."""
+        """With the noise proportional to a smooth fit: weights from the values themselves would favour levels that
+        noise has made low, and bend a straight line."""
         weight = np.maximum(fitted / fitted.max(), WEIGHT_FLOOR)
         residuals = self.residuals * np.repeat(self.weight / weight, self.blocks)
         return Series(self.load, self.value, weight, self.spread, self.blocks, residuals, self.freedom)
@@ -83,10 +79,10 @@ class Series:
 
 
 def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
-    """Levels in ascending order with their throughputs per block -> the series to fit. All must not be zero."""
+    """The series of ascending levels and their throughputs per block, of which not all may be zero."""
     medians = np.array([np.median(level) for level in blocks])
     peak = float(medians.max())
-    # Rounding makes the same curve in another unit the same numbers, so that no tie is broken differently.
+    # Rounding makes the same curve in another unit the same numbers, so that ties break alike.
     value = np.round(medians / peak, 12)
     weight = np.maximum(value, WEIGHT_FLOOR)
     counts = tuple(len(level) for level in blocks)
@@ -123,7 +119,7 @@ def _fall(load: Floats, bends: Floats, floors: Floats) -> Floats:
 @dataclass(frozen=True, slots=True)
 class Family:
     """All candidates of one kind: designs (c, n, q); per candidate (c,) the bend, the end of the rise before it (the
-    same where they are one), and the end of the fall."""
+    same where they coincide), and the end of the fall."""
 
     kind: Kind
     designs: Floats
@@ -177,7 +173,7 @@ def bending_families(load: Floats) -> list[Family]:
 
 def _downward(kind: Kind, coefficients: Floats) -> NDArray[np.bool_]:
     """Whether rises rise, falls fall and bends bend downwards: (..., q) -> (...)."""
-    # Slopes count from 1e-9 of the peak on, so that rounding is no slope.
+    # Slopes count from 1e-9 of the peak on, above rounding errors.
     second = coefficients[..., 1]
     if kind == "rise-plateau":
         return second > 1e-9
@@ -191,11 +187,11 @@ def _downward(kind: Kind, coefficients: Floats) -> NDArray[np.bool_]:
 
 
 MOST_AT_ONCE = 1 << 22
-"""Residuals that are in memory at a time."""
+"""Number of residuals in memory at a time."""
 
 
 def sums_of_squares(family: Family, scale: Floats, values: Floats) -> Floats:
-    """Weighted sums of squares (s, c) of s series (s, n); infinite where the bend is not a downward one."""
+    """Weighted sums of squares (s, c) of s series (s, n); infinite where the bend is not downward."""
     designs = family.designs / scale[None, :, None]
     inverse = np.linalg.pinv(designs, rcond=1e-10)
     targets = values / scale
@@ -217,7 +213,7 @@ def straight_lines(data: Series, values: Floats) -> tuple[Floats, Floats, Floats
     line_columns = np.column_stack([np.ones_like(data.load), data.load / data.load[-1]]) / data.scale[:, None]
     level = targets @ np.linalg.pinv(flat_column).T
     line = targets @ np.linalg.pinv(line_columns).T
-    # A line that falls is no null: a fall is what is looked for.
+    # A falling line is no null hypothesis: a fall is what is looked for.
     line = np.where(line[:, 1:] > 0, line, np.column_stack([level, np.zeros_like(level)]))
     flat = ((targets - level @ flat_column.T) ** 2).sum(axis=1)
     rising = ((targets - line @ line_columns.T) ** 2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Shares of requests: the interval of one, and whether they fail more rarely with one treatment than with another."""
+"""Shares of requests: their intervals, and whether requests fail more rarely with one treatment than with another."""
 
 import math
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ def wilson(count: int, total: int) -> tuple[float, float]:
 
 
 HALF = 0.5
-"""Added to every count, so that none has no logarithm (Haldane 1956, Annals of Human Genetics 20)."""
+"""Added to every count, so that zero has a logarithm (Haldane 1956, Annals of Human Genetics 20)."""
 FEWEST_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requests of one treatment in a block: all of them, and how many failed."""
+    """The requests of one treatment in a block, and how many of them failed."""
 
     requests: int
     failed: int
@@ -35,11 +35,9 @@ class Asked:
 
 def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool:
     """Whether requests fail more rarely after than before, proved at the one-sided level alpha; block i on both sides.
-
     The log ratio of the shares is averaged over the blocks. It must be below 0 by more than its t-interval, as failures
-    come in bursts, and by more than counts of this size scatter by themselves (the variance of the logarithm of a count
-    of k is about 1 / k): a few failures more or less are chance, however alike the blocks are.
-    """
+    come in bursts, and by more than the counting scatter (the variance of the logarithm of a count of k is about 1 /
+    k): a few failures more or less are chance, however alike the blocks are."""
     pairs = list(zip(before, after, strict=False))
     if len(pairs) < FEWEST_BLOCKS:
         return False

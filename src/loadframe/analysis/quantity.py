@@ -1,4 +1,4 @@
-"""What of a sample is compared: its mean, a quantile, its largest value, or what is typical of it."""
+"""The quantity of a sample that is compared: its mean, a quantile, its maximum, or its typical value."""
 
 import math
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ QUANTITIES = ("mean", *QUANTILES, "max", TYPICAL)
 """typical: the location of the logarithms that single outliers hardly move (`located`)."""
 
 SHOWN = ("mean", "p50", "p99", "p99.9", "max")
-"""Beside the one that decides."""
+"""In addition to the one that decides."""
 
 FEWEST_BEYOND = 10
-"""Fewer values beyond a quantile do not tell where it is."""
+"""Fewer values beyond a quantile do not determine it."""
 
 OUTLYING = 1.345
-"""Standard deviations from which on a value counts as if it were there: in normal noise the mean is 5 % more exact
-(Huber 1981, Robust Statistics)."""
+"""Standard deviations at which a value is clipped: in normal noise the mean is 5 % more exact (Huber 1981, Robust
+Statistics)."""
 LEAST_SCALE = 0.7
 """The scale is the median deviation, but at least this share of the standard deviation: that of five values is often
 far too small. Simulated: 5 % of equal samples of five are called different with it, 8 % without."""
@@ -30,12 +30,12 @@ ROUNDS = 10
 
 
 class TooFewError(ValueError):
-    """The sample says too little of the quantity that was asked for."""
+    """The sample is too small for the requested quantity."""
 
 
 def of(values: Sequence[float], quantity: str) -> float:
     """The quantity of some values; `typical` is their median. TooFewError where a quantile has less than one value
-    beyond it, and for the largest of one."""
+    beyond it."""
     if quantity == "mean":
         return float(np.mean(values))
     if quantity == TYPICAL:
@@ -59,8 +59,8 @@ def pseudo_values(logs: Numbers, by: str, *, alike: bool = False) -> Numbers:
 
 
 def located(values: Numbers, *, alike: bool = False) -> Numbers:
-    """Pseudo-values of Huber's location: what each value contributes to it. alike: the first axis has sides with the
-    same noise, which have one scale: where noise is skewed, its error moves both sides, and cancels between them."""
+    """Pseudo-values of Huber's location: the contribution of each value. alike: the sides on the first axis have the
+    same noise and share one scale: where noise is skewed, its error moves both sides, and cancels between them."""
     centre = np.median(values, axis=-1, keepdims=True)
     scale = np.maximum(
         1.4826 * np.median(np.abs(values - centre), axis=-1, keepdims=True),
@@ -80,12 +80,10 @@ def located(values: Numbers, *, alike: bool = False) -> Numbers:
 def quantile_ends(
     before: Numbers, after: Numbers, quantity: str, alpha: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """A quantile of each of two samples in time order with the ends of its interval at level 1 - alpha.
-
-    The share of the values above it has an interval as any mean has, whatever the values resemble (`series`); the
-    quantiles at its ends are those of the quantile (Woodruff 1952, JASA 47); beyond the largest value it is infinite.
-    TooFewError where fewer than FEWEST_BEYOND values lie beyond the quantile.
-    """
+    """A quantile of each of two samples in time order with the ends of its interval at level 1 - alpha. The share of
+    values above it has an interval like any mean of correlated values (`series`); the quantiles at its ends are the
+    ends of the quantile's (Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError where fewer than
+    FEWEST_BEYOND values lie beyond the quantile."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:

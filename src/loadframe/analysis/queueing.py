@@ -1,6 +1,5 @@
-"""Queueing: what throughput and response time of a closed network of one class must be, given the seconds of each
-resource that a request needs.
-
+"""Queueing: throughput and response time of a closed network of one class, given the seconds of each resource that a
+request needs.
 throughputs   exact, for stations with several servers: Buzen's convolution (CACM 16, 1973; Bolch et al., 8.1) in
               logarithms. Every term is positive; mean value analysis of such stations subtracts probabilities from 1
               and fails from a few dozen requests on (Chandy and Sauer, CACM 23, 1980). Costs K N^2.
@@ -13,11 +12,9 @@ Symbols: N requests circulate (population), Z seconds think time (think_s), D_k 
 Sources: Lazowska, Zahorjan, Graham, Sevcik, "Quantitative System Performance" (1984); Jain, "The Art of Computer
 Systems Performance Analysis" (1991); Bolch, Greiner, de Meer, Trivedi, "Queueing Networks and Markov Chains" (2006).
 
-Whether times that others tell are in the unit that they say, by Little's law: of N users who ask one request after
-the other, N = X R. Times that are 1,000 times off are told, and never converted.
-
-A user who pauses between two requests makes N larger than X R as well, so what is found looks like another unit, and
-proves none.
+Also whether reported times are in the unit that they claim, by Little's law: of N users who send one request after the
+other, N = X R. Times that are 1,000 times off are reported, never converted. A user who pauses between two requests
+makes N larger than X R as well, so this suggests another unit, and proves none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,8 +42,8 @@ class Solution:
 
 
 def throughputs(demands_s: ArrayLike, population: int, think_s: float = 0.0, servers: ArrayLike = 1.0) -> Floats:
-    """X with 0, 1, ... N requests, for the price of the last: (N + 1,). A station with m servers works min(j, m) times
-    as fast with j requests. ValueError for negative demands."""
+    """X with 0, 1, ... N requests, at the cost of the last: (N + 1,). A station with m servers works min(j, m) times as
+    fast with j requests. ValueError for negative demands."""
     demands = _positive(demands_s, "service demands")
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape)
     jobs = np.arange(1.0, population + 1)
@@ -82,10 +79,10 @@ def schweitzer(
     servers: ArrayLike = 1.0,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """demands_s: (..., K); population: any numbers >= 0, also between whole ones, and think_s, broadcast to (...);
-    servers: (K,): m of them as one that is m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is
-    too low by up to 10 %, near the saturation of small populations. tolerance: of a queue, as a share of the
-    population. ValueError for negative demands or populations, what is not finite, and less than one server."""
+    """demands_s: (..., K); population: any numbers >= 0, also fractional, and think_s, broadcast to (...); servers:
+    (K,): m of them as one that is m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low
+    by up to 10 %, near the saturation of small populations. tolerance: of a queue, as a share of the population.
+    ValueError for negative demands or populations, what is not finite, and less than one server."""
     demands = _positive(demands_s, "service demands")
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape[-1:])
     if not (counts >= 1).all():
@@ -96,7 +93,7 @@ def schweitzer(
     shape = np.broadcast_shapes(demands.shape[:-1], people.shape, think.shape)
     demands = np.broadcast_to(demands, (*shape, demands.shape[-1]))
     people = np.broadcast_to(people, shape)
-    # A delay is a station that everybody leaves after its demand; many servers are a fast one and a delay.
+    # A delay is a station that every request leaves after its demand; many servers are a fast one and a delay.
     share = 1 / counts
     fast, extra = demands * share, demands * (1 - share)
     delay = np.broadcast_to(think, shape) + extra.sum(axis=-1)
@@ -124,18 +121,18 @@ def _positive(values: ArrayLike, what: str) -> Floats:
 FACTOR, MARGIN = 1000.0, 0.3
 """Off by 1,000, within 30 %: a wrong unit and the noise of a step, not a wrong number."""
 MOST_FAILED = 0.1
-"""Of the requests. The mean response time is of those that were done, and what failed has another."""
+"""Share of the requests. The mean response time is that of successful ones; failures take another time."""
 ALIKE = 0.2
-"""A histogram that counts as many requests as the load driver, within 20 %, is of these requests: a service is asked
-for its counters once in a second."""
+"""A histogram whose count equals the load driver's within 20 % is of these requests: a service's counters are read once
+per second."""
 TIMES: Mapping[str, tuple[float, str]] = {"_seconds": (1e3, "seconds"), "_milliseconds": (1.0, "milliseconds")}
-"""How the names of exposed times end: milliseconds in their unit, and its name."""
+"""Suffix of an exposed time's name -> milliseconds in its unit, and the unit's name."""
 OTHER = {"seconds": "milliseconds", "milliseconds": "seconds"}
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """Whether response times that were told are about 1,000 times too short, or too long, for that many users of a
-    closed loop. throughput: of all requests, in 1/s."""
+    """Whether reported response times are about 1,000 times too short, or too long, for this many users of a closed
+    loop. throughput: of all requests, in 1/s."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 
@@ -144,8 +141,8 @@ def few_failed(done: int, failed: int) -> bool:
 
 
 def warnings(steps: Sequence[Step]) -> list[str]:
-    """In words, the times of the load driver and those that the service exposes that are not in their unit; [] where
-    none are. steps: of one state."""
+    """In words, the times of the load driver and of the service that are not in their unit; [] for none. steps: of one
+    state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 
@@ -182,7 +179,7 @@ def _of_service(steps: Sequence[Step]) -> Iterator[str]:
     for base, told in found.items():
         in_ms, unit = next(TIMES[ending] for ending in TIMES if base.endswith(ending))
         off = {_off(one.step.latency.mean_ms, one.mean * in_ms) for one in told}
-        # what is short may be so, while requests wait elsewhere; not a thousandth of it at two loads
+        # short times may be right where requests wait elsewhere, but not a thousandth at two loads
         if off == {-1} or (off == {1} and len({one.step.level for one in told}) > 1):
             first = min(told, key=lambda one: one.step.level)
             yield (
@@ -199,8 +196,8 @@ class _Told:
 
 
 def _means(step: Step) -> dict[str, float]:
-    """By the name of an exposed time its mean in this step, in its own unit; those alone that count as many requests as
-    the load driver."""
+    """Mean of each exposed time in this step, in its own unit; only those that count as many requests as the load
+    driver."""
     sums: dict[str, float] = {}
     counts: dict[str, float] = {}
     for name, value in step.metrics.items():
@@ -219,12 +216,12 @@ def _means(step: Step) -> dict[str, float]:
 
 
 def _asked(step: Step) -> float:
-    """All its requests in a second, also those that failed."""
+    """All its requests per second, failed ones included."""
     return step.throughput * (step.requests + step.errors) / step.requests if step.requests else 0.0
 
 
 def _off(right: float, told: float) -> int:
-    """1 where what was told is about 1,000 times too small, -1 where it is too large, else 0."""
+    """1 where the reported time is about 1,000 times too small, -1 where it is too large, else 0."""
     if right <= 0 or told <= 0:
         return 0
     ratio = right / told

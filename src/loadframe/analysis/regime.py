@@ -1,14 +1,13 @@
-"""Whether a series is still what it was, row after row, with a stated time between false alarms.
+"""Whether a series has changed, row after row, with a stated time between false alarms.
 
-What is expected at a load is learned (straight lines through the medians of BINS ranges of load). What is left is
-made free of its past
-by an autoregression, ranked among the rows learned, and the ranks are taken as normal scores z. For shifts k of several
-sizes in both directions, S <- (1 + S) exp(k z - k^2 / 2); the mean of all S is an e-detector: without a change the
-expected number of rows until it exceeds A is at least A (Shin, Ramdas, Rinaldo 2024, NEJSDS 2(2), "E-detectors: a
-nonparametric framework for sequential change detection"; the statistic of Shiryaev and Roberts: Pollak 1985, Annals of
-Statistics 13(1)). Scores whose sums vary more than those of independent ones are made smaller by as much (batch means:
-Runger and Willemain 1995, IIE Transactions 27). What was so at the same time a day or a week ago, too, is no change
-(approaching.py). The standard library alone: the lasting process of a watch imports it.
+The expected value at a load is learned (straight lines through the medians of BINS ranges of load). The residuals are
+whitened by an autoregression, ranked among the learned rows, and the ranks converted to normal scores z. For shifts k
+of several sizes in both directions, S <- (1 + S) exp(k z - k^2 / 2); the mean of all S is an e-detector: without a
+change the expected number of rows until it exceeds A is at least A (Shin, Ramdas, Rinaldo 2024, NEJSDS 2(2),
+"E-detectors: a nonparametric framework for sequential change detection"; the statistic of Shiryaev and Roberts: Pollak
+1985, Annals of Statistics 13(1)). Scores whose sums vary more than those of independent ones are scaled down
+accordingly (batch means: Runger and Willemain 1995, IIE Transactions 27). What also occurred at the same time a day or
+a week ago is no change (approaching.py). Only the standard library: the lasting process of a watch imports it.
 """
 
 import math
@@ -23,33 +22,32 @@ from loadframe.analysis import kept
 from loadframe.analysis.approaching import Rhythm
 
 FEWEST, MOST = 576, 2016
-"""Rows that are learned before anything is judged, and the most that are kept: two days and a week of five minutes. Of
-one day it is not known what the next may have."""
+"""Rows learned before anything is judged, and most rows kept: two days and a week of five minutes. One day does not
+show what the next may have."""
 BINS, ORDER = 8, 6
-"""Ranges of load; the order of the autoregression."""
+"""Ranges of load; order of the autoregression."""
 SPREAD = 1.2
-"""Of the highest load to the lowest, below which the load was the same all the time."""
+"""Ratio of the highest load to the lowest; with less the load counts as constant."""
 SIZES = (0.7, 1.2, 2.0)
-"""Shifts that are looked for, in standard deviations, beside the smallest one that the rows learned can carry."""
+"""Shifts that are looked for, in standard deviations, in addition to the smallest one that the learned rows allow."""
 SMALLEST, ERRORS = 0.35, 7.0
-"""No smaller shift is looked for; ERRORS / sqrt(rows learned): the mean of the scores is known to 1 / sqrt(n), and one
-that is off by half of a shift would count as that shift (3.5 standard errors)."""
+"""No smaller shift is looked for than SMALLEST or ERRORS / sqrt(rows learned): the mean of the scores is known to 1 /
+sqrt(n), and an error of half a shift would count as that shift (3.5 standard errors)."""
 GUARD = 100.0
-"""By which A is multiplied, for what the autoregression and the ranks do not hold exactly: with ten, 2 of 10 farms
-that only breathe gave an alarm in a month (benchmarks/watch.py --only breathing --seed 9000). It makes a change known a
-fifth later."""
+"""Factor on A, as autoregression and ranks only hold approximately: with ten, 2 of 10 farms that only breathe gave an
+alarm in a month (benchmarks/watch.py --only breathing --seed 9000). It delays the detection of a change by a fifth."""
 LAG = 24
 """Rows that wait before they are learned: a change must not be learned while it is being noticed."""
 STIRS, RECENT = 10.0, 12
-"""Evidence below this is none: S is about 1 on quiet data. The rows of which a change tells the median."""
+"""Less evidence is none, as S is about 1 on quiet data; number of last rows whose median a change reports."""
 WANDERS = 0.92
-"""The sum of the weights from which on a series wanders: then its steps are judged, not where it is."""
+"""Sum of the weights from which on a series wanders: then its steps are judged, not its position."""
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A series is no longer what it was. rows: since when, about; expected, found: at this load, of the last rows."""
+    """A series has changed. rows: since then, about; expected, found: at this load, of the last rows."""
 
     rows: int
     expected: float
@@ -81,22 +79,21 @@ class Series:
 
     @property
     def needed(self) -> int:
-        """Rows that are still to be learned before anything is judged."""
+        """Rows still to be learned before anything is judged."""
         return max(0, FEWEST - len(self.values))
 
     def interrupted(self) -> None:
-        """Rows are missing: what comes next does not follow from what came before."""
+        """Rows are missing: the next one does not follow from those before."""
         self.past.clear()
 
     def take(self, load: float | None, value: float, t_s: float) -> Change | None:
-        """The next row, at this time; a Change where it is no longer what it was, and then all is learned again from
-        that row on."""
+        """Take the next row, at this time; on a Change, everything is learned again from that row on."""
         self.rhythm.add(t_s, load, value)
         if self.fitted == 0:
             self._learn(load, value)
             return None
         expected = self._expected(load)
-        if expected is None:  # no such load was seen before: it says nothing of a change
+        if expected is None:  # no such load was seen before: no information on a change
             self.interrupted()
             self._keep(load, value)
             return None
@@ -125,7 +122,7 @@ class Series:
             self._fit()
 
     def _keep(self, load: float | None, value: float) -> None:
-        """Learn on, LAG rows late; fit again once twice as much is known, later every day or so."""
+        """Keep learning, LAG rows late; fit again whenever the number of rows has doubled, later every day or so."""
         self.waiting.append((load, value))
         if len(self.waiting) <= LAG:
             return
@@ -153,13 +150,13 @@ class Series:
         self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
 
     def _expected(self, load: float | None) -> float | None:
-        """None for a load beyond those of the last fit: its lines are not drawn on to loads learned since."""
+        """None for a load beyond those of the last fit: its lines are not extended to loads learned since."""
         if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
             return None
         return self._line(load)
 
     def _line(self, load: float | None) -> float:
-        """Between the knots; beyond the last ones the same line goes on."""
+        """Interpolated between the knots, extrapolated beyond the last ones."""
         if load is None or len(self.knots) == 1:
             return self.knots[0][1]
         at = min(max(bisect_right(self.knots, (load, math.inf)), 1), len(self.knots) - 1)
@@ -169,7 +166,7 @@ class Series:
     # --- judging ---
 
     def _score(self, innovation: float) -> float:
-        """The normal score of its rank among the rows learned, in the middle of its equals."""
+        """The normal score of its mid-rank among the learned rows."""
         low, high = bisect_left(self.innovations, innovation), bisect_right(self.innovations, innovation)
         return _NORMAL.inv_cdf(((low + high) / 2 + 0.5) / (len(self.innovations) + 1))
 
@@ -210,12 +207,12 @@ class Series:
     # --- keeping ---
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for `of_json`."""
+        """JSON for `of_json`."""
         return {name: getattr(self, name) for name in self.__slots__} | {"rhythm": self.rhythm.as_json()}
 
     @classmethod
     def of_json(cls, data: Any, *, most: float = kept.MOST) -> "Series":
-        """ValueError where it is not what `as_json` has made. most: of a value, without its sign."""
+        """ValueError for anything that `as_json` did not write. most: largest absolute value."""
 
         def value(one: Any) -> float:
             return kept.number(one, least=-most, most=most)
@@ -279,7 +276,7 @@ def autoregression(values: Sequence[float], order: int) -> list[float]:
 
 
 def widening(scores: Sequence[float]) -> float:
-    """By how much the standard deviation of sums of neighbours exceeds that of independent scores; at least 1."""
+    """Factor by which the standard deviation of sums of neighbours exceeds that of independent scores; at least 1."""
     count = len(scores)
     worst = 1.0
     for size in (8, 16, 32, 64, 128):
@@ -291,7 +288,7 @@ def widening(scores: Sequence[float]) -> float:
 
 
 def _weights(values: Sequence[float]) -> list[float]:
-    """Of an autoregression; of a series that wanders one of its steps, as weights of its values."""
+    """Of an autoregression; for a series that wanders, of its steps, as weights of its values."""
     found = autoregression(values, ORDER)
     if sum(found) < WANDERS:
         return found
@@ -301,7 +298,7 @@ def _weights(values: Sequence[float]) -> list[float]:
 
 
 def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Medians of load and value in ranges of load with equally many rows; one knot where the load hardly differs, or is
+    """Medians of load and value in ranges of load with equally many rows; one knot where the load hardly varies, or is
     missing."""
     rows = sorted((load, value) for load, value in zip(loads, values, strict=True) if load is not None)
     if len(rows) < len(values) or rows[-1][0] <= SPREAD * max(rows[0][0], 1e-12):
@@ -316,8 +313,8 @@ def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple
 
 
 def _range(loads: Sequence[float], knots: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """From the lowest load to the highest one, but no further beyond the outermost knots than half of what lies between
-    these: a few rows at a load that is far away, as of one evening before a weekend, say little of what is usual."""
+    """From the lowest load to the highest one, but beyond the outermost knots by at most half of their distance: a few
+    rows at a distant load, as on one evening before a weekend, show little of what is usual."""
     reach = math.inf if len(knots) == 1 else (knots[-1][0] - knots[0][0]) / 2
     return max(min(loads), knots[0][0] - reach), min(max(loads), knots[-1][0] + reach)
 
@@ -327,7 +324,7 @@ def _followed(weights: Sequence[float], past: Sequence[float]) -> float:
 
 
 def _winsorised(values: Sequence[float]) -> list[float]:
-    """Cut to the middle 98 %: a few outliers would hide what follows from what."""
+    """Cut to the middle 98 %: a few outliers would hide the correlation."""
     ordered = sorted(values)
     low, high = ordered[len(ordered) // 100], ordered[-1 - len(ordered) // 100]
     return [min(max(value, low), high) for value in values]

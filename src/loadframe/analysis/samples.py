@@ -1,10 +1,9 @@
-"""The statistical answer on two samples that others measured.
+"""The statistical comparison of two foreign samples.
 
-Where they were measured in blocks, what the machine does to both sides of a block cancels. Where they were not, the
-values show their own noise, and how they resemble their neighbours; they do not show what lasts longer than they do:
-another session of the same machine gives other values though nothing was changed. That is learnt from equal sessions
-where there are some, and else a stated prior. It widens the interval of the values; no number of values makes it
-smaller.
+Where they were measured in blocks, what the machine does to both sides of a block cancels. Otherwise the values show
+their own noise and their autocorrelation, but nothing that lasts longer than they do: another session on the same
+machine gives other values though nothing was changed. That is learnt from equal sessions where there are some, else it
+is a stated prior. It widens the interval; no number of values makes it smaller.
 """
 
 import math
@@ -24,21 +23,20 @@ from loadframe.model.verdict import decide
 from loadframe.progress import counted
 
 FEWEST = 3
-"""Two values have no noise of their own beyond their difference."""
+"""Two values have no noise beyond their difference."""
 
 MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
-"""Fewer equal sessions may all be alike by chance: what they show only counts where it is more than the prior."""
+"""Fewer equal sessions may be alike by chance: their result only counts where it exceeds the prior."""
 
 MOST_NEEDED = 100_000
-"""More values than that are not worth counting."""
+"""Larger numbers of values are not reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What two equal sessions differ by beyond what their values show: half of its 95 % interval, in logarithms.
-    learnt_from: how many sessions tell; 0: it is a prior. sides: how many sessions there are of each side, which
-    average."""
+    """Half of the 95 % interval, in logarithms, of the difference of two equal sessions beyond what their values show.
+    learnt_from: number of sessions; 0: a prior. sides: sessions of each side, which are averaged."""
 
     half: float
     learnt_from: int = 0
@@ -46,13 +44,13 @@ class Between:
 
     @property
     def width(self) -> float:
-        """Half of the interval of what the two sides differ by."""
+        """Half of the interval of the difference of the two sides."""
         return self.half * math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
 
 
 PRIOR = Between(math.log(1.05))
-"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between what was published of dedicated servers
-(1 to 3 %) and of virtual ones (5 to 10 % and more; Laaber, Scheuner and Leitner 2019, Empirical Software Engineering
+"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated servers
+(1 to 3 %) and for virtual ones (5 to 10 % and more; Laaber, Scheuner and Leitner 2019, Empirical Software Engineering
 24)."""
 
 
@@ -68,13 +66,14 @@ def unpaired(
     """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each.
 
     by: "typical", "mean" and "max": the t-interval (Welch) of the means of their `pseudo_values`, with autocorrelated
-    errors (`series.means`) and, of longer samples, in batches; of "max" it is that of the batches' largest, widened to
-    hold the ratio. A quantile: the intervals of both (`quantity.quantile_ends`) combined (MOVER: Zou and Donner 2008,
-    Statistics in Medicine 27). fitted: as in `series.means`. Then it is widened by what two sessions differ by, in
-    quadrature; Verdict.sessions has it without that. Values may be rounded: each is known to the smallest spacing of
-    all of them only, and where neither sample scatters to the last digit that is written (`_as_written`).
-    Raises ValueError for fewer values and for values that are negative or not finite; TooFewError for a quantile of
-    which they say too little.
+    errors (`series.means`) and, of longer samples, in batches; for "max" of the batches' maxima, widened to hold the
+    ratio. A quantile: the intervals of both (`quantity.quantile_ends`) combined (MOVER: Zou and Donner 2008, Statistics
+    in Medicine 27). fitted: as in `series.means`. The difference between sessions is added in quadrature;
+    Verdict.sessions has the interval without it. Values may be rounded: the resolution is the smallest spacing of all
+    of them, or, where neither sample scatters, the last digit written (`_as_written`).
+
+    ValueError for fewer values and for values that are negative or not finite; TooFewError for a quantile with too few
+    values beyond it.
     """
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
@@ -103,9 +102,9 @@ def learnt(
     fitted: int = 0,
     sides: tuple[int, int] = (1, 1),
 ) -> Between:
-    """From the values of sessions in which nothing was changed, the newest last: what must be added to the intervals
-    of their pairs so that one in twenty calls two of them different (calibration by negative controls: Schuemie et al.
-    2014, Statistics in Medicine 33)."""
+    """From the values of sessions without any change, the newest last: what must be added to the intervals of their
+    pairs so that one in twenty calls two of them different (calibration by negative controls: Schuemie et al. 2014,
+    Statistics in Medicine 33)."""
     equal = [values for values in sessions if len(values) >= FEWEST][-MOST_SESSIONS:]
     prior = replace(PRIOR, sides=sides)
     if len(equal) < FEWEST:
@@ -131,8 +130,9 @@ def learnt(
 
 def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
     """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases, and
-    in as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit. Of
-    fewer than ENOUGH_SESSIONS the prior is one more: alone it has one degree of freedom, and gives what it says."""
+    for as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit. For
+    fewer than ENOUGH_SESSIONS the prior counts as one more: alone it has one degree of freedom, and gives its own
+    value."""
     degrees = sessions // 2
     variance = np.maximum(np.quantile(centre**2 - half**2, 0.95, axis=-1), 0.0) / 1.96**2
     if sessions < ENOUGH_SESSIONS:
@@ -145,12 +145,10 @@ def paired(
     before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL, alpha: float = 0.05
 ) -> Verdict:
     """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks.
-
-    What slows down both sides of a block cancels, and their order is taken for drawn, so that values need not be
+    What slows down both sides of a block cancels, and their order is assumed random, so that values need not be
     independent: the interval is that of treatments in blocks (`comparison.half_width`), of `pseudo_values`. If one side
     was always measured first, half of the drift from block to block looks like a difference; the interval is widened by
-    that much, where a drift is seen. Raises as `unpaired`.
-    """
+    that much where a drift is seen. Raises as `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
@@ -175,8 +173,8 @@ def paired(
 
 
 def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Numbers]:
-    """after - before, and half of its t-interval (Welch's degrees of freedom); at least what two samples differ by of
-    which one follows the other in a drift."""
+    """after - before, and half of its t-interval (Welch's degrees of freedom); at least the difference of two
+    successive samples under the drift."""
     variance = before.variance + after.variance
     parts = sum(each.variance**2 / np.maximum(each.worth - 1, 0.5) for each in (before, after))
     degrees = np.divide(variance**2, parts, out=np.ones_like(variance), where=np.asarray(parts) > 0)
@@ -185,8 +183,8 @@ def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Number
 
 
 def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
-    """How many `what` of each side would put the interval on one side of the ratio `edge`, if they go on like these:
-    the part of it that is not of the sessions shrinks with their square root."""
+    """How many `what` of each side would move the interval to one side of the ratio `edge`, if they go on like these:
+    the part that is not due to sessions shrinks with their square root."""
     centre = math.log(verdict.ratio)
     above = centre > math.log(edge)
     alone = verdict.sessions or verdict
@@ -201,7 +199,7 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
 def _ends(
     first: Numbers, second: Numbers, by: str, alpha: float, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
-    """Log ratio with the ends of its interval. known: to what share of itself a value is."""
+    """Log ratio with the ends of its interval. known: relative resolution of each side."""
     if by in quantity.QUANTILES:
         return _quantiles(np.exp(first), np.exp(second), by, alpha)
     one, two = (batched(pseudo_values(side, by)) for side in (first, second))
@@ -231,7 +229,7 @@ def _quantiles(before: Numbers, after: Numbers, by: str, alpha: float) -> tuple[
 
 
 def _rounded(mean: Mean, grain: float) -> Mean:
-    """With what rounding adds: a value is anywhere within a grain (variance grain^2 / 12)."""
+    """With the variance of rounding: a value is anywhere within a grain (grain^2 / 12)."""
     return replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
 
 
@@ -239,13 +237,13 @@ NO_SCATTER = "no scatter: each value is known to its last digit"
 
 
 def _scatter(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether there is any to judge by: both have more than zeros, and one of them several values."""
+    """Whether there is any: both have more than zeros, and one of them several values."""
     return any(before) and any(after) and len({*before}) + len({*after}) > 2
 
 
 def _as_written(before: float, after: float) -> tuple[float, float, float]:
-    """Log ratio of two constants with the ends that rounding leaves open: each is anywhere within one of the last digit
-    that either is written with, whole numbers within 1. Zeros without more: they have no ratio."""
+    """Log ratio of two constants with the ends that rounding leaves open: each is anywhere within one unit of the last
+    digit of either, whole numbers within 1. 0 without a ratio, where one is zero."""
     if not (before and after):
         return 0.0, 0.0, 0.0
     half = (
@@ -273,13 +271,13 @@ def _verdict(
 
 
 RARE = 1.64
-"""One-sided 5 %: fewer changes from one sample to the other than this many deviations below those of a drawn order
-mean that they were not taken in turns."""
+"""One-sided 5 %: fewer changes from one sample to the other, by this many deviations, than in a random order mean that
+they were not taken in turns."""
 
 
 def taken_in_turns(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether the order in time of two samples changes from one to the other as often as in a drawn order (the number
-    of runs: Wald and Wolfowitz 1940, Annals of Mathematical Statistics 11). Times of both on one clock."""
+    """Whether the order in time of two samples changes from one to the other as often as a random order (the number of
+    runs: Wald and Wolfowitz 1940, Annals of Mathematical Statistics 11). Times of both on one clock."""
     order = [side for _, side in sorted([(time, 0) for time in before] + [(time, 1) for time in after])]
     runs = 1 + sum(one != other for one, other in pairwise(order))
     both, product = len(order), 2 * len(before) * len(after)

@@ -1,14 +1,12 @@
 """Where a limit is used up: the only estimator of that, over the load and over time.
 
 Over the load, use is u = a + b N by least squares through the lowest loads: those at which it is clearly below the
-ceiling, where it is cut, and below a level from which on it no longer follows the load, where something else holds it
-up. The crossing N* = (c - a) / b has Fieller's interval: all N at which the line may be c, (a + b N - c)^2 <= t^2 s^2
+ceiling, where it is cut off, and below a level from which on it no longer follows the load, as something else limits
+it. The crossing N* = (c - a) / b has Fieller's interval: all N at which the line may be c, (a + b N - c)^2 <= t^2 s^2
 (1/n + (N - mean)^2 / Sxx) (Fieller 1954, JRSS B 16; Draper and Smith, "Applied Regression Analysis", 3.2, inverse
-regression). A ceiling that was seen to be reached is measured, and the interval is cut to where that was; beyond the
-loads that were measured nothing proves that a line goes on.
-
-Rows in time order resemble their neighbours: how many count is for `series` to say. The standard library alone: the
-lasting process of a watch imports it.
+regression). Where the ceiling was seen to be reached it is measured, and the interval is cut to that; beyond the
+measured loads nothing proves that a line continues. Rows in time order are autocorrelated: `series` determines how many
+count. Only the standard library: the lasting process of a watch imports it.
 """
 
 import math
@@ -23,31 +21,30 @@ from loadframe.model.curve import How, Method
 Rows = Sequence[tuple[float, float]]
 
 GROWTH_SHARE = 0.02
-"""A use that grows by less than this share of its ceiling over all loads is not going to run out."""
+"""A use that grows by less than this share of its ceiling over all loads will not run out."""
 ASSUMED_ERROR = 0.1
-"""Two points leave no residual; each use is then taken to be known to 10 %."""
+"""Two points leave no residual; each use is then assumed to be known to 10 %."""
 CONFIDENCE = 0.95
 FEWEST_FREEDOM = 2
-"""Of rows that are alike: how many are worth one is itself not known well enough to take fewer."""
+"""For autocorrelated rows: their effective number is not known well enough to use less."""
 FORESIGHT = 10.0
-"""Beyond this many times the highest load, or the time watched, nothing is said."""
+"""No result beyond this many times the highest load, or the time watched."""
 
 FLAT, SPAN, SLOWER, MATERIAL = 0.95, 1.2, 0.25, 0.1
-"""A use has levelled off from the first load at which it is FLAT of its highest, if loads up to SPAN times that one
-follow over which it grows by less than SLOWER of what it did before, where that would have been MATERIAL."""
+"""A use has levelled off from the first load at which it is FLAT of its highest, if it grows up to SPAN times that load
+or further by less than SLOWER of its growth before, where that would have been MATERIAL."""
 
 USED_UP = 0.9
-"""Of its ceiling: where throughput is flat, a share of time or a rate from here on is why."""
+"""Of its ceiling: where throughput is flat, a share of time or a rate from here on is the cause."""
 
 FEWEST_BATCHES = 5
-"""Fewer batches than this carry no line over time."""
+"""Fewer batches carry no line over time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """y = level + slope (x - middle). spread: the sum of squares of x; count: of rows, in independent ones; deviation:
-    of the residuals, with its degrees of freedom; times: that many standard errors are half of an interval; left:
-    residuals."""
+    """y = level + slope (x - middle). spread: sum of squares of x; count: effective number of rows; deviation: of the
+    residuals, with its degrees of freedom; times: standard errors in half of an interval; left: residuals."""
 
     level: float
     slope: float
@@ -61,7 +58,7 @@ class Line:
 
     @property
     def error(self) -> float:
-        """Of the slope."""
+        """Standard error of the slope."""
         return self.deviation / math.sqrt(self.spread)
 
     @property
@@ -70,11 +67,12 @@ class Line:
         return self.times * self.error
 
     def at(self, x: float) -> float:
-        """y there."""
+        """y at x."""
         return self.level + self.slope * (x - self.middle)
 
     def crossing(self, ceiling: float) -> tuple[float, float, float] | None:
-        """Fieller's interval of where y is `ceiling`; None where the slope is not significant: then it has no end."""
+        """Fieller's interval of where y is `ceiling`; None where the slope is not significant, as it is then
+        unbounded."""
         if not (self.slope > 0 and self.slope > self.half):
             return None
         # Divided by b^2, with g = t^2 s^2 / (b^2 Sxx) < 1, d = N - mean and e = N* - mean, so that units cannot
@@ -97,8 +95,8 @@ def line(
     worth: float = 1.0,
     confidence: float = CONFIDENCE,
 ) -> Line | None:
-    """Least squares; beside: what else y follows, at equal values of which the slope is. worth: of a row, in
-    independent ones. None where x is the same in all rows, or cannot be told from what is beside."""
+    """Least squares; beside: a covariate, at equal values of which the slope holds. worth: effective number of rows per
+    row. None where x is the same in all rows, or collinear with the covariate."""
     away, rest, fitted = _centred(x), _centred(y), 2
     if beside is not None:
         other, fitted = _centred(beside), 3
@@ -144,10 +142,11 @@ def over_load(
     earlier); with none, low = load = high = the lowest load, read as "at or below". Else extrapolated from at least two
     loads. None where use does not grow with load (slope not significant, or less than 2 % of the ceiling over all
     loads), where it has levelled off below the ceiling, and where the crossing lies beyond `furthest`.
-    flat_from: of a share of time or a rate, the lowest load from which on throughput does not grow: there it cannot
-    grow either but by what a request needs, so that levels from there on move no load. It is used up on that plateau
-    where it comes to 90 % of the ceiling there, else something else is why throughput is flat, and it is None.
-    Raises ValueError where the ceiling is not positive or the numbers of loads and uses differ.
+
+    flat_from: for a share of time or a rate, the lowest load from which on throughput does not grow: from there on use
+    can only grow by what a request needs, so these levels do not count. It is used up on that plateau where it comes to
+    90 % of the ceiling there; else something else limits throughput, and it is None. ValueError where the ceiling is
+    not positive or the numbers of loads and uses differ.
     """
     rows = _known(loads, uses, ceiling)
     levels = _medians(rows)
@@ -173,7 +172,7 @@ def over_load(
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
     """Where the line through rows of (load, use) below the ceiling reaches it, beyond all of them; None where it does
-    not grow significantly, and by a share of the ceiling that matters."""
+    not grow significantly and by at least GROWTH_SHARE of the ceiling."""
     fitted = _line(rows, confidence)
     crossing = None if fitted is None else fitted.crossing(ceiling)
     loads = [load for load, _ in rows]
@@ -183,12 +182,10 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """The use expected at `load` if there were no ceiling, never below 0: on the line through the uses below it.
-
-    Where use does not grow significantly the mean use is the answer: a slope made of noise must not be extrapolated.
-    With one load below the ceiling: in proportion to it, an upper bound. None where no load is below the ceiling.
-    Outside the loads measured it is an extrapolation.
-    """
+    """The use expected at `load` without a ceiling, never below 0: on the line through the uses below it. Where use
+    does not grow significantly, the mean use, as a slope made of noise must not be extrapolated. With one load below
+    the ceiling: in proportion to it, an upper bound. None where no load is below the ceiling. Outside the measured
+    loads it is an extrapolation."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:
@@ -205,7 +202,7 @@ def _known(loads: Sequence[float], uses: Sequence[float], ceiling: float) -> lis
 
 
 def _medians(rows: Rows) -> list[tuple[float, float]]:
-    """The typical use of each load, in rising order."""
+    """The median use of each load, in ascending order."""
     by_load: dict[float, list[float]] = {}
     for load, use in sorted(rows):
         by_load.setdefault(load, []).append(use)
@@ -213,7 +210,7 @@ def _medians(rows: Rows) -> list[tuple[float, float]]:
 
 
 def _levels_off(levels: Rows) -> float | None:
-    """The load from which on a use no longer follows the load; None where it goes on to."""
+    """The load from which on a use no longer follows the load; None where it still does."""
     most = max((use for _, use in levels), default=0.0)
     at = next((at for at, (_, use) in enumerate(levels) if use >= FLAT * most), 0)
     if at == 0 or levels[-1][0] < SPAN * levels[at][0]:
@@ -230,8 +227,8 @@ def _line(rows: Rows, confidence: float = CONFIDENCE, worth: float = 1.0) -> Lin
 def _within(
     crossing: tuple[float, float, float] | None, low: float, high: float, method: Method, how: How
 ) -> Saturation | None:
-    """The crossing cut to what was seen; the seen bracket itself where there is no crossing, or where all of it is
-    outside: then the line is refuted, and not more is known. None where that has no end."""
+    """The crossing cut to the observed bracket; the bracket itself where there is no crossing, or where all of it is
+    outside, which refutes the line. None where the bracket is unbounded."""
     if crossing is None or crossing[2] < low or crossing[1] > high:
         middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
         middle, method = min(max(middle, low), high), method if method == "proportion" else "bracket"
@@ -244,12 +241,10 @@ def _within(
 
 
 def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -> Saturation | None:
-    """Seconds from the last reading until use reaches `ceiling`, with a 95 % interval.
-
-    times_s rising, use in the ceiling's unit. 0 where the last reading is at the ceiling (97 %). None where use does
-    not grow significantly, where a few readings carry no line, where the ceiling was touched before and left again, and
-    where it lies further ahead than ten times the time watched. Raises ValueError as `over_load`.
-    """
+    """Seconds from the last reading until use reaches `ceiling`, with a 95 % interval. times_s ascending, use in the
+    ceiling's unit. 0 where the last reading is at the ceiling (97 %). None where use does not grow significantly, where
+    there are too few readings for a line, where the ceiling was touched before and left again, and where it lies
+    further ahead than ten times the time watched. ValueError as `over_load`."""
     rows: Sequence[series.Row] = _known([time_s - times_s[-1] for time_s in times_s], uses, ceiling)
     if rows and rows[-1][1] >= REACHED * ceiling:
         return Saturation(0.0, 0.0, 0.0, "measured", "bracket")
@@ -263,7 +258,7 @@ def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -
 
 
 def residuals(rows: Sequence[series.Row]) -> Sequence[float] | None:
-    """What a line through rows of (x, y) leaves of them, or of (x, y, beside)."""
+    """Residuals of a line through rows of (x, y) or (x, y, covariate)."""
     x, y, *beside = ([row[at] for row in rows] for at in range(len(rows[0])))
     fitted = line(x, y, *beside)
     return None if fitted is None else fitted.left
@@ -271,25 +266,25 @@ def residuals(rows: Sequence[series.Row]) -> Sequence[float] | None:
 
 FEWEST_ROWS, FEWEST_OF_GROWTH = 30, 8
 STEADY = 0.5
-"""The slope of the second half, as a share of that of the whole: a cache that fills grows ever more slowly."""
+"""Least slope of the second half, as a share of that of the whole: a cache that fills grows ever more slowly."""
 WORTH = 0.02
-"""Growth over all that was watched, as a share of the use at its end."""
+"""Least growth over the time watched, as a share of the use at its end."""
 LONGEST_S = 30 * 86400.0
-"""What ends later is not told: within a month the service is started again, or the load is another one."""
+"""Later ends are not reported: within a month the service is restarted, or the load changes."""
 FORESIGHT_OF_GROWTH = 50.0
-"""Nor what ends later than this many times the time watched: thousands of readings carry an interval further."""
+"""Nor ends later than this many times the time watched: thousands of readings would otherwise allow it."""
 AROUND = 2.0
-"""Deviations of the rows from the line: a deviation that lasts is no error of the slope, but moves the end."""
+"""Deviations of the rows from the line: a lasting deviation is no error of the slope, but moves the end."""
 MOST_ROWS, LEVEL = (300, 768, 1024), 0.001
-"""Of `grows`. By each in turn: whether neighbours are still correlated is told by few batches, and by chance. One use
-of a thousand that do not grow is told to."""
+"""For `grows`. Each number of rows in turn: few batches may miss by chance that neighbours are still correlated. One in
+a thousand uses that do not grow is reported."""
 DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """What grows by itself. slope, low, high: units per second; ends: in seconds from the last row; use: at the end, at
-    the usual load. load_known: whether it is the growth at equal load."""
+    """Growth that the load does not explain. slope, low, high: units per second; ends: in seconds from the last row;
+    use: at the end, at the usual load. load_known: whether it is the growth at equal load."""
 
     slope: float
     low: float
@@ -303,9 +298,9 @@ class Leak:
 def leak(
     times_s: Sequence[float], uses: Sequence[float], loads: Sequence[float | None], ceiling: float, *, level: float
 ) -> Leak | None:
-    """The growth of a use in time at equal load; None where there is none, at this level (of a one-sided test), where
-    the rows carry no line, and where it ends too far ahead. times_s rising; a use and a load for each. Rows without a
-    load are left out; where most have none, load explains nothing. ceiling: above the last use."""
+    """The growth of a use over time at equal load; None where it is not significant at this level (one-sided), where
+    there are too few rows for a line, and where it ends too far ahead. times_s ascending, with a use and a load each.
+    Rows without a load are left out; where most have none, the load is ignored. ceiling: above the last use."""
     if len(uses) < FEWEST_ROWS or not math.isfinite(ceiling) or uses[-1] >= ceiling:
         return None
     load_known = 2 * sum(load is not None for load in loads) >= len(loads)
@@ -329,15 +324,14 @@ def leak(
 
 
 def _growth(rows: Sequence[series.Row]) -> Line | None:
-    """None where no batches leave neighbours uncorrelated, or time and load cannot be told apart."""
+    """None where no batches have uncorrelated neighbours, or time and load are collinear."""
     rows = series.independent(rows, residuals, fitted=3, fewest=FEWEST_OF_GROWTH)
     return line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_OF_GROWTH else None
 
 
 def grows(resource: str, time_s: Iterable[float], load: Iterable[float], use: Iterable[float]) -> GrowsByItself | None:
-    """A use of production data that grows with time at equal load, as `leak` tells it: over the load it is scatter.
-    None where it does not, is full already, or would end beyond a month. time_s: ascending; NaN where missing; shares
-    of all there is."""
+    """A use of production data that grows with time at equal load, by `leak`. None where it does not, is full already,
+    or would end beyond a month. time_s: ascending; NaN where missing; use: share of its ceiling."""
     rows = [row for row in zip(time_s, use, load, strict=True) if math.isfinite(row[1]) and math.isfinite(row[2])]
     for most in MOST_ROWS:
         parts = min(len(rows), most)

@@ -1,14 +1,14 @@
-"""Where a use is full that rows in time order show: of a watch, and of production data that others have recorded.
+"""Where a use is full, from rows in time order: of a watch, or of foreign production data.
 
 Readings come at uneven loads: they are averaged in ranges of the load with equally many of them, and each range counts
-as one in `saturation`. The interval is at least as wide as that of a line through the rows, of which as many count as
-are independent: a deviation that lasts for hours moves the means of neighbouring ranges together, so that their scatter
-does not show it. It also holds where the line of the upper half of the loads is full, where a power law is, and where
-a parabola is whose square term is proven: one that rises ever faster is full long before its line.
+as one in `saturation`. The interval is at least as wide as that of a line through the effective number of rows: a
+deviation that lasts for hours moves the means of neighbouring ranges together, so that their scatter does not show it.
+It also covers where the line of the upper half of the loads is full, where a power law is, and where a parabola with a
+proven square term is: one that accelerates is full long before its line.
 
 A use flattens for one of two reasons. Each request needs less the more there are: it flattens over the throughput, too
-(a cache that fills). Or fewer requests are served than the load asks for: where that levels off below the ceiling,
-something else has ended it. Either is full nowhere in sight.
+(a cache that fills). Or fewer requests are served than the load offers: where that levels off below the ceiling,
+something else limits it. In either case no load at which it is full is in sight.
 """
 
 import math
@@ -23,28 +23,28 @@ from loadframe.model import REACHED, LoadInterval, Saturation
 
 RANGES, FEWEST_IN_RANGE, FEWEST_RANGES = 24, 4, 4
 SPREAD = 1.3
-"""Of the highest range's load to the lowest's, below which the load was the same all the time."""
+"""Ratio of the highest range's load to the lowest's; with less the load counts as constant."""
 LEAST_USE = 0.1
-"""A limit that was never used by this share is not told: its line is mostly noise, and carries far."""
+"""A limit never used by this share is not reported: its line is mostly noise, and reaches far."""
 FULL, NEAR = 0.9, 0.7
-"""Ranges from the first use on are near the end, where it no longer grows as it did: they are left out. From the second
-one on a throughput may level off because of it."""
+"""Ranges from the first use of FULL on, where growth slows, are left out. From NEAR on a throughput may level off
+because of it."""
 EARLY = 0.99
-"""Of the first hours' intervals: they are looked at again and again, and it is the lowest that speaks first."""
+"""Confidence of the first hours' intervals: they are evaluated repeatedly, and the lowest one is reported first."""
 FEWEST_WORTH = 4
-"""Independent rows without which no limit is told: a line through them has two degrees of freedom left."""
+"""Effective rows needed to report a limit: a line through them has two degrees of freedom left."""
 FEWEST_CURVED = 8
-"""Ranges without which no curve is told: half of them must carry a line."""
+"""Ranges needed to report a curve: half of them must carry a line."""
 PROVEN = 4.0
-"""Standard errors of the square term from which on the use follows a curve: a straight one gets there by chance once in
-many thousand fits."""
+"""Standard errors of the square term from which on the use follows a curve: a straight one reaches that by chance once
+in many thousand fits."""
 IN_PROPORTION = 0.9
-"""A throughput per load at the highest loads that is less than this share of that at the lowest ones levels off."""
+"""Throughput per load at the highest loads over that at the lowest ones; with less it levels off."""
 DRIFT = 0.1
-"""Of the load, at least to either side: what a request needs a few minutes later differs by about this much on the
-servers of benchmarks/observed.py, however long and even the rows are. Chosen on these servers."""
+"""Least relative width of the interval to either side: a request's demand changes by about this much within minutes on
+the servers of benchmarks/observed.py, however long and even the rows are. Chosen on these servers."""
 MOST_POWER = 2.5
-"""Of U = a N^b, one of the forms that a use may have beyond what was seen."""
+"""Of U = a N^b, one of the forms that a use may have beyond the observed loads."""
 DRAWS, SEED, EDGES = 400, 20261127, (0.025, 0.975)
 
 Floats = NDArray[np.float64]
@@ -53,8 +53,8 @@ Cells = Sequence[float | None] | Floats
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Means by range of load, in rising order of the load. scatter: the standard error of each mean; errors: the same
-    where rows that are alike count as one."""
+    """Means by range of load, in ascending order of the load. scatter: standard error of each mean; errors: the same
+    with the effective number of rows."""
 
     loads: Floats
     means: Floats
@@ -65,7 +65,7 @@ class Ranges:
 @dataclass(frozen=True, slots=True)
 class OfRows:
     """at: where it is full; None where that is not in sight. flattens: whether a proven curve is the reason. cheaper:
-    whether each request needs less and less, with no end in sight."""
+    whether each request needs less and less, without a visible end."""
 
     at: Saturation | None
     flattens: bool = False
@@ -73,7 +73,7 @@ class OfRows:
 
 
 def ranges(loads: Cells, values: Cells) -> Ranges | None:
-    """The means of values where both are known; None where the load hardly differed, or too little is known. (n,) each,
+    """The means of values where both are known; None where the load hardly varied, or too little is known. (n,) each,
     in time order, None or NaN where missing."""
     return _ranges(_rows(loads, values))
 
@@ -82,8 +82,8 @@ def of_rows(
     loads: Cells, uses: Cells, served: Cells | None = None, *, fine: bool = False, last: bool = False
 ) -> OfRows:
     """Where a use (shares of its ceiling) is full. served: the throughput. fine: rows of seconds, averaged until
-    neighbours are no longer alike, as their scatter is what the interval is made of. last: no more rows will come:
-    where fewer than FEWEST_WORTH are surely independent, that many are taken to be, with as wide an interval."""
+    neighbours are uncorrelated, as the interval rests on their scatter. last: no more rows will come: fewer than
+    FEWEST_WORTH effective rows are then rounded up to that number, with as wide an interval."""
     rows = _rows(loads, uses)
     if fine:
         fewest = 2 * FEWEST_RANGES * FEWEST_IN_RANGE
@@ -129,8 +129,8 @@ def _straight(averaged: Ranges, rows: Floats, furthest: float, *, last: bool) ->
 
 
 def _forms(averaged: Ranges) -> list[float]:
-    """The ends of where the line through the upper half of the ranges is 1, and of where a power law through these is:
-    that one of the forms is right is believed, not which."""
+    """Ends of where the line through the upper half of the ranges reaches 1, and of where a power law does: one of the
+    forms is assumed right, but not which."""
     upper = slice(len(averaged.loads) // 2, None)
     load, use = averaged.loads[upper], averaged.means[upper]
     straight = saturation.line(load.tolist(), use.tolist())
@@ -143,7 +143,7 @@ def _forms(averaged: Ranges) -> list[float]:
 
 
 def _levels_off(loads: Cells, served: Cells) -> bool:
-    """Whether the throughput is clearly less than in proportion at the highest loads: then a use that flattens may
+    """Whether the throughput is clearly less than in proportion at the highest loads, so that a use that flattens may
     follow it."""
     averaged = ranges(loads, served)
     if averaged is None or len(averaged.loads) < FEWEST_CURVED or averaged.loads[0] <= 0:
@@ -190,7 +190,7 @@ def _ranges(rows: Floats) -> Ranges | None:
 
 
 def _left(rows: Floats, degree: int) -> Floats:
-    """What a polynomial over the load leaves of the rows."""
+    """Residuals of a polynomial over the load."""
     x = (rows[:, 0] - rows[:, 0].mean()) / max(float(np.ptp(rows[:, 0])), 1e-300)
     powers = np.vander(x, degree + 1)
     return np.asarray(rows[:, 1] - powers @ np.linalg.lstsq(powers, rows[:, 1], rcond=None)[0])
@@ -198,8 +198,8 @@ def _left(rows: Floats, degree: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """A use that is proven to follow the load in a curve is full between where the parabola through its means may be
-    (soonest, latest) and where the straight line of the upper half of them is (line)."""
+    """A use with a proven curve over the load is full between where the parabola through its means may be (soonest,
+    latest) and where the straight line of the upper half of them is (line)."""
 
     line: float
     soonest: float
@@ -211,13 +211,14 @@ class _Curve:
         return self.falls and max(self.line, self.latest) > furthest
 
     def widens(self, straight: Saturation) -> Saturation:
-        """straight: where the line through all of it is full."""
+        """The saturation of this curve, with an interval that includes `straight`, that of the line through all
+        ranges."""
         low, high = min(self.soonest, straight.low, self.line), max(self.latest, straight.high, self.line)
         return replace(straight, load=self.line, low=low, high=high, method="curve")
 
 
 def _curve(x: Floats, means: Floats, errors: Floats) -> _Curve | None:
-    """x: in rising order. None unless the square term is proven."""
+    """x: in ascending order. None unless the square term is proven."""
     if len(x) < FEWEST_CURVED or not np.all(np.isfinite(errors) & (errors > 0)):
         return None
     lowest, span = float(x[0]), float(np.ptp(x))
@@ -237,7 +238,7 @@ def _curve(x: Floats, means: Floats, errors: Floats) -> _Curve | None:
 
 
 def _full_at(level: float, slope: float, square: float) -> float:
-    """Where the parabola is 1 at or above the highest share, 1; infinite where it never is."""
+    """Where the parabola reaches 1 at or above the highest share, 1; infinite where it never does."""
     if level + slope + square >= 1:
         return 1.0
     above = [
@@ -247,14 +248,14 @@ def _full_at(level: float, slope: float, square: float) -> float:
 
 
 BENT = 1.5
-"""The response at a load, as a multiple of that at the lowest loads, from which on it has bent; at all higher loads
+"""Multiple of the response time at the lowest loads from which on it counts as bent, if it is at all higher loads
 too."""
 ERRORS = 3.0
 
 
 def bend(loads: Cells, responses: Cells) -> LoadInterval | None:
-    """The load from which on the response is above that of the lowest third of loads: between the last range that is
-    not and the first one that is. None where no range is, or all of it is flat."""
+    """The load from which on the response time exceeds that of the lowest third of loads: between the last range that
+    does not and the first one that does. None where no range does, or it begins within that third."""
     averaged = ranges(loads, responses)
     if averaged is None:
         return None

@@ -1,8 +1,8 @@
 """The Universal Scalability Law, fitted by plain nonlinear least squares.
 
-X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)): Gunther (1993, 2007 "Guerrilla Capacity Planning"); the
-form with lambda and the fit by R's `nls`: Schwartz, "Practical Scalability Analysis with the Universal Scalability
-Law" (2015), Moeding's R package `usl`. Standard errors are those of nls: s^2 (J'J)^-1 with n - 3 degrees of freedom.
+X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)): Gunther (1993, 2007 "Guerrilla Capacity Planning"); the form
+with lambda and the fit by R's `nls`: Schwartz, "Practical Scalability Analysis with the Universal Scalability Law"
+(2015), Moeding's R package `usl`. Standard errors are those of nls: s^2 (J'J)^-1 with n - 3 degrees of freedom.
 """
 
 import math
@@ -20,7 +20,7 @@ FEWEST_POINTS = 5
 CONFIDENCE = 0.95
 MOST_STEPS = 500
 LARGEST, LARGEST_KAPPA = 1e12, 1e6
-"""Of lambda in units of the highest throughput, its reciprocal, and kappa: beyond there is nothing but overflow."""
+"""Bounds of lambda in units of the highest throughput, of its reciprocal, and of kappa: beyond them only overflow."""
 
 
 def predict(load: NDArray[np.float64], lambda_: float, sigma: float, kappa: float) -> NDArray[np.float64]:
@@ -30,14 +30,11 @@ def predict(load: NDArray[np.float64], lambda_: float, sigma: float, kappa: floa
 
 
 def fit(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> Scalability:
-    """The law fitted to (n,) loads and (n,) throughputs (1/s), with 0 <= sigma <= 1 and kappa >= 0.
-
-    Intervals are estimate -+ t(0.975, n - 3) standard errors and are not cut at the bounds, so that the standard
-    errors can be had back from them; one that includes 0 says that the term is not proven. A parameter that lies on
-    its bound is held there: the others' errors are those of the smaller model, its own interval that of the full one.
-    peak_load = sqrt((1 - sigma) / kappa), None where kappa is 0. Raises ValueError for fewer than 5 different loads,
-    or values that are not finite and positive.
-    """
+    """The law fitted to (n,) loads and (n,) throughputs (1/s), with 0 <= sigma <= 1 and kappa >= 0. Intervals are
+    estimate -+ t(0.975, n - 3) standard errors and not cut at the bounds, so that the standard errors can be recovered;
+    one that includes 0 means that the term is not proven. A parameter on its bound is held there: the others' errors
+    are those of the smaller model, its own interval that of the full one. peak_load = sqrt((1 - sigma) / kappa), None
+    where kappa is 0. ValueError for fewer than 5 different loads, or values that are not finite and positive."""
     load, throughput = np.asarray(load, dtype=np.float64), np.asarray(throughput, dtype=np.float64)
     if len(np.unique(load)) < FEWEST_POINTS:
         raise ValueError(f"{len(np.unique(load))} different loads; the scalability law needs {FEWEST_POINTS}")
@@ -67,7 +64,7 @@ def _terms(load: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _start(load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDArray[np.bool_]) -> NDArray[np.float64]:
     """First guess of (a, b, c): linear least squares of N / X, cut at 0."""
-    # Only a first guess: the throughput's floor, as a share of the largest, keeps the division finite.
+    # A floor on the throughput, as a share of the largest, keeps the division finite; the guess need not be exact.
     terms = _terms(load)[:, free]
     widths = np.maximum(np.abs(terms).max(axis=0), 1e-300)
     found = np.zeros(3)

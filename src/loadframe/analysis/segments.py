@@ -1,10 +1,10 @@
 """Where a curve first bends downwards: a continuous segmented fit of rise, plateau and decline.
 
-The pieces are straight where real curves are: a rise is linear in the load N (every client adds its share), a
-decline linear in log N (levels are geometric, and a thrashing server loses by ratios). Given the breaks each model
-is linear, so that all breaks on a geometric grid are tried (no local minima). Number of pieces by BIC, its
-significance by simulation: the gain in BIC that pure noise of the same size yields at the same levels, for breaks
-that were *searched*, follows no textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in Medicine 22).
+A rise is linear in the load N (every client adds its share), a decline linear in log N (levels are geometric, and a
+thrashing server loses by ratios). Given the breaks each model is linear, so that all breaks on a geometric grid are
+tried (no local minima). Number of pieces by BIC, its significance by simulation: the gain in BIC that pure noise of the
+same size yields at the same levels, for breaks that were *searched*, follows no textbook F (Davies 1987, Biometrika 74;
+Muggeo 2003, Statistics in Medicine 22).
 """
 
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ SIMULATIONS = 399
 RESAMPLES = 200
 
 ROUNDER = 0.95
-"""A curve is rounder than straight pieces where noise would not take its levels so far away with this probability."""
+"""A curve is rounder than straight pieces where noise would not explain its deviations with this probability."""
 
 SMALLEST_BEND = 0.05
 """A bend must move the curve by this share of the peak away from flat or straight, however small the noise is."""
 
 NOISE_FLOOR = 0.01
-"""No throughput is known better than this; keeps noise-free figures from proving every wiggle of their shape."""
+"""Relative error of any throughput, at least: otherwise noise-free figures would prove every wiggle of their shape."""
 
 FINE, MOST_FINE = 24, 1440
 """Grid steps between neighbouring levels, for placing the break, and at most over all levels."""
@@ -54,17 +54,15 @@ class Bend:
 
 
 def first_bend(data: Series, seed: int, *, proven: bool = False) -> Bend:
-    """The first downward bend of the curve, with an interval; knee None where noise alone would bend it as much.
-
-    proven: the caller has proved already that the curve falls; then only the place of the bend is asked for.
-    """
+    """The first downward bend of the curve, with an interval; knee None where noise alone might bend it as much.
+    proven: the caller has proved that the curve falls; only the place of the bend is then determined."""
     bend = _bend(data, seed, proven=proven)
     if bend is None:
         return _bendless(data)
     falls = bend.fitted[-1] < bend.fitted.max() * (1 - SMALLEST_BEND)
     if bend.knee is None or not falls:
         return bend
-    # Before a fall the curve may have stopped rising already; that bend is proved by the levels before the fall alone.
+    # Before a fall the curve may have stopped rising already; the levels before the fall must prove that bend alone.
     before = data.upto(bend.knee.load)
     earlier = first_bend(before, seed) if len(before.load) < len(data.load) else None
     if earlier is not None and earlier.knee is not None:
@@ -84,7 +82,7 @@ def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
 
 
 def _allowed(kind: Kind, data: Series) -> bool:
-    """A model may not have as many parameters as there are levels, unless the blocks tell what is noise."""
+    """A model must have fewer parameters than there are levels; as many where the blocks show the noise."""
     spare = 0 if data.freedom >= 2 else 1
     return PARAMETERS[kind] + spare <= len(data.load)
 
@@ -112,7 +110,7 @@ def _bend(data: Series, seed: int, *, proven: bool = False) -> Bend | None:
 
 
 def _significant(data: Series, families: list[Family], gain: float, seed: int) -> bool:
-    """Whether curves without a bend, with the same levels, blocks and noise, hardly ever gain as much in BIC."""
+    """Whether curves without a bend, with the same levels, blocks and noise, rarely gain as much in BIC."""
     _, rising, null = straight_lines(data, data.value[None, :])
     freedom = max(len(data.load) + data.freedom - 2, 1)
     noise = float(np.sqrt((rising[0] + _pure(data)[0]) / freedom + NOISE_FLOOR**2))
@@ -129,7 +127,7 @@ def _pure(data: Series) -> Floats:
 
 
 def _gain(data: Series, families: list[Family], values: Floats, pure: Floats) -> tuple[Floats, Floats, Floats]:
-    """How much BIC the best bend gains over the best straight line; which family and candidate that is. All (s,)."""
+    """Gain in BIC of the best bend over the best straight line; its family and candidate. All (s,)."""
     flat, rising, _ = straight_lines(data, values)
     straight = np.minimum(_score(data, flat, pure, "flat"), _score(data, rising, pure, "linear"))
     squares = [sums_of_squares(family, data.scale, values) for family in families]
@@ -156,11 +154,9 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
 
 
 def _locate(data: Series, model: Family, seed: int) -> LoadInterval:
-    """The break on the fine grid, with its interval from a bootstrap over the blocks.
-
-    Breaks that fit equally well (a fall between two levels may begin anywhere between them) widen the interval to
-    all of them; the break is then their geometric middle. With single blocks the interval is the neighbouring levels.
-    """
+    """The break on the fine grid, with its interval from a bootstrap over the blocks. Breaks that fit equally well (a
+    fall between two levels may begin anywhere between them) widen the interval to all of them; the break is then their
+    geometric middle. With single blocks the interval is the neighbouring levels."""
     load = data.load
     points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]
@@ -168,7 +164,7 @@ def _locate(data: Series, model: Family, seed: int) -> LoadInterval:
     points = points[points < floor]
     before = points
     if model.kind == "rise-plateau-decline":
-        # The rise's end stays where the coarse fit saw it: only the fall is placed here.
+        # The rise's end stays where the coarse fit placed it: only the fall is placed here.
         rise_end = float(model.before[0])
         points = points[points > rise_end]
         before = np.full_like(points, rise_end)
@@ -191,7 +187,7 @@ def _locate(data: Series, model: Family, seed: int) -> LoadInterval:
 
 
 def _is_rounder(data: Series, family: Family) -> bool:
-    """Whether the levels lie further from the pieces than the blocks' noise explains, or are too few to tell: then no
+    """Whether the levels deviate from the pieces by more than the blocks' noise, or are too few to know: then no
     straight pieces meet, and where they seem to depends on the levels (lack of fit: Draper and Smith, Applied
     Regression Analysis, 2.1)."""
     if data.freedom < 1:
@@ -206,8 +202,8 @@ def _is_rounder(data: Series, family: Family) -> bool:
 
 
 def _between_levels(load: Floats, place: LoadInterval) -> LoadInterval:
-    """The interval out to the levels on either side of the bend; never to the lowest one, where nothing is known to
-    hold."""
+    """The interval extended to the levels on either side of the bend; never to the lowest one, as no level below it is
+    known to hold."""
     below, above = load[load < place.load * (1 - 1e-9)], load[load > place.load * (1 + 1e-9)]
     low = min(place.low, float(below[-1])) if len(below) > 1 else place.low
     return LoadInterval(place.load, low, max(place.high, float(above[0])) if above.size else place.high)
@@ -226,7 +222,7 @@ def _step(load: Floats, near: float) -> float:
 def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]:
     """Lowest and highest break of those that fit equally well, for each of s series."""
     squares = sums_of_squares(family, data.scale, values)
-    # A resample in which nothing bends downwards has no break; it says only that the break may be anywhere.
+    # A resample that nowhere bends downwards has no break: the break may then be anywhere.
     squares = np.where(np.isfinite(squares.min(axis=1, keepdims=True)), squares, 0.0)
     within = squares <= squares.min(axis=1, keepdims=True) * (1 + 1e-6) + 1e-12
     lows = family.breaks[within.argmax(axis=1)]
@@ -235,7 +231,7 @@ def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]
 
 
 def _resample(data: Series, random: np.random.Generator) -> Floats:
-    """Curves whose levels are drawn again: medians plus scatter drawn from that of all blocks, (RESAMPLES, n)."""
+    """Resampled curves: medians plus scatter drawn from that of all blocks, (RESAMPLES, n)."""
     scatter = data.residuals * np.sqrt(len(data.residuals) / data.freedom)
     values = np.empty((RESAMPLES, len(data.load)))
     for i, count in enumerate(data.blocks):

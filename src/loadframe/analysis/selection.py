@@ -1,5 +1,4 @@
-"""Which steps count, and why the others do not: the one selection that every curve, limit, latency and comparison of
-states rests on."""
+"""Which steps count, and why the others do not: the one selection for every curve, limit, latency and comparison."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -9,8 +8,8 @@ from loadframe.analysis.disturbance import disturbed, least_disturbed
 from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step
 
 FEWEST_SETTLED = 2
-"""The number of settled steps at a level from which on the others do not count; with fewer all do, for they are all
-there is. The same before that with those that were given a longer warm-up."""
+"""With this number of settled steps at a level the others do not count; with fewer all do, as there are no others. Then
+the same with steps that had a longer warm-up."""
 
 WARMS = "it only warmed the target"
 DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
@@ -23,16 +22,16 @@ DISTURBED = "something outside of the study took more from it than from others a
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """steps: those that count, in their order. left_out: why each of the others does not, by number."""
+    """steps: those that count, in their order. left_out: step number -> why it does not count."""
 
     steps: list[Step]
     left_out: Mapping[int, str] = field(default_factory=dict)
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """The steps of any states that count: those whose warm-up had ended and that nothing disturbed, where there are
-    enough. What follows the state and the load disturbs none of them (disturbance.py). decided: the numbers of steps
-    after which fresh ones were measured (`deciding`). Of a state in which no window had enough all of them count."""
+    """The steps of any states that count: settled and undisturbed ones, where there are enough. What follows the state
+    and the load disturbs none (disturbance.py). decided: numbers of steps after which fresh ones were measured
+    (`deciding`). Of a state in which no window had enough requests all of them count."""
     mine, left_out = list(steps), dict[int, str]()
     mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
     mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
@@ -48,13 +47,13 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
 
 
 def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
-    """Those in which enough was done, and that did not decide: what evidence and limits are read from."""
+    """Steps with enough requests that did not decide on a change: evidence and limits rest on these."""
     return [step for step in steps if step.counts and step.number not in decided]
 
 
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
-    """The numbers of the steps that decided whether a change is kept, where fresh ones followed: whoever stops at what
-    looks best has a lucky moment, so no curve has anything of them."""
+    """Numbers of the steps that decided whether a change is kept, where fresh ones followed: stopping at the
+    best-looking moment selects a lucky one, so no curve includes them."""
     return frozenset(
         number for one in rounds for trial in one.tried if trial.fresh is not None for number in trial.deciding
     )
@@ -74,8 +73,8 @@ def _is_enough(cells: Counter[tuple[str, float]], step: Step) -> bool:
 
 
 def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
-    """Of the steps that one block has of a state at a load the one that counts: one in which enough was done, whose
-    warm-up had ended, with the longest one, and the last of those that are as quiet as the quietest."""
+    """The one step that counts of each block, state and load: of those with enough requests, an ended and the longest
+    warm-up, the last one that is as quiet as the quietest."""
     taken: dict[tuple[str, float, object], list[Step]] = {}
     for step in steps:
         if step.block is not None:
@@ -84,13 +83,12 @@ def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
 
 
 def _settled(steps: list[Step]) -> list[Step]:
-    """Those with the longest warm-up of those in which enough was done and whose warm-up had ended; where none is that,
-    all of them."""
+    """With the longest warm-up of the settled steps with enough requests; all where there are none."""
     for flag in (TOO_FEW, UNSETTLED):
         steps = [step for step in steps if flag not in step.flags] or steps
     return [step for step in steps if _lengthened(step)] or steps
 
 
 def _lengthened(step: Step) -> bool:
-    """Whether its warm-up is longer than its window: none is cut so long by itself."""
+    """Whether its warm-up is longer than its window, which only a lengthened one is."""
     return step.window_start_s - step.started_s > step.window_end_s - step.window_start_s

@@ -1,9 +1,9 @@
-"""Looking at the data while they come in, and still erring no more often than was promised.
+"""Looking at data while they come in, without erring more often than promised.
 
-Whoever tests at 5 % after each new block, and stops at the first success, errs in far more than 5 % of the cases. A
-plan says from which block to which one looks; every look then gets a level of its own, such that all looks together
-err at most as often as one test would. Intervals at these levels are repeated confidence intervals (Jennison and
-Turnbull 1989, JRSS B 51(3)): all of them hold at once, so that stopping may depend on anything.
+Testing at 5 % after each new block, and stopping at the first success, errs in far more than 5 % of the cases. A plan
+says after which blocks to look; every look gets a level of its own, such that all looks together err at most as often
+as one test would. Intervals at these levels are repeated confidence intervals (Jennison and Turnbull 1989, JRSS B
+51(3)): all of them hold at once, so that stopping may depend on anything.
 """
 
 import math
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from loadframe.analysis import student
 
 PATHS = 40_000
-"""Simulated series of blocks; the level they find is exact to about a tenth of a per cent (of 5 %)."""
+"""Simulated series of blocks; the level they yield is exact to about a tenth of a per cent (of 5 %)."""
 
 NEIGHBOURS = 0.125
 """Correlation of two blocks of which one has the other's order reversed (experiments/proof.py): r (1 - r) / 2 where
@@ -25,7 +25,7 @@ single runs are an AR(1) series with correlation r, at most 1/8. Without it such
 HALVINGS = 20
 
 CHUNK = 4_000
-"""Paths that are in memory at a time: a plan may have a hundred blocks."""
+"""Paths in memory at a time: a plan may have a hundred blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,14 @@ class Plan:
 
 
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
-    """The level of the look after `block` blocks; after the last one that of the last.
+    """The level of the look after `block` blocks; after the last one that of the last. Before the first one the whole
+    alpha: stopping there is no choice (the budget ended), and it is the only look.
 
-    Before the first one the whole alpha: whoever stops there has not chosen to (the budget ended), and looks only once.
-
-    It grows in proportion to the blocks (so does the certainty of a look): alpha_n = c n / last. c is such that paired
+    It grows in proportion to the blocks (as does the certainty of a look): alpha_n = c n / last. c is such that paired
     t-tests at these levels, on blocks without any difference, find one at any look in a share alpha of the cases. The
     series of t does not depend on the size of normal noise, so c is found by simulation (seeded) to any accuracy;
-    Pocock (1977, Biometrika 64(2)) did the same for levels that do not grow. Bonferroni would take each look for an
-    independent chance to err.
+    Pocock (1977, Biometrika 64(2)) did the same for levels that do not grow. Bonferroni would treat the looks as
+    independent chances to err.
     """
     if block < plan.first:
         return alpha
@@ -58,14 +57,11 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
-    """What is left of the error that tests on fresh data may make together, one after the other, where what is tested
-    next may depend on all that came before.
-
-    A test that decides leaves the budget as it was: if there is no difference it has erred, and more errors do not
-    count; if there is one only its direction can be wrong, in less than half of the level. One that does not decide
-    has spent its level (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3); with equal shares and
-    without what is given back it is Bonferroni's).
-    """
+    """The remaining error that successive tests on fresh data may make together, where each test may depend on all
+    before it. A test that decides leaves the budget unchanged: without a difference it has erred, and more errors do
+    not count; with one only its direction can be wrong, in less than half of the level. One that does not decide has
+    spent its level (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3); with equal shares and nothing
+    returned it is Bonferroni's)."""
 
     left: float
 
@@ -74,7 +70,7 @@ class ErrorBudget:
         return self.left if last else self.left / 2
 
     def after(self, level: float, *, decided: bool) -> "ErrorBudget":
-        """What is left after a test at this level."""
+        """The budget after a test at this level."""
         return self if decided else ErrorBudget(self.left - level)
 
 
@@ -93,7 +89,7 @@ def _scale(plan: Plan, alpha: float) -> float:
 
 
 def _statistics(plan: Plan) -> NDArray[np.float32]:
-    """|t| of the blocks so far, at every look of every path, shape (PATHS, looks)."""
+    """Absolute t of the blocks so far, at every look of every path, shape (PATHS, looks)."""
     random = np.random.default_rng(0)
     count = np.arange(1, plan.last + 1)
     looks = slice(plan.first - 1, plan.last)

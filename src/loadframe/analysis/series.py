@@ -1,10 +1,10 @@
-"""What neighbouring values that resemble one another do to the certainty of a mean.
+"""The effect of autocorrelation on the certainty of a mean, in this module only: correlation of neighbours
+(`neighbours`, `worth`; of many series at once `means`), batch means (`batched`, `independent`), and how long rows of a
+running system are correlated (`autocorrelation_time`, `rows_alike`).
 
-The only module that says so: correlation of neighbours (`neighbours`, `worth`; of many series at once `means`), batch
-means (`batched`, `independent`), and how long rows of a running system resemble one another (`autocorrelation_time`,
-`rows_alike`). Arrays have the series in time order along their last axis; everything before it is a collection of
-series, so that a benchmark can ask about thousands at once. The lasting process of a watch imports this for
-`independent`, which is of the standard library alone: numpy is imported where it is used.
+Arrays have the series in time order along their last axis; leading axes are a collection of series, so that a benchmark
+can process thousands at once. The lasting process of a watch imports this for `independent`, which only needs the
+standard library: numpy is imported where it is used.
 """
 
 from __future__ import annotations
@@ -24,49 +24,47 @@ Numbers: TypeAlias = "NDArray[np.float64]"
 Row: TypeAlias = tuple[float, ...]
 
 MOST_BATCHES = 20
-"""The number of batches that a long sample is cut into (Schmeiser 1982, Operations Research 30(3): 10 to 30 are enough
-for any interval, and the longer a batch, the less it resembles its neighbour)."""
+"""Batches of a long sample (Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval, and longer
+batches are less correlated)."""
 
 SEEN = 1.28
-"""The number of standard errors of white noise from which on a correlation counts as seen (one-sided 10 %)."""
+"""Standard errors of white noise from which on a correlation counts as seen (one-sided 10 %)."""
 
 SEEN_TREND = 3.0
-"""The number of standard errors of white noise from which on a trend counts as seen: one series in 400 shows one that
-has none."""
+"""Standard errors of white noise from which on a trend counts as seen: one in 400 series without a trend shows one."""
 
 BOUND = 1.645
-"""Where a correlation has to be surely high enough: its one-sided 95 % bound, which is raised in series shorter than
-FULL_LENGTH, as these hardly show theirs."""
+"""One-sided 95 % quantile for the upper bound of a correlation; it is increased for series shorter than FULL_LENGTH,
+which hardly show their correlation."""
 
 FULL_LENGTH = 14
 
 HIGHEST = 0.99
-"""A series that resembles itself even more is a walk; it has no mean to speak of."""
+"""A series with more correlation is a random walk and has no meaningful mean."""
 
 MOST_ALIKE = 0.9
-"""A short series cannot tell more from a random walk."""
+"""A short series cannot distinguish more from a random walk."""
 
 WINDOW = 5.0
-"""The sum of correlations ends at the first lag of five autocorrelation times or more (Sokal 1997, "Monte Carlo
-Methods in Statistical Mechanics", 3)."""
+"""The sum of correlations ends at the first lag of five autocorrelation times or more (Sokal 1997, "Monte Carlo Methods
+in Statistical Mechanics", 3)."""
 
 UNCORRELATED = 0.5
 """Residuals count as correlated from r sqrt(n) = 0.5 on, r their lag-1 correlation, whose standard error is 1 / sqrt(n)
-(Bartlett 1946); 1 / n is added for each number that was fitted, as that takes about as much away. Chosen by
-simulation, 60 readings without trend: said to run out in 1.7 % of white series, 4.8 % of AR(1) with 0.8, 7.7 % of
-random walks (at 1.64: 1.8, 8.8 and 22 %). With a trend the interval holds in 94 %, with AR(1) of 0.5 in 93 %, of 0.8 in
-85 %."""
+(Bartlett 1946); 1 / n is added for each fitted parameter, which hides about as much. Chosen by simulation, 60 readings
+without trend: said to run out in 1.7 % of white series, 4.8 % of AR(1) with 0.8, 7.7 % of random walks (at 1.64: 1.8,
+8.8 and 22 %). With a trend the interval holds in 94 %, with AR(1) of 0.5 in 93 %, of 0.8 in 85 %."""
 
 
 def neighbours(*series: Sequence[float] | Numbers) -> float:
-    """The correlation of neighbours in one or several series of residuals, in time order; 0 where nothing is left."""
+    """The lag-1 correlation of one or several series of residuals, in time order; 0 where all are zero."""
     power = sum(value * value for residuals in series for value in residuals)
     products = sum(sum(map(mul, residuals, residuals[1:])) for residuals in series)
     return float(products / power) if power > 0 else 0.0
 
 
 def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
-    """How many independent values one is worth whose neighbours have this correlation (1: all of them); r counts as
+    """How many independent values one value is worth at this lag-1 correlation (1: fully independent); r counts as
     `most` at most."""
     r = min(max(correlation, 0.0), most)
     return (1 - r) / (1 + r)
@@ -75,10 +73,10 @@ def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
 def independent(
     rows: Sequence[Row], residuals: Callable[[Sequence[Row]], Sequence[float] | None], *, fitted: int, fewest: int
 ) -> Sequence[Row]:
-    """Rows (x, y, ...) in time order as means of as many neighbours as it takes to leave residuals without correlation
-    (method of batch means; Law, "Simulation Modeling and Analysis", 9.5.3): least squares takes each row for news.
-    Fewer than `fewest` rows come back where correlation remains at every number of neighbours. residuals: of a fit with
-    `fitted` parameters to rows; None where it cannot be made. The oldest row is left out where their number is odd."""
+    """Rows (x, y, ...) in time order, averaged over as many neighbours as it takes to leave uncorrelated residuals
+    (method of batch means; Law, "Simulation Modeling and Analysis", 9.5.3), as least squares assumes independent rows.
+    Fewer than `fewest` rows are returned where correlation always remains. residuals: of a fit with `fitted` parameters
+    to rows; None where it cannot be made. The oldest row is dropped where their number is odd."""
     while len(rows) >= fewest and (left := residuals(rows)) is not None:
         if sum(value * value for value in left) <= 1e-12 * sum(row[1] * row[1] for row in rows):
             break
@@ -91,7 +89,7 @@ def independent(
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Mean of a series, the variance of that mean, how many independent values it is worth, and its `drift`; shape
+    """Mean of a series, the variance of that mean, its effective number of independent values, and its `drift`; shape
     (...) each."""
 
     value: Numbers
@@ -101,7 +99,7 @@ class Mean:
 
 
 def batched(values: Numbers, reduced: Callable[..., Numbers] | None = None) -> Numbers:
-    """Means (or another reduction) of at most MOST_BATCHES batches of as equal length as possible, (..., n) -> (...,
+    """Means (or another reduction) of at most MOST_BATCHES batches of nearly equal length, (..., n) -> (...,
     batches)."""
     import numpy as np
 
@@ -113,14 +111,11 @@ def batched(values: Numbers, reduced: Callable[..., Numbers] | None = None) -> N
 
 
 def means(*series: Numbers, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
-    """The Mean of each of several series (..., n_i), n_i >= 3, that share one noise. fitted: how many values beyond the
-    means themselves were estimated from them before. surely: as in `correlation`.
-
-    With r the correlation of neighbours, f = 1 + 2 sum_k (1 - k/n) r^k values are worth one; the mean's variance is
-    s^2 f / n, where s^2 = sum of squares / (n - f), since correlated values scatter less around their own mean
-    (Bayley and Hammersley 1946, JRSS Suppl. 8(2); batch means are corrected so by Tafazzoli and Wilson 2011, IIE
-    Transactions 43(2)).
-    """
+    """The Mean of each of several series (..., n_i), n_i >= 3, that share one noise. fitted: number of parameters
+    estimated from them beyond the means. surely: as in `correlation`. With r the lag-1 correlation, f = 1 + 2 sum_k (1
+    - k/n) r^k values are worth one; the mean's variance is s^2 f / n, where s^2 = sum of squares / (n - f), since
+    correlated values scatter less around their own mean (Bayley and Hammersley 1946, JRSS Suppl. 8(2); batch means are
+    corrected so by Tafazzoli and Wilson 2011, IIE Transactions 43(2))."""
     residuals = [values - values.mean(axis=-1, keepdims=True) for values in series]
     r = correlation(residuals, surely=surely)
     degrees = sum(each.shape[-1] - 1 for each in series)
@@ -129,8 +124,8 @@ def means(*series: Numbers, fitted: int = 0, surely: bool = False) -> tuple[Mean
 
 
 def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
-    """Of neighbours, pooled over series of residuals, shape (...), at most HIGHEST: 0 where none is SEEN; `surely`: its
-    upper bound. A series' correlation around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954,
+    """Lag-1 correlation pooled over series of residuals, shape (...), at most HIGHEST: 0 where none is SEEN; `surely`:
+    its upper bound. A series' correlation around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954,
     Biometrika 41)."""
     import numpy as np
 
@@ -154,8 +149,8 @@ def _mean(values: Numbers, residuals: Numbers, r: Numbers, lost: float) -> Mean:
 
 
 def drift(values: Numbers) -> Numbers:
-    """How far the level of a series (..., n) can have moved from its beginning to its end: its straight trend and two
-    standard errors of it; 0 where no trend is seen."""
+    """How far the level of a series (..., n) may have moved from beginning to end: its linear trend plus two standard
+    errors; 0 where no trend is seen."""
     import numpy as np
 
     length = values.shape[-1]
@@ -187,11 +182,10 @@ def autocorrelation_time(values: Numbers) -> float:
 
 
 def rows_alike(left: Numbers) -> float:
-    """How many rows of a series (n,) are worth one independent row, surely not fewer, by the variance of its batches:
-    what lasts for hours may stand behind noise from row to row. left: what a fit leaves of each row, in time order. At
-    least 1; infinite where the rows cannot tell, as the series may wander.
-
-    A day may be all that there is: benchmarks/watch_intervals.py has how often intervals hold."""
+    """Upper bound of the rows of a series (n,) that are worth one independent row, by the variance of its batches, as
+    correlation over hours may hide behind noise from row to row. left: residuals in time order. At least 1; infinite
+    where there are too few rows to know, as the series may wander. How often intervals then hold for a single day:
+    benchmarks/watch_intervals.py."""
     power = float(left.var())
     if len(left) < 8 or power <= 0:
         return 1.0

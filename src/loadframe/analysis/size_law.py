@@ -1,13 +1,10 @@
 """What an entry costs as the database grows, from the windows of one load or from loads of several sizes.
-
     cost(n) = a + b ln(n / n0) + d max(0, 1 - M / n)
-
 seconds per entry at n entries; a, b, d >= 0. b: trees grow deeper, and an entry touches more pages. Beyond M entries
-the pages do not all fit in memory: of keys in no order the share 1 - M / n is read from beyond it, so the cost climbs
-towards a + d and not for ever. Each window is the integral of the cost over its entries. M and which of the terms take
-part are not known: every choice is weighed by how well it fits (Schwarz 1978), noise that resembles its neighbours
-counted as fewer windows, and draws are taken from all of them.
-"""
+the pages do not all fit in memory: for keys in random order the share 1 - M / n is read from beyond it, so the cost
+climbs towards a + d and not for ever. Each window is the integral of the cost over its entries. M and which of the
+terms take part are unknown: every choice is weighted by its fit (Schwarz 1978), with fewer effective windows for
+autocorrelated noise, and draws are taken from all of them."""
 
 import math
 from collections.abc import Sequence
@@ -25,19 +22,19 @@ Numbers = NDArray[np.float64]
 PER_DOUBLING = 8
 """Windows are joined until they span an eighth of a doubling: a load in windows of equal time has most near its end."""
 FEWEST = 8
-"""Joined windows that carry a law of up to four terms."""
+"""Joined windows needed for a law of up to four terms."""
 ENDS = 60
-"""Sizes that are tried as the end of memory, from the first window's to the last's, evenly in the logarithm."""
+"""Sizes that are tried as the end of memory, from the first window's to the last's, evenly spaced in the logarithm."""
 DRAWS = 2000
 SEED = 20261125
 ROUNDS = 4
-"""The noise of a window is a share of what the law says of it, which is not known before it is fitted. As a share of
-what was measured slow windows would count for less than quick ones: at a scatter of 50 % a cost came out at 0.6 of
-what it is, at one of 100 % at a sixth."""
+"""Iterations: the noise of a window is proportional to the fitted law, which is not known before. Proportional to the
+measured value, slow windows would count less than quick ones: at a scatter of 50 % a cost came out at 0.6 of its true
+value, at 100 % at a sixth."""
 LEAST_NOISE = 0.01
-"""Of a window, relative: timers and commits leave as much."""
+"""Relative noise of a window: timers and commits leave as much."""
 LIKELY = 0.9
-"""The probability from which on the cost is said to change where memory ends."""
+"""Probability from which on the cost is said to change where memory ends."""
 TERMS = {"constant": (0,), "log": (0, 1), "memory": (0, 2), "both": (0, 1, 2)}
 LOW, HIGH = 0.05, 0.95
 
@@ -56,7 +53,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class SizeLaw:
-    """All choices with their weights (they add up to 1). first, last: entries between which there were windows. noise:
+    """All choices with their weights (which add up to 1). first, last: entries between which there were windows. noise:
     standard deviation of a joined window around the law, as a share of its time."""
 
     choices: tuple[Choice, ...]
@@ -91,7 +88,7 @@ class SizeLaw:
 
     @property
     def left_memory(self) -> float:
-        """The probability that the cost rises because of an end of memory within what was seen."""
+        """Probability that the cost rises because memory ended within the observed sizes."""
         return sum(one.weight for one in self.choices if 2 in one.terms)
 
     @property
@@ -110,7 +107,7 @@ class SizeLaw:
 
 
 def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | None:
-    """The law of the seconds, or (of_reads) of the reads from beyond memory, which it describes as well; None for fewer
+    """The law of the seconds, or (of_reads) of the reads from beyond memory, which it also describes; None for fewer
     than FEWEST joined windows, and for reads that are not counted. ValueError for windows that go backwards or take no
     time."""
     for one in windows:
@@ -128,8 +125,8 @@ def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | N
 
 
 def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
-    """Neighbours put together until they span 1 / PER_DOUBLING of a doubling. Those that overlap (loads of several
-    sizes, each from empty) stay as they are."""
+    """Neighbours joined until they span 1 / PER_DOUBLING of a doubling. Overlapping ones (loads of several sizes, each
+    from empty) stay separate."""
     ordered = sorted(windows, key=lambda one: (one.before, one.after))
     result: list[LoadWindow] = []
     for one in ordered:
@@ -153,8 +150,8 @@ def _wide(one: LoadWindow) -> bool:
 
 
 def _scale(entries: Numbers, values: Numbers, of_reads: bool) -> Numbers:
-    """What the noise of a window is a share of, first: its time; of reads, which may be none, at least a twentieth of
-    the most per entry."""
+    """Initial scale of a window's noise: its time; of reads, which may be none, at least a twentieth of the largest
+    rate."""
     if not of_reads:
         return values
     return np.maximum(values, _least_scale(entries, values))
@@ -226,7 +223,7 @@ class _Tried:
 
 
 def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float) -> _Tried | None:
-    """Least squares with these terms; None where one of them is below zero: the choice without it is tried as well."""
+    """Least squares with these terms; None where one of them is negative: the choice without it is tried as well."""
     chosen = design[:, terms]
     inner = chosen.T @ chosen
     if np.linalg.matrix_rank(chosen) < len(terms):
@@ -243,7 +240,7 @@ def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float)
 
 
 def _log_weight(one: _Tried, worth: float, noise: float, count: int) -> float:
-    """Of a choice: its likelihood less what its terms cost (Schwarz 1978); the ends of memory share one choice."""
+    """Log likelihood of a choice less the penalty of its terms (Schwarz 1978); the ends of memory share one choice."""
     parameters = len(one.terms) + (2 in one.terms)
     fits = -worth / count * one.squares / (2 * noise**2)
     return fits - parameters / 2 * math.log(worth) - (math.log(ENDS) if 2 in one.terms else 0.0)

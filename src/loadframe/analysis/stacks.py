@@ -1,9 +1,7 @@
-"""From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. Pure.
-
-A stack belongs to the class of the innermost of its frames that the table of frames.toml names; where none is
-named, to the kernel or to the program's own code, by its innermost frame. Demands follow the utilisation law D = U / X:
-CPU-seconds per second over requests per second. What collects garbage is a class, too, and has an interval of its own.
-"""
+"""From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. A stack belongs to the
+class of its innermost frame that the table of frames.toml lists; without one, to the kernel or to the program's own
+code, by its innermost frame. Demands follow the utilisation law D = U / X: CPU-seconds per second over requests per
+second. Garbage collection is a class, too, and has an interval of its own."""
 
 import math
 import re
@@ -32,21 +30,21 @@ from loadframe.model import (
 KERNEL_SUFFIX = "_[k]"
 TRUNCATED = "[truncated]"
 Z_BOX = 3.29
-"""A box of a flame graph changed where chance alone gives as much once in a thousand times: there are hundreds."""
+"""A box changed beyond a one in a thousand chance: a flame graph has hundreds of boxes."""
 Z_CLASS = 2.87
 """The same for a class of work: 5 % over the dozen classes together (Bonferroni)."""
 NARROWEST = 0.0025
-"""Boxes below a quarter of a per cent are not drawn: three pixels of a page."""
+"""Boxes below this share are not drawn: three pixels of a page."""
 MOST_FRAMES = 1000
-"""More boxes than this make a page heavy; the narrowest are left out."""
+"""More boxes make a page slow; the narrowest are left out."""
 HOTTEST = 8
 MAINLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What another profile's stacks are compared with. per_request: CPU-seconds per request that one sample stands
-    for. of: the step that it is of."""
+    """The stacks that a profile is compared with. per_request: CPU-seconds per request that one sample stands for. of:
+    its step."""
 
     stacks: Sequence[Stack]
     per_request: float
@@ -66,10 +64,8 @@ def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
 def profile(
     stacks: Sequence[Stack], source: ProfileSource, step: ProfiledStep, baseline: Baseline | None = None
 ) -> Profile | None:
-    """What the stacks of a file add up to, the largest class first; None without samples.
-
-    Intervals are Wilson's, 95 %; of thread states none is given, because looks 20 ms apart see the same wait again.
-    """
+    """The profile from a file's stacks, the largest class first; None without samples. Intervals are Wilson's, 95 %;
+    thread states have none, because samples 20 ms apart see the same wait again."""
     kind, rate, seconds = source.kind, source.rate, source.seconds
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
@@ -139,7 +135,7 @@ def _share(stacks: Sequence[Stack], total: int, wanted: Callable[[tuple[str, ...
 
 @dataclass(slots=True)
 class _Node:
-    """Samples in a frame and all that it called."""
+    """Samples in a frame and its callees."""
 
     count: int = 0
     before: int = 0
@@ -150,11 +146,9 @@ class _Node:
 def flame(
     stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline | None = None
 ) -> tuple[FlameFrame, ...]:
-    """The boxes of a flame graph, outer ones before inner ones, children by name from left to right.
-
-    now_s: CPU-seconds per request that one sample stands for; with a baseline, boxes whose CPU time per request
-    differs from the baseline's beyond chance carry the ratio. Boxes narrower than NARROWEST are left out.
-    """
+    """The boxes of a flame graph, outer ones before inner ones, children by name from left to right. now_s: CPU-seconds
+    per request that one sample stands for; with a baseline, boxes whose CPU time per request differs from the
+    baseline's beyond chance carry the ratio. Boxes narrower than NARROWEST are left out."""
     root = _Node()
     for stack in stacks:
         _add(root, stack, classify(stack.frames, kind))
@@ -210,11 +204,9 @@ def _width_of(root: _Node, rank: int) -> float:
 
 
 def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:
-    """CPU time per request against the baseline's; None where chance explains the difference.
-
-    Where the baseline has none, it is taken to have one sample. Counts k are Poisson's: a difference is beyond chance
-    where |a k1 - b k0| >= z sqrt(a^2 k1 + b^2 k0), a and b the time per request that one sample stands for.
-    """
+    """CPU time per request over the baseline's; None where chance explains the difference. A baseline without samples
+    counts as one sample. Counts k are Poisson: a difference is beyond chance where |a k1 - b k0| >= z sqrt(a^2 k1 + b^2
+    k0), a and b the time per request that one sample stands for."""
     if now_s <= 0 or before_s <= 0:
         return None
     spread = math.sqrt(now_s**2 * count + before_s**2 * before)
@@ -224,14 +216,14 @@ def _change(count: int, before: int, now_s: float, before_s: float, z: float) ->
 
 
 def per_request(rate: float, seconds: float, throughput: float) -> float:
-    """CPU-seconds per request that one sample of a CPU profile stands for; 0 where no request was done."""
+    """CPU-seconds per request that one sample of a CPU profile stands for; 0 where no request completed."""
     return 1 / (rate * seconds * throughput) if rate > 0 and seconds > 0 and throughput > 0 else 0.0
 
 
 _OF_ANY_PROGRAM = frame_rows(Path(__file__).with_name("frames.toml"))
 ROWS = (*_OF_ANY_PROGRAM, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
-"""Those of the kernel and its libraries, of collectors of garbage, then those of each kind of
-server (`kinds/NAME/frames.toml`)."""
+"""Rows of the kernel, libraries and garbage collectors, then those of each kind of server
+(`kinds/NAME/frames.toml`)."""
 _OF_COLLECTORS = tuple(re.compile(row.pattern) for row in _OF_ANY_PROGRAM if row.class_id == "collecting")
 
 
@@ -244,7 +236,7 @@ _KERNEL, _USER = _compiled("kernel"), _compiled("user")
 
 @lru_cache(maxsize=65536)
 def class_of_frame(frame: str) -> str | None:
-    """The class of a frame's function; None for one that no row names."""
+    """The class of a frame's function; None where no row matches."""
     in_kernel = frame.endswith(KERNEL_SUFFIX)
     name = frame.removesuffix(KERNEL_SUFFIX)
     rows = _KERNEL if in_kernel else _USER
@@ -253,7 +245,7 @@ def class_of_frame(frame: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Collecting:
-    """The share of a CPU profile's samples in which garbage was collected, with its 95 % interval (Wilson)."""
+    """The share of a CPU profile's samples in garbage collection, with its 95 % interval (Wilson)."""
 
     share: float
     low: float
@@ -262,13 +254,13 @@ class Collecting:
 
 @lru_cache(maxsize=65536)
 def collects(function: str) -> bool:
-    """Whether a function belongs to a collector."""
+    """Whether a function belongs to a garbage collector."""
     return any(pattern.fullmatch(function) for pattern in _OF_COLLECTORS)
 
 
 def collecting(stacks: Sequence[Stack]) -> Collecting | None:
-    """Of a CPU profile; None without samples, and where no function of a collector has a name in it: then there may be
-    none, or it may be stripped."""
+    """Of a CPU profile; None without samples, and without any named function of a collector: there may be none, or it
+    may be stripped."""
     total = sum(stack.count for stack in stacks)
     found = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(found / total, *wilson(found, total)) if found else None

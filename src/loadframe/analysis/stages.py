@@ -1,12 +1,11 @@
 """Which stage of a pipeline limits it, from what its stages do with their time.
 
-A stage limits where its workers are at work all the time, and the others show it: what comes before it cannot hand on
-its entries, or they wait in its queue; what comes behind has nothing to do. Of several that are at work it is the last
-one whose queue fills, or is full: what is before that passes on more than it takes. A few operations in a queue only
-say that it keeps up, as does an operation of several entries that takes all that wait.
-
-Neither the longest operation nor the longest queue says that: a stage with long operations may have many workers, and
-an entry may wait where nothing is short (a batch that is filled, a queue that is deep).
+A stage limits where its workers are at work all the time, and the others confirm it: the stages before it cannot hand
+on entries, or entries wait in its queue; the stages behind are idle. Of several stages at work it is the last one whose
+queue fills or is full: those before it pass on more than it takes. A few operations in a queue only mean that it keeps
+up, as does an operation of several entries that takes all waiting ones. Neither the longest operation nor the longest
+queue decides: a stage with long operations may have many workers, and an entry may wait where nothing is short (a batch
+that is filled, a queue that is deep).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,42 +16,42 @@ from loadframe.metrics import pipelines
 from loadframe.units import show
 
 FULL = 0.85
-"""Of the workers of a stage: from this share on they are at work all the time, but for handing on entries and for the
-moments of a window in which a pipeline starts or ends."""
+"""Share of a stage's workers from which on they are at work all the time, except for handing on entries and the moments
+of a window in which a pipeline starts or ends."""
 SOME = 0.2
-"""Of the time of workers: from here on that they are idle, or blocked, is no accident of a window."""
+"""Share of the workers' time from which on being idle, or blocked, is no accident of a window."""
 EMPTY = 0.5
-"""Operations that wait, per worker: below this a stage finds no queue."""
+"""Waiting operations per worker, below which a stage has no queue."""
 LONG = 10.0
-"""Operations that wait, per worker, before a queue of which no room is told counts as one that is fed."""
+"""Waiting operations per worker from which on a queue of unknown capacity counts as fed."""
 MANY = 1.5
-"""Entries of an operation, on average: from here on it takes several."""
+"""Mean entries per operation from which on an operation takes several."""
 ABOUT = 4.0
-"""Of a queue that each operation empties half of what one takes waits on average; with luck a quarter."""
+"""Of a queue that each operation empties, half of one operation's entries wait on average; by chance a quarter."""
 FILLED = 0.5
-"""Of the room of a queue, from which on it holds back what is before it."""
+"""Share of a queue's capacity from which on it holds back the stages before it."""
 GROWS = 0.1
-"""Of the operations done: a queue that grows by more than this share of them is fed faster than it is emptied."""
+"""A queue that grows by more than this share of the completed operations is fed faster than it is emptied."""
 TOO_MANY_S = 2.0
-"""Seconds that a worker is said to spend in one: operations that count as they end may add up to more than one in a
-short window; from here on unit or number of workers are not what they are said to be."""
+"""Seconds per second that a worker seems to spend: operations counted at their end may add up to more than one in a
+short window; from here on the unit or the number of workers is wrong."""
 ANY_IDLE = 0.5
-"""Of the workers of one pool for all stages: below this they are all at work."""
+"""Idle workers in a shared pool; with fewer all are at work."""
 
 IN_TURNS = 0.1
-"""Of the time of workers, by which stages that take turns may be off: those before the one at work are blocked, those
-behind it idle."""
+"""Tolerance, as a share of the workers' time, for stages that take turns: those before the active one are blocked,
+those behind it idle."""
 
 Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a stage did, on average. busy, idle, blocked: shares of its workers, None where that is not told; at_work:
-    workers at work. waiting: operations before it, growth: of these per second; room: of these as a share of what may
-    wait. most_current: the most operations in work of all that were seen. server: of the time at work, that in which
-    its server is waited for. spent: seconds that all its workers are said to spend in one, at work, idle or blocked.
-    pool_idle: idle workers of one pool that works on all stages."""
+    """Averages of a stage. busy, idle, blocked: shares of its workers, None where not reported; at_work: workers at
+    work. waiting: operations in its queue, growth: of these per second; room: of these as a share of the queue's
+    capacity. most_current: the most operations in work that were seen. server: share of the time at work spent waiting
+    for its server. spent: reported seconds per second of all its workers, at work, idle or blocked. pool_idle: idle
+    workers of a pool shared by all stages."""
 
     name: str
     busy: float | None = None
@@ -88,14 +87,14 @@ class Stage:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether its workers are at work where its entries are, and others of it, of another process, are not."""
+        """Whether its workers are at work where its entries are, while others of it, in another process, are not."""
         if self.busy is None or self.at_work is None or not self.workers:
             return False
         return self.busy - self.at_work / self.workers >= SOME
 
     @property
     def is_impossible(self) -> bool:
-        """Whether its workers are said to spend more seconds than there are."""
+        """Whether its workers report more seconds than there are."""
         return self.workers is not None and (self.spent or 0.0) > TOO_MANY_S * self.workers
 
     @property
@@ -108,29 +107,29 @@ class Stage:
 
     @property
     def counts_entries(self) -> bool:
-        """Whether what waits before it seems to be entries, although an operation takes several: about as many wait as
-        one of them takes. Of batches fewer would wait, or more and more."""
+        """Whether its queue seems to count entries, although an operation takes several: about as many wait as one
+        operation takes. Of batches fewer would wait, or more and more."""
         if self.waiting is None or self.batch is None or self.batch < MANY:
             return False
         return self.batch / ABOUT <= self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def queue_grows(self) -> bool:
-        """Whether more come than are done. Of a queue that each operation empties it is chance how many wait at the
-        ends of a window."""
+        """Whether more arrive than are done. For a queue that each operation empties, the numbers at the ends of a
+        window are chance."""
         rate = self.entries if self.counts_entries else self.done
         return self.growth is not None and self.growth > GROWS * max(rate or 0.0, 1e-9)
 
     @property
     def has_queue(self) -> bool | None:
-        """Whether entries wait before it; None where that is not told."""
+        """Whether entries wait before it; None where not reported."""
         if self.waiting is None:
             return None
         return self.queue_grows or (self.room or 0.0) >= FILLED or self.waiting >= EMPTY * max(1.0, self.workers or 1.0)
 
     @property
     def is_fed(self) -> bool:
-        """Whether more comes than it takes: its queue is full or fills; without a known room: it is long."""
+        """Whether more arrive than it takes: its queue is full or fills or, with unknown capacity, is long."""
         if self.waiting is None:
             return False
         long = self.room is None and self.waiting >= LONG * max(1.0, self.workers or 1.0)
@@ -138,15 +137,15 @@ class Stage:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether its operations take all that waits: one that may take many is at work all the time, however little
-        comes."""
+        """Whether its operations take all that waits: with many entries per operation it is at work all the time,
+        however little arrives."""
         if self.waiting is None or self.batch is None or self.is_fed:
             return False
         return self.batch >= MANY and self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def contradicts(self) -> bool:
-        """Whether what it has in work contradicts the time of its operations (Little's law)."""
+        """Whether its operations in work contradict their duration (Little's law)."""
         if not self.current or not self.at_work:
             return False
         counted = (self.at_work, self.at_work * (self.batch or 1.0))
@@ -155,12 +154,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Limiting:
-    """What limits. kind: "stage", the workers of one; "source", all stages wait for entries; "pool", the workers that
-    all stages share; "quota", a stage that takes no more at once although workers are idle; "single", a stage that has
-    one operation at a time, whatever its workers; "turns", the stage in which
-    workers are most of the time that pass an entry through all stages themselves. at: the place of the stage
-    among the stages. seen: what of the others bears it out: "queue", "before" (blocked), "behind" (idle). also: another
-    stage whose workers are all at work."""
+    """The limit. kind: "stage", the workers of one stage; "source", all stages wait for entries; "pool", the shared
+    workers of all stages; "quota", a stage that takes no more at once although workers are idle; "single", a stage with
+    one operation at a time, whatever its workers; "turns", the stage that takes most time of workers that pass an entry
+    through all stages themselves. at: index of the stage. seen: what confirms it: "queue", "before" (blocked), "behind"
+    (idle). also: another stage whose workers are all at work."""
 
     kind: Kind
     at: int
@@ -175,12 +173,12 @@ ENDS = {
     "room": "queue_share",
     "most_current": "current_most",
 }
-"""Fields of a Stage -> the ends of their metrics' names, where these differ."""
+"""Fields of a Stage -> suffixes of their metrics' names, where these differ."""
 SPENT = ("busy", "idle_s", "blocked_s")
 
 
 def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
-    """The stages that metrics are of, in the order of their pipeline."""
+    """The stages in these metrics, in the order of their pipeline."""
     found = []
     for name in pipelines.in_order(metrics):
         of = f"{pipelines.STAGES}{name}."
@@ -190,7 +188,7 @@ def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
 
 
 def limiting(stages: Sequence[Stage]) -> Limiting | str:
-    """What limits a pipeline, its stages in their order; in words why that is not told where it is not."""
+    """What limits a pipeline, given its stages in order; or, in words, why that is unknown."""
     if not stages:
         return "no stage was seen"
     pool = [stage.pool_idle for stage in stages if stage.pool_idle is not None]
@@ -232,7 +230,7 @@ def _held(stages: Sequence[Stage], at: int) -> bool:
 
 
 def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
-    """What of the others bears out that one limits."""
+    """What in the other stages confirms that one limits."""
     behind = [stage for stage in stages[at + 1 :] if stage.idle is not None]
     found = {
         "queue": at > 0 and stages[at].has_queue is True,
@@ -243,7 +241,8 @@ def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
 
 
 def _not_full(stages: Sequence[Stage]) -> Limiting | str:
-    """Where no stage is at work all the time: one of which an operation is, the source, or nothing that is seen."""
+    """Where no stage is at work all the time: a stage with a single operation, turns, the source, or an unseen
+    limit."""
     single = [place for place, stage in enumerate(stages) if stage.is_single]
     if single:
         most = max(single, key=lambda place: stages[place].at_work or 0.0)
@@ -266,8 +265,8 @@ def _not_full(stages: Sequence[Stage]) -> Limiting | str:
 
 
 def _in_turns(stages: Sequence[Stage]) -> bool:
-    """Whether one of them is at work at a time, nearly all the time: then the others tell what it does, those before it
-    as time blocked, those behind it as time idle."""
+    """Whether one stage is at work at a time, nearly all the time: then the others count its work, those before it as
+    blocked, those behind it as idle."""
     busy = [stage.busy or 0.0 for stage in stages]
     alike = len({stage.workers for stage in stages}) == 1
     told = all(
@@ -278,7 +277,7 @@ def _in_turns(stages: Sequence[Stage]) -> bool:
 
 
 def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:
-    """Where one pool of workers does the work of all stages: all at work, or not."""
+    """Where one pool of workers does the work of all stages."""
     known = [place for place, stage in enumerate(stages) if stage.at_work is not None]
     if not known:
         return "how long the workers are in each stage is not told"

@@ -1,8 +1,6 @@
-"""Student's t, without the second that importing scipy takes at the start of every command.
-
-Whole degrees of freedom have a finite series (Abramowitz and Stegun, 26.7.3 and 26.7.4); scipy.special, a third of a
-second, is imported where they are not whole, or many are asked for at once.
-"""
+"""Student's t, without importing scipy, which takes a second at the start of every command. Integer degrees of freedom
+have a finite series (Abramowitz and Stegun, 26.7.3 and 26.7.4); scipy.special, a third of a second, is imported for
+other ones and for arrays."""
 
 import math
 from functools import lru_cache
@@ -13,8 +11,8 @@ MOST_TERMS = 400
 
 
 def quantile(probability: Any, freedom: Any) -> Any:
-    """The value that a t-distributed one with `freedom` degrees of freedom stays below with `probability`; for numbers
-    or arrays that broadcast together, as one or the other."""
+    """The quantile of the t-distribution with `freedom` degrees of freedom; for numbers or arrays that broadcast
+    together."""
     if isinstance(probability, float) and isinstance(freedom, int) and 1 <= freedom <= MOST_TERMS:
         return _whole(probability, freedom)
     from scipy.special import stdtrit

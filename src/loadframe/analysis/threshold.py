@@ -1,14 +1,10 @@
-"""Where a server stops meeting its objective, believed from trials that met it or missed it.
-
-Each trial is a coin whose chance depends on how far its load lies from the capacity c:
-
+"""Where a server stops meeting its objective, inferred from trials that met it or missed it. Each trial is a coin whose
+chance depends on how far its load lies from the capacity c:
     P(met | load, c, s) = LAPSE + (1 - 2 LAPSE) / (1 + exp(-(log c - log load) / s))
-
-s is how much the capacity differs from trial to trial: the noise. Neither c nor s is known; both are held as weights on
-a grid and follow Bayes' rule. It is how psychophysics finds thresholds (Watson and Pelli 1983, QUEST; with the slope
-unknown: Kontsevich and Tyler 1999), and probabilistic bisection (Horstein 1963; Waeber, Frazier and Henderson 2013)
-with an oracle whose error is learnt instead of known. docs/mathematics.md has the formulas.
-"""
+s is how much the capacity differs from trial to trial: the noise. Neither c nor s is known; both are weights on a grid
+and follow Bayes' rule. Psychophysics finds thresholds this way (Watson and Pelli 1983, QUEST; with unknown slope:
+Kontsevich and Tyler 1999), as does probabilistic bisection (Horstein 1963; Waeber, Frazier and Henderson 2013) with an
+oracle whose error is learnt instead of known. Formulas: docs/mathematics.md."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +16,7 @@ from loadframe.analysis import series
 from loadframe.model import LoadInterval
 
 LAPSE = 0.02
-"""The share of trials that say the wrong thing however far the load is from the capacity: no single trial decides."""
+"""The share of trials with the wrong outcome however far the load is from the capacity: no single trial decides."""
 
 SPREADS = tuple(0.002 * 2.0**i for i in range(6))
 """0.2 % to 6.4 %, as the scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
@@ -30,32 +26,33 @@ CALM = 0.5
 brackets of noisy ones are wrong twice as often: benchmarks/search.py."""
 
 BEYOND = 2.0
-"""The capacity may lie outside the range that is searched, up to this factor."""
+"""The capacity may lie outside the searched range, up to this factor."""
 
 NEGLIGIBLE = 1e-7
-"""Cells of less weight are left out where only the information of a trial is asked for."""
+"""Cells of less weight are left out for the information of a trial."""
 
 CELLS = 2
 """Cells of the grid per step of the ladder of levels."""
 
 GUESS_TRUST = 0.8
-"""Weight of a first guess; the rest says that nothing is known."""
+"""Weight of a first guess; the rest is uniform."""
 
 OPEN = 0.1
 FEWEST_OPEN = 8
-"""Trials whose chance to meet lies between OPEN and 1 - OPEN tell whether neighbours resemble one another, from
-FEWEST_OPEN of them on. With noise of 5 % whose neighbours are correlated by 0.8, 17 % of the brackets were wrong, told
-as 1.9 %, where each trial counted as independent: benchmarks/sceptic.py."""
+"""Trials whose chance to meet lies between OPEN and 1 - OPEN show the correlation of neighbours, from FEWEST_OPEN of
+them on. With 5 % noise and a correlation of 0.8, 17 % of the brackets were wrong where trials counted as independent,
+reported as 1.9 %: benchmarks/sceptic.py."""
 
 NORMAL_90 = 1.645
-"""A forecast's interval of 90 % is this many standard deviations wide to either side."""
+"""A 90 % interval is this many standard deviations wide on either side."""
 
 
 class Threshold:
-    """What is believed of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads."""
+    """Posterior of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
-        """Nothing is known between low and high (and a little beyond), or a guess. step: of the ladder, in log load."""
+        """Uniform between low and high (and a little beyond), with a guess if given. step: of the ladder, in log
+        load."""
         begin, end = math.log(low / BEYOND), math.log(high * BEYOND)
         cells = math.ceil((end - begin) / step * CELLS)
         self._cell: float = (end - begin) / cells
@@ -73,7 +70,7 @@ class Threshold:
         self._settle()
 
     def update(self, load: float, met: bool) -> None:
-        """One more trial, after all that came before it."""
+        """Add a trial, after all before it."""
         chance = _chance(self.log_capacity, np.log([load]), self._spread)[0]
         self._evidence += np.log(chance if met else 1 - chance)
         self._trials.append((load, met))
@@ -81,13 +78,10 @@ class Threshold:
 
     @property
     def worth(self) -> float:
-        """How many independent trials one is worth (0..1): trials of a machine that is slow for a while resemble the
-        ones before, as far as their outcomes show beyond what is believed of the capacity.
-
-        With q the correlation of neighbours among the trials whose outcome was open, the noise behind the outcomes has
-        r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard 1899), and (1 - r) / (1 + r) of such trials
-        are independent.
-        """
+        """How many independent trials one is worth (0..1): while a machine is slow, successive trials are correlated,
+        as far as their outcomes show beyond the posterior. With q the lag-1 correlation of the trials whose outcome was
+        open, the noise behind the outcomes has r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard
+        1899), and (1 - r) / (1 + r) of such trials are independent."""
         return self._worth
 
     def _resemblance(self) -> float:
@@ -103,7 +97,7 @@ class Threshold:
         return math.sin(math.pi / 2 * min(max(series.neighbours(open_), 0.0), series.MOST_ALIKE))
 
     def _expected(self) -> list[float]:
-        """The chance that each trial met, by what is believed now."""
+        """The posterior chance that each trial met."""
         loads = sorted({load for load, _ in self._trials})
         chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
         known = dict(zip(loads, chances.tolist(), strict=True))
@@ -121,7 +115,7 @@ class Threshold:
         return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
 
     def information(self, loads: Sequence[float]) -> NDArray[np.float64]:
-        """What the outcome of a trial at each of these loads would tell of the capacity (nats), shape (loads,)."""
+        """Expected information on the capacity (nats) from a trial at each of these loads, shape (loads,)."""
         likely = self.weight > NEGLIGIBLE
         weight = self.weight[likely]
         chance = _chance(self.log_capacity[likely], np.log(loads), self._spread)

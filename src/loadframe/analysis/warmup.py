@@ -1,9 +1,7 @@
 """Where the warm-up ends: MSER-5 on a binned throughput series, with a floor and guards against noise and slow climbs.
-
-MSER: White (1997), "An effective truncation heuristic for bias reduction in simulation output", Simulation 69;
-MSER-5 (the same on means of five): White, Cobb and Spratt (2000), "A comparison of five steady-state truncation
-heuristics for simulation", Winter Simulation Conference.
-"""
+MSER: White (1997), "An effective truncation heuristic for bias reduction in simulation output", Simulation 69; MSER-5
+(the same on means of five): White, Cobb and Spratt (2000), "A comparison of five steady-state truncation heuristics for
+simulation", Winter Simulation Conference."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ BATCH = 5
 """Bins per batch: the 5 of MSER-5."""
 
 SHORTEST_BATCHES = 6
-"""Fewer batches (30 bins after the floor) cannot say whether the series has settled."""
+"""Fewer batches (30 bins after the floor) cannot show whether the series has settled."""
 
 SHORTEST_TAIL = 3
 """Batches that a truncation must leave: the statistic of one or two means nothing."""
@@ -33,21 +31,21 @@ STANDARD_ERRORS = 3.0
 """A head must differ from the tail by this many standard errors, or it is noise."""
 
 BOUND_ERRORS = 4.0
-"""The same for what is looked at behind the bound, where nothing is left to be cut."""
+"""The same beyond the bound, where nothing can be cut any more."""
 
 LATE_ERRORS = 7.0
-"""A level that changes after the bound must do so by this many standard errors: where it changes was searched for."""
+"""A change of level after the bound must have this many standard errors, as its place was searched for."""
 
 CLIMBS = 0.99
-"""A series climbs where a straight line through it would not rise so steeply by chance with this probability. MSER sees
-no slow approach: there each truncation looks like the one before."""
+"""A series climbs where a straight line through it would not rise so steeply by chance with this probability. MSER
+misses a slow approach, in which all truncations look alike."""
 
 MISSING = 0.05
-"""Of a series that climbs a cut is enough where it leaves less than this to be reached, going by the exponential
-approach that fits best."""
+"""A cut of a climbing series suffices where the mean after it lacks less than this share of the final level, by the
+best exponential approach."""
 
 PACES = tuple(float(pace) for pace in np.geomspace(0.05, 3, 13))
-"""Time constants that are tried, in lengths of the series: of a slower one nothing but its slope can be seen."""
+"""Time constants that are tried, in lengths of the series: a slower one only shows its slope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +67,13 @@ def mser(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, longest_s: float | None = None) -> WarmUp:
-    """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds).
+    """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds). Never below `floor_s`;
+    at most half of the series, or `longest_s`.
 
-    Never below `floor_s`; at most half of the series, or `longest_s`. Not settled when the minimum of MSER-5 lies
-    beyond that bound and the series is at another level there, when its level changes after the bound, when it climbs
-    and a cut leaves more to be reached, or when fewer than 30 bins are left after the floor (then warmup_s is the
-    floor). What is not distinguishable from the settled part is kept: MSER alone cuts flat noise at random places.
-    Raises ValueError where `bin_s` is not positive.
+    Not settled when the minimum of MSER-5 lies beyond that bound and the series is at another level there, when its
+    level changes after the bound, when it climbs and a cut leaves too much to be reached, or when fewer than 30 bins
+    are left after the floor (then warmup_s is the floor). What is not distinguishable from the settled part is kept:
+    MSER alone cuts flat noise at random places. ValueError where `bin_s` is not positive.
     """
     if bin_s <= 0:
         raise ValueError(f"bin_s is {bin_s}; a bin must last longer than zero seconds")
@@ -107,9 +105,9 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
 
 
 def missing(values: NDArray[np.float64], cut: int) -> float:
-    """What the mean of values[cut:] lacks of the level that they approach, as a share of that level, going by the
-    exponential approach (least squares, time constants PACES) that fits all of them best. (n,); 0 where they approach
-    nothing from below."""
+    """What the mean of values[cut:] lacks of the level that they approach, as a share of that level, by the exponential
+    approach (least squares, time constants PACES) that fits all of them best. (n,); 0 where they approach no level from
+    below."""
     time = np.linspace(0, 1, len(values))
     shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
     centred = shapes - shapes.mean(axis=1, keepdims=True)
@@ -131,18 +129,16 @@ class Line:
     level: float
 
     def rises(self, probability: float) -> bool:
-        """Whether it rises, with this probability, and by more than a share of the level that matters."""
+        """Whether it rises, with this probability, and by more than a meaningful share of the level."""
         if self.freedom < 1:
             return False
         return self.rise > max(float(quantile(probability, self.freedom)) * self.error, MEANINGFUL_SHARE * self.level)
 
 
 def straight(series: NDArray[np.float64]) -> Line:
-    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8.
-
-    Neighbours resemble one another: r is the correlation of neighbours among the residuals of all series, without what
-    fitting a level and a line hides of it, 2 (1 + 2 r) / n; the line is known as from (1 - r) / (1 + r) as many values.
-    """
+    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8. r is the
+    lag-1 correlation of the residuals of all series, plus 2 (1 + 2 r) / n, which fitting a level and a line hides of
+    it; the line is known as from (1 - r) / (1 + r) as many values."""
     count, length = series.shape
     time = np.linspace(-0.5, 0.5, length)
     squares = float(time @ time)
@@ -175,7 +171,7 @@ class _Steady:
 
 
 def _changes(means: NDArray[np.float64], at: int) -> bool:
-    """Whether the level from `at` on is another one than in the stretch before it, as long or two windows long."""
+    """Whether the level from `at` on differs from that of the stretch before it, as long or two windows long."""
     after = means[at:]
     before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
     residuals = np.concatenate([before - before.mean(), after - after.mean()])
@@ -194,7 +190,7 @@ def _steady(tail: NDArray[np.float64]) -> _Steady:
 
 
 def _long_run_variance(residuals: NDArray[np.float64], fitted: int) -> float:
-    """Of an AR(1) series around `fitted` values estimated from it: neighbouring batches repeat each other."""
+    """Of an AR(1) series around `fitted` values estimated from it."""
     correlation = neighbours(residuals)
     # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
     correlation += (1 + 3 * correlation) / len(residuals)

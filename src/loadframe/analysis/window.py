@@ -1,10 +1,10 @@
-"""From the requests of one step to what it says: cut the warm-up off, count, and take the quantiles.
+"""From the requests of one step to its summary: cut off the warm-up, count, and take the quantiles.
 
-Latency is of every request that was in flight in the window, each with the share of its time that lies in it. Of a
-steady load that is an unbiased count: a request that takes longer than a window is in flight in several of them, and
-has in all of them together a weight of one. The mean is then the time that requests spent in the window over their
-number, so that Little's law (1961, Operations Research 9) holds: N = X R. Of what ended in the window it does not: the
-longest cross its end, and who starves for a second beside others that take a millisecond is not seen.
+Latency covers every request in flight in the window, weighted by the share of its time that lies in it. Under steady
+load that is an unbiased count: a request that takes longer than a window is in flight in several of them, with a total
+weight of one. The mean is then the time that requests spent in the window over their number, so that Little's law
+(1961, Operations Research 9) holds: N = X R. For requests that ended in the window it does not: the longest cross its
+end, and one that starves for a second while others take a millisecond is missed.
 """
 
 from collections.abc import Sequence
@@ -20,25 +20,24 @@ from loadframe.analysis.warmup import CLIMBS, Line, straight
 from loadframe.model import UNFINISHED, UNSETTLED, Latency, OperationSummary, Step
 
 BINS = 66
-"""The number of slices of what follows the least warm-up, to find the end of the warm-up: MSER-5 needs enough."""
+"""Slices of the time after the least warm-up, to find the end of the warm-up: MSER-5 needs enough."""
 BATCHES = 8
 """The window is cut into this many equal slices, for the noise within a step."""
 FEWEST_REQUESTS = 20
-"""That ended in a window which is to decide something: of fewer a throughput is not known to a fifth."""
+"""Ended in a window that is to decide something: with fewer a throughput is not known to a fifth."""
 FEWEST_RESPONSES = 5.0
-"""Response times in such a window: in less, users who began together are counted once more or once less often."""
+"""Response times in such a window: in fewer, users who began together are counted once more or once less often."""
 OUT_OF_BALANCE = 0.2
-"""Where throughput times response time differs from the number in flight by more than this share, requests came and
-went at other rates, or the driver's account is wrong: then no response time is known."""
+"""Where throughput times response time differs from the number in flight by more than this share, arrivals and
+completions differ, or the driver's account is wrong: no response time is then known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the requests of one step say; fields as in model.Step. operations: of every kind of request, also of those
-    that are not judged; silence_ms: the longest time in the window in which no request was done. latencies_ms: as many
-    as requests, with the distribution that `latency` has, the longest among them. balanced: whether throughput times
-    response time is the number in flight. needed_s: the shortest window that would decide something; 0 where this one
-    does."""
+    """The requests of one step; fields as in model.Step. operations: of every kind of request, also of those that are
+    not judged; silence_ms: the longest time in the window without a completed request. latencies_ms: as many as
+    requests, with the distribution of `latency`, the longest included. balanced: whether throughput times response time
+    is the number in flight. needed_s: the shortest window that would decide something; 0 where this one does."""
 
     started_s: float
     ended_s: float
@@ -63,7 +62,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """Latencies (ms), rising, and the share of each request's time that lies in the window; shapes (requests,)."""
+    """Latencies (ms), ascending, and the share of each request's time that lies in the window; shapes (requests,)."""
 
     latency_ms: NDArray[np.float32]
     share: NDArray[np.float64]
@@ -76,7 +75,7 @@ class _InFlight:
 
     @property
     def count(self) -> float:
-        """Requests, each by its share."""
+        """Requests, weighted by share."""
         return float(self.share.sum())
 
     @property
@@ -97,7 +96,8 @@ class _InFlight:
         return Latency(self.mean_ms, p50, p95, p99, longest, p999)
 
     def as_many(self, count: int) -> NDArray[np.float32]:
-        """That many latencies with the same distribution, rising; counted from the longest, which is always there."""
+        """That many latencies with the same distribution, ascending; counted from the longest, which is always
+        included."""
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
@@ -119,14 +119,12 @@ def summarise(
     fixed_warmup_s: float | None,
 ) -> Summary:
     """Summary of the requests of the `judged` operations; arrays of shape (requests,), at least one, in order of end_s.
-
-    planned_s: the step's length from its first request on; what ends later does not count. None: it ran until its
-    work was done; then all judged requests count, from the first one's start to the last one's end, without a warm-up.
-    floor_s: the least that is cut off as warm-up; fixed_warmup_s: cut exactly this instead of detecting it. What had
-    not ended (outcome UNFINISHED) counts with the age that it had.
-    """
+    planned_s: the step's length from its first request on; what ends later does not count. None: it ran until its work
+    was done; then all judged requests count, from the first one's start to the last one's end, without a warm-up.
+    floor_s: the least warm-up to cut off; fixed_warmup_s: cut exactly this instead of detecting it. Unfinished requests
+    (outcome UNFINISHED) count with their age."""
     begin_s, ended = end_s - latency_ms / 1000.0, outcome != UNFINISHED
-    # Of which kind a request is that had not ended its driver does not know.
+    # The driver does not know the kind of an unfinished request.
     chosen = ~ended | np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
     started_s = float(begin_s.min())
     if planned_s is None:
@@ -140,13 +138,13 @@ def summarise(
     in_window = (end_s > start) & (end_s <= until) & ended
     done = chosen & in_window & (outcome == 0)
     errors = int((chosen & in_window & (outcome != 0)).sum())
-    # It waited first and held last. Those that end after the window count too: who starves does not end in it.
+    # A request waits first, then holds. Those that end after the window count too: one that starves does not end in it.
     turn_s = np.minimum(begin_s + waiting_ms / 1000.0, end_s)
     waiting_s, held_s = _overlap_s(begin_s, turn_s, start, until), _overlap_s(turn_s, end_s, start, until)
     holding = chosen & (outcome == 0)
     if planned_s is None:
         share = np.ones(len(end_s))
-    else:  # of a request that took no time the driver did not say how long it took
+    else:  # a request of zero duration is one whose duration the driver did not report
         share = np.where(latency_ms > 0, (waiting_s + held_s) / np.maximum(latency_ms / 1000.0, 1e-12), in_window)
         share = np.minimum(share, 1.0)
     in_flight = _InFlight.of(latency_ms, share, chosen & ((outcome == 0) | ~ended))
@@ -195,7 +193,7 @@ def _overlap_s(
 
 def _union_s(begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: float, until_s: float) -> float:
     """How much of start_s..until_s lies in any of these intervals. A request that has released the lock and waits for a
-    CPU has not ended yet, while the next one holds it: the sum of both would be more than all of the time."""
+    CPU has not ended yet, while the next one holds it: the sum of both would exceed the time."""
     begin, end = np.maximum(begin_s, start_s), np.minimum(end_s, until_s)
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
@@ -206,7 +204,7 @@ def _union_s(begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: 
 def _warmed_up(
     end_s: NDArray[np.float64], started_s: float, length_s: float, floor_s: float, fixed_s: float | None
 ) -> tuple[float, bool]:
-    """Where the warm-up ends, and whether it did before it had to."""
+    """Where the warm-up ends, and whether the series had settled by then."""
     if fixed_s is not None:
         return started_s + fixed_s, True
     bin_s = max(length_s - floor_s, 1e-6) / BINS
@@ -255,17 +253,17 @@ def _operations(
 
 
 MOST_UNSETTLED = 0.5
-"""A level of which more steps than this share carry the flag has not settled."""
+"""A level has not settled where more than this share of its steps carry the flag."""
 
 
 LIKELY = 0.95
-"""Enough to look again, not to say it."""
+"""Enough to look again, not to report it."""
 
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
-    """The levels, rising, at which most steps of one treatment had not settled, or their throughput climbs within their
-    windows, taken together; that of steps of which nothing was cut off belongs to what they measure, as how a cache
-    fills."""
+    """The levels, ascending, at which most steps of one treatment had not settled, or their pooled throughput climbs
+    within their windows. Steps without a cut are ignored for climbs, which are then part of what they measure, like a
+    cache that fills."""
     found = []
     for level in sorted({step.level for step in steps}):
         mine = [step for step in steps if step.level == level]
