@@ -1,11 +1,9 @@
-"""What works for a coordinator on each host: a process at the end of a connection that the coordinator opened.
-
-It reads questions from stdin and answers on stdout (wire.py); nothing else may write there. It ends, and all that it
-does with it, once stdin is closed or nothing has been heard for LEASE_S: by a thread of its own, so that no work that
-takes long keeps it. By itself it changes nothing on its host and loads nothing: that is its worker's (worker.py), which
-it starts, passes on what it is asked and says, ends where it has stopped, and cleans up after where it was killed: the
-next command on this host would do the same; but there may be none for a day.
-"""
+"""The agent on each host: a process at the end of a connection that the coordinator opened. It reads questions from
+stdin and answers on stdout (wire.py); nothing else may write there. It ends, with everything that it does, once stdin
+is closed or nothing has been heard for LEASE_S: by a thread of its own, so that no long work delays it. It neither
+changes nor loads its host: that is its worker's task (worker.py), which it starts, whose messages it passes on in both
+directions, which it ends where it was stopped, and cleans up after where it was killed: the next command on this host
+would do the same, but there may be none for a day."""
 
 import contextlib
 import os
@@ -35,7 +33,7 @@ MOST_WORDS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is changed and not put back: what, in words, and how long putting it back may take (s)."""
+    """Changes not put back, in words, and how long putting them back may take (s)."""
 
     words: str = ""
     within_s: float = 0.0
@@ -47,8 +45,8 @@ def standing_of(owner: int) -> Standing:
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
-    """Wait until it is done; what was done, in words. given: the environment of the process that left it, ours where
-    there is none. Never raises because of what is left: what cannot be put back is said."""
+    """Wait until the clean-up is done; what was done, in words. given: environment of the process that left it, by
+    default ours. Never raises because of what is left: what cannot be put back is in the words."""
     within_s = CLEANED_WITHIN_S + _standing(each for each in _lists() if not each.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -80,7 +78,7 @@ def _standing(records: Iterable[Record]) -> Standing:
 def _lists() -> list[Record]:
     try:
         return lists.read()
-    except UserError:  # of the state directory, which whoever puts back says
+    except UserError:  # the state directory's error, reported by whoever puts back
         return []
 
 
@@ -88,11 +86,11 @@ QUESTIONS = frozenset(
     {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}
     | {"change", "back", "serve", "target"}
 )
-"""What is the worker's to answer."""
+"""Questions for the worker."""
 MOST_SILENT_S = 60.0
-"""Whatever it waits for: a step that does not get ready is void by then, too."""
+"""Limit also for a worker that is kept waiting: a step that does not get ready is void by then, too."""
 WAITING = frozenset("RD")
-"""States of threads that run, or wait for a CPU or a disk: of a machine with too much to do."""
+"""States of threads that run, or wait for a CPU or a disk, as on an overloaded machine."""
 ENDS_WITHIN_S = 25.0
 """It gives up sooner, unless what it puts back takes longer, or it was stopped."""
 POLL_S = 0.05
@@ -102,14 +100,14 @@ class Kept:
     """A worker from the first question for it until it is closed, or has ended by itself."""
 
     def __init__(self, say: Callable[[bytes], None], refuse: Callable[[object, str], None]) -> None:
-        """say: passes a line on to the coordinator; refuse: says why a question, by its number, has no answer."""
+        """say: passes a line on to the coordinator; refuse: reports why a question, by its number, has no answer."""
         self._say = say
         self._refuse = refuse
         self._open: set[object] = set()
         self._closing = False
         self._ended = self._stopped = ""
         self._lock = threading.Lock()
-        # A session of its own, and no signal at our end: it is to put everything back, whatever ends us.
+        # In a session of its own, and not signalled when we end: it must put everything back, whatever ends us.
         self._process = subprocess.Popen(
             python("loadframe.fleet.worker"), bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=own_environment(), start_new_session=True,
@@ -121,8 +119,8 @@ class Kept:
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
-        """A line of the coordinator's; number: of the question that it is, None for a beat. A worker that answers no
-        beats any more, which its own thread for that does whatever it is at, is ended: it may have been stopped."""
+        """A line from the coordinator; number: of the question, None for a beat. A worker that answers no beats, which
+        a thread of its own does whatever it works at, is ended: it may have been stopped."""
         if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
@@ -132,7 +130,7 @@ class Kept:
                 return
             if number is not None:
                 self._open.add(number)
-        with contextlib.suppress(OSError):  # it has ended, which reading tells
+        with contextlib.suppress(OSError):  # it has ended, which the reading thread reports
             assert self._process.stdin is not None
             if not send(self._process.stdin.fileno(), line + b"\n", LEASE_S):
                 self._end(f"the worker of its agent has taken nothing for {LEASE_S:g} s")
@@ -149,7 +147,7 @@ class Kept:
             _clean_up()
 
     def _has_ended(self, within_s: float) -> bool:
-        """Whether it has by then. One that was stopped never does: it is not waited for."""
+        """A stopped process never ends: it is not waited for."""
         until = time.monotonic() + within_s
         while self._process.poll() is None:
             if time.monotonic() > until or stopped([self._process.pid]):
@@ -158,9 +156,8 @@ class Kept:
         return True
 
     def _is_silent(self) -> bool:
-        """Whether it has said nothing for too long, of its own accord: one that is kept waiting has longer, but not one
-        that has a CPU for most of the time. What waits to be read was said: then it is us who are late, as a slow link
-        has our last answer."""
+        """Whether it has been silent for too long by its own fault: one that is kept waiting has longer, but not one
+        that has a CPU for most of the time. While messages wait to be read we are late ourselves, as on a slow link."""
         before, (at_s, used_s) = self._used, (time.monotonic(), cpu_s(self._process.pid))
         self._used, spins = (at_s, used_s), used_s - before[1] > (at_s - before[0]) / 2
         if self._lines.unread() or not self._lines.silent_for(SILENT_S):  # in this order: it may be read meanwhile
@@ -186,7 +183,7 @@ class Kept:
             with self._lock:
                 self._open.discard(message.get("id"))
             self._say(line + b"\n")
-        self._process.kill()  # nothing, where it has ended
+        self._process.kill()  # no effect where it has ended
         code = self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
@@ -203,12 +200,12 @@ class Kept:
 
 def _clean_up() -> None:
     if words := cleaned_up():
-        with contextlib.suppress(OSError):  # it may lead nowhere by now
+        with contextlib.suppress(OSError):  # stderr may lead nowhere by now
             os.write(2, f"{words}\n".encode())
 
 
 def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
-    """Whether a thread of it waits for a CPU or a disk, or has one (proc_pid_stat(5)). root: for recorded trees."""
+    """Whether one of its threads waits for a CPU or a disk, or runs (proc_pid_stat(5)). root: for recorded trees."""
     for stat in root.glob(f"proc/{pid}/task/[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
             if stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] in WAITING:
@@ -217,7 +214,7 @@ def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
 
 
 def cpu_s(pid: int, root: Path = Path("/")) -> float:
-    """CPU time of a process so far; 0 for one that has ended."""
+    """CPU time of a process so far, s; 0 for one that has ended."""
     try:
         stat = (root / f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -250,7 +247,7 @@ class Agent:
         }
 
     def work(self) -> str:
-        """Until the coordinator is gone; why that is."""
+        """Returns why the coordinator is gone."""
         self._say({"schema": AGENT, **facts()})
         while True:
             if self._unheard:
@@ -284,7 +281,7 @@ class Agent:
             if asked is None:
                 raise ValueError(f"this agent has no answer to {message['ask']!r}")
             self._say({"id": number, "answer": asked(message)})
-        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator is who tells of it
+        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator reports it
             self._say({"id": number, "error": f"{type(error).__name__}: {error}"[:2000]})
 
     def end(self) -> None:
@@ -301,7 +298,7 @@ class Agent:
         self._pass(written(message))
 
     def _pass(self, data: bytes) -> None:
-        with self._writing, contextlib.suppress(OSError):  # the coordinator is gone, which reading tells
+        with self._writing, contextlib.suppress(OSError):  # the coordinator is gone, which reading reports
             if not self._unheard:
                 self._unheard = not send(self._sink, data, LEASE_S)
 
@@ -345,7 +342,7 @@ def main() -> None:
     agent = Agent(0, sink)
     why = agent.work()
     if why:
-        with contextlib.suppress(OSError):  # it may lead nowhere by now
+        with contextlib.suppress(OSError):  # stderr may lead nowhere by now
             os.write(2, f"{why}\n".encode())
     agent.end()
     os._exit(0)  # threads may be waiting for a link

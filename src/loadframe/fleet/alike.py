@@ -1,9 +1,7 @@
-"""How alike the hosts of a fleet are, before anything is compared on them: the same settings on each (A/A).
-
-In each block the start is measured on one host after another, the others at rest, in an order that is drawn; then on
-all of them at the same time, as trials are. The first says whether they differ, the second whether they disturb one
-another, which machines that share CPUs, a disk or a link do.
-"""
+"""How alike the hosts of a fleet are, before anything is compared on them: the same settings on each (A/A). In each
+block the start is measured on one host after another, the others idle, in random order; then on all of them at the same
+time, as trials are. The first shows whether they differ, the second whether they disturb one another, as machines that
+share CPUs, a disk or a link do."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,14 +31,14 @@ TOLD = f"from {1 / divergence.MARGIN:.2f} to {divergence.MARGIN:.2f}"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one host showed in one block, by level, and to what share of itself each value is known."""
+    """The result of one host in one block, by level, and the relative resolution of each value."""
 
     values: Mapping[float, float]
     grain: Mapping[float, float]
 
 
 Shown = TypeVar("Shown")
-"""What the start came to on one host in one block."""
+"""The result of the start on one host in one block."""
 Samples = Mapping[str, Sequence[Sample]]
 """By host, in the order of the blocks."""
 
@@ -55,10 +53,10 @@ def calibrate(
     notes: list[str],
     affords: Callable[[], bool] = lambda: True,
 ) -> tuple[FleetHosts, dict[str, list[Shown]]]:
-    """Blocks until all hosts are known to be alike, and what each showed in them while all were loaded. measure: takes
-    the start on these hosts at the same time, in a block of this number. What is known is kept in the run, and in words
-    in the notes, also before a refusal. affords: whether there is time for another block. FleetError where hosts
-    differ, disturb one another, or where that cannot be told."""
+    """Blocks until all hosts are known to be alike, with each host's results while all were loaded. measure: runs the
+    start on these hosts at the same time, in a block of this number. The result is stored in the run, and in words in
+    the notes, also before a refusal. affords: whether there is time for another block. FleetError where hosts differ,
+    disturb one another, or where that is not decided."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Shown]] = {host: [] for host in hosts}
     found: FleetHosts | None = None
@@ -87,7 +85,7 @@ def calibrate(
 
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
-    """From what each host showed, by block."""
+    """From each host's results by block."""
     middle = _middle(alone, levels)
     hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
     beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
@@ -130,7 +128,7 @@ def _refuse(found: FleetHosts) -> None:
 
 
 def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
-    """Those that differ; where none does, those of which it is not known."""
+    """Those that differ; without any, the undecided ones."""
     of_itself = " of what it serves while the others rest"
     differ = [each for each in ratios if each.likeness == "differ"]
     for each in differ or [each for each in ratios if each.likeness == "unknown"]:
@@ -155,7 +153,7 @@ def steps_asked(
     floors: Mapping[float, float] | None = None,
 ) -> dict[str, Any]:
     """See trial.py. order: each treatment with each level. states: of all treatments but the start. floors: throughput
-    by level below which there is no hope, so that no further step is taken."""
+    by level below which no further step is worthwhile."""
     return {
         "study": study.resolved(),
         "states": [encode("treatment", each).decode() for each in states],
@@ -176,8 +174,8 @@ def alike(
     notes: list[str],
     affords: Callable[[], bool],
 ) -> dict[str, Start]:
-    """The start on each host, until all are known to be alike at these levels: as it serves while all are loaded, which
-    is what its trials are held against. FleetError where they are not."""
+    """The start on each host while all are loaded, which its trials are compared with, once all are known to be alike
+    at these levels. FleetError where they are not."""
     measure = partial(start_of, on, study, levels)
     _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
     return {host: Start.of(list(chain.from_iterable(each)), levels) for host, each in together.items()}

@@ -1,9 +1,6 @@
-"""The bench over a fleet: the drivers on their hosts make the load, and what is measured of the target and of each
-driver comes from its own host's recording.
-
-An interface is read by the recorder of its host; the drivers say what came to them between just those readings. Where
-it cannot be told what of an interface is the load, it is said why.
-"""
+"""The bench over a fleet: the drivers on their hosts make the load; measurements of the target and of each driver come
+from their own hosts' recordings. The recorder of a host reads its interfaces; the drivers report what they received
+between just those readings. Where the load's share of an interface is unknown, the reason is reported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -40,8 +37,8 @@ Bodies = Callable[[Between], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A step as it was driven. started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way:
-    of all drivers together; shares: of the level, by driver. clocks, ticks: of each host."""
+    """A step as driven. started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all
+    drivers together; shares: of the level, by driver. clocks, ticks: of each host."""
 
     started_s: float
     ended_s: float
@@ -53,8 +50,8 @@ class Loading:
 
 
 def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies: Bodies) -> dict[str, LinkUse]:
-    """Of each driver, what came to it from the target's host, and of that host, what left it. Empty where the target is
-    on no host. StepVoid where a driver cannot be asked."""
+    """Traffic to each driver from the target's host, and from that host to all. Empty where the target is on no host.
+    StepVoid where a driver cannot be asked."""
     if target is None:
         return {}
     hosts = [*load.shares, *([target] if target not in load.shares else [])]
@@ -114,19 +111,19 @@ def _use(each: Carried, counted: int, packets: int, bodies: int | None, load: Lo
 FRAME_HEADERS = (54, 106)
 """Bytes of a frame that are no payload: Ethernet 14, IP 20 (IPv6: 40), TCP 20 to 52 with the options of a stream."""
 ANSWER_HEADERS = (17, 1000)
-"""Bytes of an answer before its body: a bare status line (RFC 9112) to more than servers usually send."""
+"""Bytes of an answer before its body: from a bare status line (RFC 9112) to more than servers usually send."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTraffic:
-    """Bytes per second that were not of the load, give or take error (a bound)."""
+    """Bytes per second that were not of the load, plus or minus error (a bound)."""
 
     bytes_per_s: float
     error: float
 
     @property
     def least(self) -> float:
-        """What is there whatever was unknown."""
+        """The lower bound."""
         return max(0.0, self.bytes_per_s - self.error)
 
 
@@ -134,7 +131,7 @@ def other_traffic(
     seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float
 ) -> OtherTraffic:
     """counted, packets: of an interface in one direction. bodies: bytes of the answers that ended in that time;
-    answers: their number; under_way: as many more may have come in part. ValueError for no time."""
+    answers: their number; under_way: this many more may have arrived in part. ValueError for no time."""
     if seconds <= 0:
         raise ValueError(f"nothing is carried in {seconds} s")
     edge = under_way * bodies / answers if answers > 0 else 0.0
@@ -169,13 +166,12 @@ class FleetBench(RealBench):
         return self.hosts.coordinator.drivers
 
     def drive_from(self, hosts: Sequence[str]) -> None:
-        """Who takes part in the steps to come."""
+        """Which hosts take part in the next steps."""
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The most that one link from the target to a driver carries by itself; links are measured when this is first
-        asked. None where that is not known: the target is on no host, or encryption and not the link has set a
-        figure."""
+        """The highest rate that one link from the target to a driver carries by itself; links are measured at the first
+        call. None where unknown: the target is on no host, or encryption and not the link limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()
             for link in self._links:
@@ -186,7 +182,7 @@ class FleetBench(RealBench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """See RealBench: with who drove and whose recordings they are."""
+        """See RealBench: with the drivers and the origin of the recordings."""
         return (*super().notes, *self.hosts.notes())
 
     def __exit__(self, *what: object) -> None:
@@ -203,13 +199,13 @@ class FleetBench(RealBench):
         except StepVoid as error:
             fleet_files.STEPS.add(self.run, self._void(request.level, error))
             if error.reason == "load-failed" and isinstance(self._target, FarTarget):
-                self._target.counters()  # where it has died, that says so, with its last words
+                self._target.counters()  # where it has died, this reports it with its last words
             raise
         fleet_files.STEPS.add(self.run, self._taken(request.level))
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """See RealBench. FleetError where there is nothing of it on this machine."""
+        """See RealBench. FleetError where nothing of it runs on this machine."""
         if isinstance(self._target, FarTarget):
             raise FleetError(f"nothing is sampled on host {self.hosts.serving}", remedy='Set measure.profile = "off".')
         return super().take_profile(place, treatment=treatment, level=level, window_s=window_s)
@@ -217,7 +213,7 @@ class FleetBench(RealBench):
     # --- the load ---------------------------------------------------------------------------------------------------
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
-        """The driver's cage is each host's own; what is prepared from here is, as the driver's user."""
+        """The driver's resources are limited on each host; what is prepared from here runs as the driver's user."""
         inner = super()._make_workload(allowance and Allowance(allowance.user))
         return load_of(self.study, inner, self.hosts.coordinator, self.hosts.watch)
 
@@ -332,7 +328,7 @@ class FleetBench(RealBench):
         return Evaluated(metrics, at.blind if at is not None else here.blind)
 
     def _strangers(self, metrics: Mapping[str, float], found: Mapping[str, Evaluated], target: str) -> float:
-        """Hosts of one kernel see each other's processes: our drivers are none of the target's strangers."""
+        """Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target."""
         beside = [host for host in found if host != target and self.hosts.of_one_kernel(host, target)]
         ours = sum(found[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
         return max(0.0, metrics["system.cpu.foreign"] - ours / max(1.0, metrics.get("system.cpu.count", 1.0)))
@@ -352,7 +348,7 @@ def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
 
 
 def drivers_together(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Of all drivers: their CPU time together; of shares that of the one that has least left."""
+    """Of all drivers: the sum of their CPU time; of shares the highest."""
     found: dict[str, float] = {}
     for name in ("driver.saturation", "driver.cpu.hottest_thread"):
         values = [each[name] for each in metrics.values() if name in each]

@@ -1,9 +1,7 @@
-"""What a study changes on this host for its steps, with the journal on this host: settings of the machine, and of a
-service that runs here.
-
-What was there is on the disk before anything is changed (changes/durable.py). It is put back when the coordinator says
-so, when it is silent or gone, and, where this process is killed, by what cleans up after it.
-"""
+"""A study's changes on this host for its steps, with the journal on this host: settings of the machine, and of a
+service that runs here. The previous values are on the disk before anything is changed (changes/durable.py). They are
+put back when the coordinator says so, when it is silent or gone, and, where this process is killed, by what cleans up
+after it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -23,18 +21,18 @@ MACHINE, SERVER = "machine", "server"
 
 
 class Changing:
-    """Made once per study; `close` puts everything back. The server is found with the first question for it."""
+    """Made once per study; `close` puts everything back. The server is looked up with the first question for it."""
 
     def __init__(self, study: Study, host: str) -> None:
         self._study = study
         self._durable = DurableJournal(f"study {study.study.name} on host {host}", Path(f"fleet-{study.study.name}"))
         self._machine = Host()
         self._of_machine: set[str] = set()
-        """Of its settings those that the study has now."""
+        """The machine's settings that the study has set."""
         self._server: Attached | None = None
 
     def asked(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """said: place, do, and what that needs. What a place refuses is an answer, and not a fault of this host."""
+        """said: place, do, and its arguments. A place's refusal is an answer, not a fault of this host."""
         try:
             if said["place"] == MACHINE:
                 return self._of_the_machine(said)
@@ -52,7 +50,6 @@ class Changing:
             return {"refused": {"kind": type(error).__name__, "fact": error.fact, "remedy": error.remedy}}
 
     def close(self) -> None:
-        """Everything as it was."""
         try:
             if self._server is not None:
                 self._durable.back(self._server)
@@ -62,7 +59,7 @@ class Changing:
             self._durable.back(self._machine)
 
     def _of_the_machine(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """With a setting go those that it moves, but for what the study sets itself."""
+        """Putting a setting back includes those that it moves, without those that the study sets itself."""
         if said["do"] == "set":
             self._machine.check({str(said["name"]): said["value"]})
             self._of_machine.add(str(said["name"]))
@@ -84,7 +81,7 @@ class Changing:
         return {"read_back": self._durable.set(place, name, said["value"], moves)}
 
     def _found(self, address: str) -> Attached:
-        """address: of this host, at which a service listens whose study names its port alone. TargetError."""
+        """address: of this host, for a study that names only the service's port. TargetError."""
         if self._server is None:
             table, row = self._study.target, of_study(self._study)
             if row.running is None:

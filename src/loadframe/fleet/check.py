@@ -1,4 +1,4 @@
-"""Whether a fleet is fit to be loaded: every host reached, the same programs, clocks, who is loud, and the links."""
+"""Whether a fleet is fit to be loaded: hosts reached, same programs, clocks, CPU use by others, and links."""
 
 import datetime
 from collections import defaultdict
@@ -27,15 +27,15 @@ from loadframe.units import show
 LOUD, STEAL = 0.20, 0.10
 """Shares of a host's CPUs, as for a step that is called disturbed."""
 CLOCK_OFF_S = 1.0
-"""Logs and certificates of two hosts are hard to lay side by side beyond that; a load starts together all the same."""
+"""Beyond this, logs and certificates of two hosts are hard to compare; loads start together nevertheless."""
 UNSURE_S = 0.05
-"""A start at the same time is known to half of a round trip: beyond this, a second's window is unsure by a tenth."""
+"""A simultaneous start is known to half of a round trip: beyond this, a second's window is unsure by a tenth."""
 DRIFT = 500e-6
 """What NTP can still correct (RFC 5905, 11.3): a clock beyond it is broken, or its machine is stopped at times."""
 
 
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
-    """Those that refuse it first. here: of the machine that coordinates."""
+    """Refusing ones first. here: of the machine that coordinates."""
     known = {host.name: asdict(host.facts) for host in hosts if host.facts is not None}
     found = [*_without(hosts), *_unreached(hosts), *different(known, asdict(here))]
     found += [*_unlinked(links), *_together(hosts)]
@@ -65,8 +65,8 @@ def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
 
 
 def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
-    """Of two versions one is a treatment that no one asked for. known, here: facts as looking.facts has them. This
-    machine is one of those that are compared: it refuses all others before it measures."""
+    """Different versions would be a treatment that was not asked for. known, here: facts as from looking.facts. This
+    machine is one of those compared: it refuses the others before it measures."""
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
@@ -183,9 +183,8 @@ Told = Callable[[str], None]
 
 
 def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
-    """Look at every host, and at the link of each driver to each target. What cannot be reached is in the answer.
-    Workers of dask are not looked at; FleetError where there is nothing else. told: is given what is being done, in
-    words."""
+    """Check every host, and the link of each driver to each target. What cannot be reached is in the answer. Workers of
+    dask are not checked; FleetError where there is nothing else. told: receives progress in words."""
     agents_on = [host for host in fleet.host if not host.worker]
     if not agents_on:
         raise FleetError(
@@ -215,7 +214,7 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
 
 
 def facts_told(told: Mapping[str, Any]) -> HostFacts:
-    """KeyError where something is not told."""
+    """KeyError for a missing fact."""
     given = {"code": "", **told}
     return HostFacts(**{name: given[name] for name in HostFacts.__dataclass_fields__})
 
@@ -238,7 +237,7 @@ def tried_all(hosts: Sequence[HostTable], ssh_config: Path | None) -> list[Agent
 
 
 def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
-    """Quiet, but for the looking: nothing else is asked of any host at this time."""
+    """Quiet, except for this: nothing else is asked of any host at this time."""
     host = agent.host
     found = HostCheck(host.name, tuple(host.roles))
     try:
@@ -259,7 +258,8 @@ def _clock(wall: Offset, begin: Offset, end: Offset) -> HostClock:
 
 
 def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
-    """With what `loadframe doctor` lacks there. It takes a second of a CPU, so it comes after the quiet look."""
+    """With what `loadframe doctor` finds missing there. It takes a second of a CPU, so it comes after the quiet
+    measurement."""
     agent, found = seen
     if found.why_not:
         return found
@@ -273,7 +273,7 @@ def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
 
 def links_between(pairs: Sequence[tuple[Agent, Agent]], told: Told) -> tuple[FleetLink, ...]:
     """The link of each pair of a driver and a target, one after another: two at a time would share what they have in
-    common. One that cannot be measured says why."""
+    common. For one that cannot be measured, the reason."""
     found = []
     for driver, target in pairs:
         told(f"The link from {driver.host.name} to {target.host.name}")
@@ -301,11 +301,11 @@ def _link(driver: Agent, target: Agent) -> FleetLink:
 
 GOOD_FOR = datetime.timedelta(hours=1)
 CLOCKS_OFF = datetime.timedelta(days=2)
-"""Hosts whose clocks are off are what a check is to find: they can be measured all the same."""
+"""Hosts whose clocks are off are for the check to find; their links can be measured nevertheless."""
 
 
 def made_identity() -> Identity:
-    """A new one, for both ends of one link: its certificate signs itself."""
+    """A new self-signed certificate, for both ends of one link."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Loadframe, one link")])
     certificate = (

@@ -1,10 +1,10 @@
-"""How far another machine's clock is off, from messages that went there and back. Pure.
+"""How far another machine's clock is off, from messages that went there and back.
 
-Of one exchange is known when it was sent and when its answer came (our clock), and what the other clock showed between
-the two. So the other clock was ahead by theirs - (sent + received) / 2, give or take half of the round trip: the
-bound holds however the time is shared between there and back (F. Cristian, "Probabilistic clock synchronization", 1989;
-NTP, RFC 5905, takes the exchange with the shortest round trip likewise). Of several exchanges each bounds the offset:
-it lies where all bounds overlap, and where they do not, a clock was set in between.
+An exchange gives when it was sent and when its answer came (our clock), and what the other clock showed in between. So
+the other clock was ahead by theirs - (sent + received) / 2, plus or minus half of the round trip: the bound holds
+however the time is divided between there and back (F. Cristian, "Probabilistic clock synchronization", 1989; NTP, RFC
+5905, takes the exchange with the shortest round trip likewise). Of several exchanges each bounds the offset: it lies
+where all bounds overlap; where they do not, a clock was set in between.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Their clock is ahead by offset_s, give or take uncertainty_s: a bound, not a standard deviation. at_s: by our
+    """Their clock is ahead by offset_s, plus or minus uncertainty_s: a bound, not a standard deviation. at_s: by our
     clock. round_trip_s: the shortest."""
 
     offset_s: float
@@ -51,8 +51,8 @@ class Drift:
 
 
 def offset(exchanges: Sequence[Exchange]) -> Offset:
-    """Of exchanges within a moment: that with the shortest round trip. ValueError for none, and for a round trip below
-    zero, which is no measurement."""
+    """Of exchanges within a moment: that with the shortest round trip. ValueError for none, and for a negative round
+    trip, which is no measurement."""
     if not exchanges:
         raise ValueError("no exchange")
     best = min(exchanges, key=lambda each: each.round_trip_s)

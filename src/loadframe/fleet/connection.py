@@ -1,4 +1,4 @@
-"""The coordinator's side of an agent: the process through which it is reached, what it is asked and answers."""
+"""The coordinator's side of an agent: the process through which it is reached, questions and answers."""
 
 import itertools
 import queue
@@ -34,8 +34,8 @@ GREETED_WITHIN_S = 30.0
 """A login may take its time; ssh itself gives up a connection after CONNECT_S."""
 CONNECT_S = 10
 ALIVE_EVERY_S, ALIVE_MISSED = 5, 3
-"""Seconds between ssh's questions whether the other side is still there, and how many may go unanswered before it ends.
-Where the coordinator was killed and the link is gone, TCP alone would keep ssh running for a quarter of an hour."""
+"""Seconds between ssh's keep-alive messages, and how many may go unanswered before it ends. Where the coordinator was
+killed and the link is gone, TCP alone would keep ssh running for a quarter of an hour."""
 GREETING = b'{"schema"'
 MOST_PRINTED = 300
 NOT_FOUND = "not found", "No such file or directory"
@@ -47,14 +47,14 @@ ENDS_WITHIN_S = 5.0
 LAST_WORDS_S = 0.5
 MOST_UNDER_WAY = 1000
 PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
-"""What a user's configuration has for a terminal is left out: keys and displays that the host could use, ports, another
-command. No connection is opened for others, as it would stay; one that is there already is used (ControlPath)."""
+"""A user's configuration for terminals is disabled: keys and displays that the host could use, ports, another command.
+No master connection is opened, as it would stay; an existing one is used (ControlPath)."""
 Answered = Callable[[dict[str, Any], float], object]
-"""Is given what came for a question, and when (CLOCK_MONOTONIC, s)."""
+"""Receives the answer to a question, and its time (CLOCK_MONOTONIC, s)."""
 
 
 def command(host: HostTable, ssh_config: Path | None) -> list[str]:
-    """What starts its agent. Through ssh the words are read by a shell of the other side, hence the quotes."""
+    """Command that starts its agent. Through ssh a shell of the other side reads the words, hence the quotes."""
     if host.here:
         return python("loadframe.fleet.agent")
     agent = [host.loadframe, "fleet", "agent"]
@@ -90,9 +90,9 @@ class Agent:
         self._closed = False
         self._why = ""
         self.once_lost: Callable[[str], None] = lambda _why: None
-        """Is told, by another thread, why the agent is lost, where we have not closed it."""
+        """Called by another thread with the reason why the agent is lost, unless we have closed it."""
         self.say: Callable[[str], None] = lambda _words: None
-        """Is told what goes on at the host when this is closed."""
+        """Called with what still goes on at the host when this is closed."""
         self._under_way = ""
         self._done = threading.Event()
         self._reading: threading.Thread | None = None
@@ -130,7 +130,7 @@ class Agent:
         return wall, monotonic
 
     def post(self, question: str, values: Mapping[str, Any], answered: Answered) -> int:
-        """Ask, and go on. answered: is given what comes, by another thread. The question's number."""
+        """Ask without waiting, and return the question's number. answered: called with the answer by another thread."""
         number = next(self._numbers)
         self._waiting[number] = answered
         self._write({"id": number, "ask": question, **values})
@@ -146,11 +146,11 @@ class Agent:
 
     def close(self) -> None:
         """End it: its stdin is closed, and it then ends by itself. What takes it longer than ENDS_WITHIN_S to put back
-        is said, and goes on without us. Idempotent."""
+        is reported, and goes on without us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None
-        with self._writing:  # which no one holds for longer than SILENT_S
+        with self._writing:  # held for SILENT_S at most
             self._process.stdin.close()
         try:
             self._process.wait(ENDS_WITHIN_S)
@@ -200,7 +200,7 @@ class Agent:
     def _write(self, message: dict[str, Any]) -> None:
         data, why = written(message), ""
         with self._writing:
-            if self._over.is_set():  # it may be closed by us
+            if self._over.is_set():  # we may have closed it
                 return
             assert self._process.stdin is not None
             try:
@@ -254,7 +254,7 @@ class Agent:
                 waiting(message, at)
 
     def _beat(self) -> None:
-        """Say that we are there. The agent says so, too: where the link is cut, nothing else tells."""
+        """Send beats, which the agent returns: nothing else reveals a cut link."""
         while not self._over.wait(BEAT_S):
             self._write({"beat": True})
 
@@ -307,16 +307,16 @@ def _started(host: HostTable, words: Sequence[str], said: int) -> subprocess.Pop
 
 
 STRICT = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes")
-"""It asks nothing, as there is no one to answer, and takes no key that it does not know, whatever the user's own
-configuration says of that (ssh_config(5): what is given on the command line is used, and nothing else of that name)."""
+"""Ask nothing, as no one can answer, and accept no unknown key, whatever the user's own configuration says
+(ssh_config(5): options on the command line take precedence)."""
 REFUSED = "Host key verification failed"
-"""The last words of ssh for a key that is unknown, as for another one than that which it knows."""
+"""The last words of ssh for an unknown key as well as for a changed one."""
 CHANGED = "HOST IDENTIFICATION HAS CHANGED"
 
 
 def remedy_for(said: str, ssh: str, own: Sequence[str]) -> str:
-    """What to do where ssh has refused the key of a host; "" where it has not. said: by ssh; own: options given it
-    for the configuration; ssh: [USER@]HOST."""
+    """What to do where ssh has refused the key of a host; "" where it has not. said: by ssh; own: its options for the
+    configuration; ssh: [USER@]HOST."""
     if REFUSED not in said:
         return ""
     if CHANGED in said:

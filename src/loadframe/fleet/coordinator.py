@@ -1,15 +1,12 @@
 """One step over many hosts: all drivers are ready, all begin at one instant, all logs come back, or the step is void.
-
     clocks     exchanges with each host, the shortest round trip of which bounds its clock (clocks.py)
-    prepare    each driver makes ready what its share of the load needs, and waits
-    start      each is told the instant by its own clock; who hears of it too late voids the step
+    prepare    each driver prepares what its share of the load needs, and waits
+    start      each receives the instant by its own clock; receiving it too late voids the step
     ended      each answers once its load is over
     clocks     again: a clock that was set meanwhile voids the step
     read       the request logs, compressed, piece by piece
-
-Whatever is lost on the way voids the step, and the load of all others is ended: what is lost is never spread over those
-that remain. The transport is any (transport.py); nothing here reads a clock or sleeps by itself.
-"""
+Whatever is lost on the way voids the step, and the load of all others is ended: a lost share is never spread over those
+that remain. Any transport will do (transport.py); nothing here reads a clock or sleeps by itself."""
 
 import base64
 import binascii
@@ -24,42 +21,43 @@ from loadframe.fleet.transport import REMEDY, Arrived, Transport, checked
 from loadframe.model.fleet import ClockInStep, VoidReason
 
 EXCHANGES = 12
-"""With each host, before a step and after it."""
+"""With each host, before and after a step."""
 CLOCKS_WITHIN_S = 10.0
-"""For one host; what was measured by then has its bounds."""
+"""For one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
-"""Between two questions for the time, whichever hosts they go to. A question and its answer take about half of that of
-our CPU (benchmarks/fleet.py --measured), so that none waits for another one: the bound of a clock is that of the way to
-it, however many hosts there are."""
+"""Between two questions for the time, to whichever hosts. A question and its answer take about half of that of our CPU
+(benchmarks/fleet.py --measured), so that none waits for another one: the bound of a clock is that of its link, however
+many hosts there are."""
 READY_WITHIN_S = 90.0
 """A driver may make thousands of connections and log in on each."""
 LEAD_S = 0.25
-"""Between telling the first host of the start and the start, with LEAD_TRIPS round trips on top, and LEAD_TELLINGS
-times what telling all of them took before."""
+"""Between announcing the start to the first host and the start, plus LEAD_TRIPS round trips and LEAD_TELLINGS times the
+time that sending to all of them took before."""
 LEAD_TRIPS = 3.0
 LEAD_TELLINGS = 2.0
 LATE_S = 60.0
-"""After its time a load may go on with what it has begun; the agent itself ends it long before."""
+"""After its end a load may finish what it has begun; the agent itself ends it long before."""
 FLUSHED_WITHIN_S = 30.0
 MOST_RECORDED_BYTES = 64 << 20
 """Of one host since the last step."""
 READ_WITHIN_S = 60.0
-"""For any piece, while some are asked for."""
+"""For any piece, while some are requested."""
 PIECE_BYTES = 1 << 20
-"""Of what is compressed, in one answer."""
+"""Of compressed data, in one answer."""
 READ_AT_ONCE_BYTES = 16 * PIECE_BYTES
-"""Pieces that are under way, of all hosts: a slow host keeps none of the others from sending."""
+"""Requested pieces of all hosts: a slow host keeps none of the others from sending."""
 CLOCKS_APART_S = 0.005
-"""By so much more than its bound the time may be off by which a host begins: what is in between it and its clock."""
+"""How far, beyond its bound, the clock by which a host begins may differ from the one it reported."""
 DRIFT = 500e-6
-"""NTP corrects no more (RFC 5905); a clock that went further between two measurements was set, or its machine slept."""
+"""NTP corrects no more (RFC 5905); a clock that moved further between two measurements was set, or its machine
+slept."""
 TARGET_WITHIN_S = 900.0
-"""A large cache is filled, a long log recovered from. Whether its host is there is asked by the way."""
+"""A large cache is filled, a long log recovered from. Its host is checked meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Drivers are told to begin at start_s (the coordinator's clock). clocks: of each host then."""
+    """Drivers were asked to begin at start_s (the coordinator's clock). clocks: of each host then."""
 
     name: str
     shares: Mapping[str, int]
@@ -70,7 +68,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class LogOf:
-    """One host's request log as it came, compressed (zstd), and how many bytes it has when it is not."""
+    """One host's request log as received, compressed (zstd), and its uncompressed size in bytes."""
 
     host: str
     share: int
@@ -78,12 +76,11 @@ class LogOf:
     compressed: bytes
     size: int
     told: Mapping[str, Any]
-    """What the agent said of its driver's end, beside the sizes."""
+    """The agent's report of its driver's end, with the sizes."""
 
 
 class Coordinator:
-    """Takes one step at a time. watched: hosts that do not drive, and belong to each step all the same: where they are
-    lost it is void."""
+    """Takes one step at a time. watched: hosts that do not drive but belong to each step: losing one voids it."""
 
     def __init__(self, transport: Transport, drivers: Sequence[str], watched: Sequence[str] = ()) -> None:
         self._transport = transport
@@ -95,7 +92,7 @@ class Coordinator:
         self._answered_s: dict[str, float] = {}
         self._telling_s = 0.0
         self.watched_clocks: dict[str, ClockInStep] = {}
-        """Of the hosts that do not drive, in the last step that was collected."""
+        """Of the hosts that do not drive, in the last collected step."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -107,8 +104,8 @@ class Coordinator:
     def ask_all(
         self, questions: Mapping[str, tuple[str, Mapping[str, Any]]], within_s: float, reason: VoidReason
     ) -> dict[str, Mapping[str, Any]]:
-        """A question to each of these hosts at the same time, and all answers. StepVoid, of that reason where the agent
-        gives none, where one has none."""
+        """A question to each of these hosts at the same time, and all answers. StepVoid where one is missing, with this
+        reason unless the agent gives one."""
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
         self._telling_s = self._transport.now_s() - begun_s
@@ -135,8 +132,8 @@ class Coordinator:
         *,
         alone: bool = False,
     ) -> Arrived:
-        """A question to one host, and what came: an answer, or the error that it has instead. StepVoid where a host is
-        lost meanwhile, or nothing has come in that time. alone: the loss of another host is nothing to this one."""
+        """A question to one host, and its answer or error. StepVoid where a host is lost meanwhile, or nothing comes in
+        that time. alone: ignore the loss of other hosts."""
         number = self._transport.ask(host, question, values)
         until_s = self._transport.now_s() + within_s
         while True:
@@ -151,19 +148,19 @@ class Coordinator:
             self._note_end(came)
 
     def have_put_back(self, host: str, question: str, values: Mapping[str, Any], within_s: float) -> Mapping[str, Any]:
-        """Its answer to a question that puts back, also where other hosts are lost by then. StepVoid."""
+        """The answer to a question that puts back, also where other hosts are lost by then. StepVoid."""
         came = self.ask(host, question, values, within_s, "change-failed", alone=True)
         if came.answer is None:
             self._void(host, came.reason or "change-failed", f"host {host!r}: {came.error}", came.remedy)
         return came.answer
 
     def ask_target(self, host: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a host answers for its targets. UserError as it was raised there; StepVoid where the host is lost."""
+        """A host's answer for its targets. UserError as raised there; StepVoid where the host is lost."""
         return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
-        """How far the monotonic clock of each is ahead of ours. Each is asked one question after the other, and all of
-        them in turn, PACE_S apart. StepVoid."""
+        """How far the monotonic clock of each is ahead of ours. Each gets one question after the other, all of them in
+        turn, PACE_S apart. StepVoid."""
         found: dict[str, list[Exchange]] = {host: [] for host in hosts}
         waiting: dict[int, tuple[str, float]] = {}
         first_s: dict[str, float] = {}
@@ -179,7 +176,7 @@ class Coordinator:
             came = self._transport.arrived(ask_s if in_turn else ask_s + CLOCKS_WITHIN_S)
             if came is None and in_turn:
                 continue
-            if came is None:  # those that are far away have their bounds
+            if came is None:  # distant ones have their bounds
                 break
             self._refuse_loss(came, "agent-lost", waiting)
             if came.number not in waiting or came.answer is None:
@@ -202,8 +199,8 @@ class Coordinator:
         more: Mapping[str, Any] | None = None,
         each: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Begun:
-        """Let these hosts, each with its share, begin at one instant. more: what all are told beside it; each: what one
-        is. StepVoid where one does not get ready or hears of the start too late."""
+        """Let these hosts, each with its share, begin at one instant. more: further values for all; each: for single
+        hosts. StepVoid where one does not get ready or receives the start too late."""
         self._ended, self._numbers = {}, {}
         told, own = {"step": name, "duration_s": duration_s, **(more or {})}, each or {}
         self.ask_all(
@@ -229,7 +226,8 @@ class Coordinator:
         return self._begun
 
     def wait(self, within_s: float) -> bool:
-        """Whether all loads are over, waiting at most so long. StepVoid where one has failed, or a host is lost."""
+        """Whether all loads are over, after waiting at most so long. StepVoid where one has failed, or a host is
+        lost."""
         begun = self._going()
         until_s = self._transport.now_s() + within_s
         while len(self._ended) < len(begun.shares):
@@ -267,15 +265,15 @@ class Coordinator:
         ]
 
     def read_all(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> dict[str, bytes]:
-        """What each host has under a name, from a place on to another one. StepVoid."""
+        """The data that each host has under a name, from one offset to another. StepVoid."""
         found: dict[str, list[bytes]] = {host: [] for host in wanted}
         for host, piece in self.pieces(wanted, reason):
             found[host].append(piece)
         return {host: b"".join(each) for host, each in found.items()}
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-        """What each has recorded from its offset on, in pieces as they come: those of one host in their order. Of many
-        hosts that is more than is kept at a time. StepVoid."""
+        """What each has recorded from its offset on, in pieces as they come, those of one host in order: all together
+        may exceed memory. StepVoid."""
         asked = {host: ("flush", dict[str, Any]()) for host in hosts}
         wanted = {}
         for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
@@ -286,7 +284,7 @@ class Coordinator:
         yield from self.pieces(wanted, "recorder-failed")
 
     def pieces(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> Iterator[tuple[str, bytes]]:
-        """As read_all, piece by piece, as many at a time as READ_AT_ONCE_BYTES hold. StepVoid."""
+        """As read_all, piece by piece, up to READ_AT_ONCE_BYTES at a time. StepVoid."""
         places = {host: begin for host, (_, begin, end) in wanted.items() if begin < end}
         in_turn, asked, under_way = deque(places), dict[int, tuple[str, int]](), 0
         until_s = self._transport.now_s() + READ_WITHIN_S
@@ -319,8 +317,7 @@ class Coordinator:
             until_s = self._transport.now_s() + READ_WITHIN_S
 
     def cancel(self) -> None:
-        """End the load on all drivers, as far as they hear it; those that do not end it by themselves once their lease
-        is over. Never raises."""
+        """End the load on all drivers that receive it; the others end it once their lease is over. Never raises."""
         self._begun = None
         for host in self.drivers:
             self._transport.ask(host, "cancel", {})
@@ -350,8 +347,8 @@ class Coordinator:
         raise StepVoid(host, reason, fact, remedy=remedy or REMEDY)
 
     def _check_heard(self, host: str, late_s: object, start_s: float, told_s: float, clock: Offset) -> None:
-        """That it was in time; and that by the clock with which the load begins it was heard after it was told and
-        before that was answered, as by the clock that was measured."""
+        """Check that the start was received in time, and that by the clock with which the load begins this was after
+        sending and before the answer, as by the measured clock."""
         if not isinstance(late_s, int | float) or late_s > 0:
             self._void(host, "late-start", f"host {host!r} heard of the start {_ms(late_s)} after it")
         heard_s = start_s + late_s
@@ -399,8 +396,8 @@ class Coordinator:
 
 
 def shares_of(level: int, drivers: Sequence[str], least: int = 1) -> dict[str, int]:
-    """A level in equal whole parts, the first ones larger by one where it cannot be divided. Where a part would be
-    less than `least`, fewer hosts drive, the first ones."""
+    """A level in equal integer parts, the first ones larger by one where it cannot be divided. Where a part would be
+    less than `least`, only the first hosts drive."""
     count = max(1, min(len(drivers), level // max(1, least)))
     part, more = divmod(level, count)
     return {host: part + (number < more) for number, host in enumerate(drivers[:count])}

@@ -1,9 +1,9 @@
-"""The scheduler and the workers of dask that a command starts on its own machine, in a process of their own:
-`python -P -m loadframe.fleet.dask_here FOLDER WORKER...`, until its standard input is closed.
+"""The scheduler and the workers of dask that a command starts on its own machine, in a process of their own: `python -P
+-m loadframe.fleet.dask_here FOLDER WORKER...`, until its standard input is closed.
 
-dask puts its scratch folder first in the search path for modules of the process in which it is, changes that process's
-environment, and starts Python from there. So this process does nothing else, works in `/`, and has a private folder of
-the command's lease for all files: also for the key by which scheduler, workers and command know each other.
+dask puts its scratch folder first in the search path for modules of its process, changes that process's environment,
+and starts Python from there. So this process does nothing else, works in `/`, and keeps all files in a private folder
+of the command's lease, including the key by which scheduler, workers and command recognise each other.
 """
 
 import logging
@@ -20,7 +20,7 @@ import distributed
 from loadframe.system.files import Folder, Whose
 
 _dask: Any = distributed
-"""Half of it has no types."""
+"""Partly untyped."""
 OURS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
@@ -31,21 +31,21 @@ OURS = {
     "distributed.diagnostics.nvml": False,
     "distributed.admin.tick.limit": "1h",
 }
-"""They serve no pages: whoever is on this machine could read those. The last three: what would use CPU, or speak,
-while something is measured."""
+"""No pages are served: anyone on this machine could read them. The last three would use CPU, or write, while something
+is measured."""
 CERTIFICATE, KEY = "node.pem", "node.key"
 
 
 def make_key(folder: Path) -> None:
-    """folder: private. The certificate signs itself, and is good for a year."""
+    """folder: private. The certificate is self-signed and valid for a year."""
     made, ours = _dask.Security.temporary(), Folder(folder, Whose.OURS)
     for name, text in ((CERTIFICATE, made.tls_ca_file), (KEY, made.tls_client_key)):
         ours.replace(name, text.encode(), mode=0o600)
 
 
 def serve(folder: Path, names: Sequence[str]) -> None:
-    """As LocalCluster has them, with names: on loopback, by TLS, without a dashboard. What they or a library print goes
-    to stderr: of stdout the command reads the address, and no more."""
+    """As LocalCluster, with names: on loopback, by TLS, without a dashboard. What they or a library print goes to
+    stderr: on stdout the command only reads the address."""
     sink = os.dup(1)
     os.dup2(2, 1)
     certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
@@ -57,7 +57,7 @@ def serve(folder: Path, names: Sequence[str]) -> None:
     workers = {name: {"cls": _dask.Nanny, "options": {**way, **nanny, "name": name}} for name in names}
     port = {"port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": _dask.Scheduler, "options": {**way, **port}}
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # which workers go is the command's to say
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the command itself reports which workers go
     tempfile.tempdir = str(folder)
     with (
         dask.config.set({**OURS, "temporary-directory": str(folder)}),

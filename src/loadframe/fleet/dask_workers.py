@@ -1,13 +1,13 @@
-"""What a scheduler of dask and its workers are asked, and what a worker does: texts in, texts out.
+"""Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
 
-What they say of themselves is asked by value, as a function within a function: a scheduler may have no Loadframe. Where
-a node listens is asked of itself: one that listens on every address is known by the one through which it was first
-reached, which may be of the loopback.
+Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. Where
+a node listens is asked of the node: one that listens on every address is known by the one through which it was first
+reached, which may be the loopback.
 
-A trial is a process of its own (trial.py), which ends where the worker is killed, the task is cancelled, and the
-coordinator is gone, or silent. dask tells a worker that its client is gone where the client's connection is closed,
-as by `kill -9`. Where the link is cut, or either of them stands still, nothing tells for minutes: so the coordinator
-says once a second, through the scheduler, that it is there.
+A trial is a process of its own (trial.py), which ends where the worker is killed, the task is cancelled, or the
+coordinator is gone or silent. dask notifies a worker where the client's connection is closed, as by `kill -9`. Where
+the link is cut, or either of them stands still, nothing is noticed for minutes: so the coordinator sends a beat once a
+second, through the scheduler.
 """
 
 import contextlib
@@ -31,15 +31,15 @@ from loadframe.host.environment import own_environment, python
 from loadframe.host.processes import MARK
 
 ENCRYPTED = ("tls://", "inproc://")
-"""Listeners of dask that let no stranger in: both ends show a certificate (distributed.security asks for it), or there
-is no port."""
+"""Listeners of dask closed to strangers: both ends show a certificate (distributed.security asks for it), or there is
+no port."""
 ASKED_WITHIN_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A worker that the scheduler has. address: by which tasks name it; number: of this worker, which none has that
-    comes later, also at the same address."""
+    """A worker at the scheduler. address: by which tasks name it; number: unique to this worker, also among later ones
+    at the same address."""
 
     address: str
     number: str
@@ -48,7 +48,7 @@ class Seen:
 
 
 def settings_of(client: Any) -> tuple[int, bool]:
-    """Of the scheduler: how often a task may be lost with its worker and is begun again, and whether tasks move."""
+    """Of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
 
     def asked(dask_scheduler: Any) -> tuple[int, bool]:
         return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
@@ -76,7 +76,7 @@ def open_of_scheduler(client: Any) -> tuple[str, ...]:
 
 
 def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
-    """Where strangers reach it, or the nanny that has started it. What dask raises where one has gone."""
+    """Where strangers reach it, or the nanny that has started it. Raises what dask raises where one has gone."""
     found: list[str] = []
     for address, nanny in ((worker.address, False), (worker.nanny, True)):
         if address:
@@ -95,7 +95,7 @@ def _listening() -> Callable[..., list[str]]:
         if getattr(node, "http_server", None) is not None:
             servers.append(("http://", node.http_server))
         for scheme, server in servers:
-            for end in server._sockets.values():  # of tornado, which tells them in no other way
+            for end in server._sockets.values():  # of tornado, which has no other way to list them
                 host, port = end.getsockname()[:2]
                 found.append(f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}")
         return found
@@ -104,8 +104,8 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """Those of these addresses that are neither of the loopback nor open to holders of a certificate alone. Pages are
-    for everyone, also encrypted ones."""
+    """The addresses that are neither on the loopback nor restricted to holders of a certificate. Pages are open to
+    everyone, even encrypted ones."""
     return tuple(each for each in listening if not each.startswith(ENCRYPTED) and not _is_loopback(each))
 
 
@@ -113,40 +113,40 @@ def _is_loopback(address: str) -> bool:
     host = address.partition("://")[2].rpartition(":")[0].strip("[]").partition("%")[0]
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name: who knows where it leads
+    except ValueError:  # a name: it may lead anywhere
         return False
 
 
 OWN_LEASE_S = 30.0
-"""Of workers that the command has started on its own machine: they end with it at once, and no link is between them.
-That it stands still (SIGSTOP) is left, which is no reason to lose trials where the machine is busy."""
+"""Of workers that the command has started on its own machine: they end with it at once, without a link in between. Only
+a stopped command (SIGSTOP) remains, which on a busy machine is no reason to lose trials."""
 _heard: dict[str, float] = {}
-"""Of a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
+"""On a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
 
 
 def hear(task: str) -> None:
-    """On a worker: who wants this task is there."""
+    """On a worker: the task's coordinator is there."""
     if task in _heard:
         _heard[task] = time.monotonic()
 
 
 def expect(task: str) -> None:
-    """On a worker: from now on it should be heard of."""
+    """On a worker: start to expect beats for this task."""
     _heard[task] = time.monotonic()
 
 
 def silent_s(task: str) -> float:
-    """On a worker: for how long it has not been heard of."""
+    """On a worker: seconds since the last beat for this task."""
     return time.monotonic() - _heard[task]
 
 
 def forget(task: str) -> None:
-    """On a worker: it has ended."""
+    """On a worker: the task has ended."""
     _heard.pop(task, None)
 
 
 class Lease:
-    """On the coordinator, from the begin of a task until `end`."""
+    """On the coordinator, from the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
         """client: of dask; address: of the worker."""
@@ -157,7 +157,7 @@ class Lease:
         threading.Thread(target=self._beat, daemon=True).start()
 
     def end(self) -> None:
-        """The task is not wanted any more, or has ended."""
+        """The task is no longer wanted, or has ended."""
         self._over.set()
 
     def _beat(self) -> None:
@@ -172,18 +172,18 @@ POLL_S = 0.1
 NANNYS_SEED = "6640"
 """distributed/nanny.py"""
 ENDS_WITHIN_S = 25.0
-"""A trial that is to end puts everything back first."""
+"""A trial puts everything back before it ends."""
 
 
 def look(asked: str) -> str:
-    """What this host is, and which of these variables (secrets that the study names) its worker does not have."""
+    """Facts on this host, and which of these variables (secrets that the study names) its worker lacks."""
     given = parse_json(asked.encode())
     missing = [name for name in given["secrets"] if name not in os.environ]
     return write_json({"facts": facts(), "missing": missing, "process": os.getpid()})
 
 
 def carry_out(asked: str) -> str:
-    """A trial: its answer as trial.py gives it, with boot and process of this host; or died: why there is none."""
+    """A trial: its answer as from trial.py, with boot and process of this host; or died: why there is none."""
     given = parse_json(asked.encode())
     process = subprocess.Popen(
         python("loadframe.fleet.trial"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
@@ -197,7 +197,7 @@ def carry_out(asked: str) -> str:
     expect(task)
     with process.stdout:
         try:
-            with contextlib.suppress(BrokenPipeError):  # it has died, which its end tells
+            with contextlib.suppress(BrokenPipeError):  # it has died, which its end reports
                 process.stdin.write(written(given))
                 process.stdin.flush()
             until = time.monotonic() + float(given["within_s"])
@@ -226,8 +226,8 @@ def carry_out(asked: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Without what dask sets for its own workers (threads of libraries, the allocator, the seed of hashes): servers
-    would have it, too. Nor is it of the lease of the workers: it has one of its own."""
+    """Without what dask sets for its own workers (threads of libraries, the allocator, the seed of hashes), which
+    servers would inherit. Nor does it belong to the lease of the workers: it has one of its own."""
     given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
     given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
     return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}
@@ -239,15 +239,15 @@ def _wanted(task: str) -> bool:
 
 
 def _beat(process: subprocess.Popen[bytes]) -> None:
-    """It is to know that we are not stopped."""
+    """Lets it know that we are not stopped."""
     assert process.stdin is not None
-    with contextlib.suppress(OSError):  # it has ended, which its end tells
+    with contextlib.suppress(OSError):  # it has ended, which its end reports
         process.stdin.write(written({"beat": True}))
         process.stdin.flush()
 
 
 def _hang_up(process: subprocess.Popen[bytes]) -> None:
-    """A beat that it did not take any more is in the way of closing, and nothing is lost with it."""
+    """An unread beat would block closing, and nothing is lost with it."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):
         process.stdin.close()

@@ -1,4 +1,4 @@
-"""The fleet file: which hosts there are, what each is for, how it is reached, and who has allowed that."""
+"""The fleet file: which hosts there are, what each is for, how it is reached, and who has authorised that."""
 
 import ipaddress
 import os
@@ -21,9 +21,9 @@ Role = Literal["target", "driver", "observer", "trial"]
 Change = Literal["settings", "machine"]
 REMEDY = "docs/fleet.md has every key of a fleet file."
 MOST_HOSTS = 1000
-"""One coordinator keeps a connection and a process for each."""
+"""A coordinator keeps a connection and a process for each."""
 _SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9:\[][A-Za-z0-9.:\[\]_-]*")
-"""[USER@]HOST, as ssh takes it: a name of the user's own configuration, too. None can be read as an option."""
+"""[USER@]HOST, as ssh takes it, including a name of the user's own configuration. None can be read as an option."""
 _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:-]*")
 _WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SCHEDULER = re.compile(r"(tls|tcp)://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}")
@@ -49,7 +49,7 @@ class HostTable(Table):
 
     @property
     def folder(self) -> Path:
-        """Of the fleet file: where its `ssh` or `by` works."""
+        """Folder of the fleet file, in which its `ssh` or `by` runs."""
         return self._folder
 
     @field_validator("ssh")
@@ -83,7 +83,7 @@ class HostTable(Table):
     @field_validator("may_change", mode="before")
     @classmethod
     def _is_something(cls, given: object) -> object:
-        """A word of earlier versions, which allowed nothing."""
+        """Rejects a word of earlier versions, which allowed nothing."""
         if isinstance(given, list) and "processes" in given:
             raise ValueError('may_change: Loadframe changes no process that it did not start; take "processes" out')
         return given
@@ -110,12 +110,12 @@ class HostTable(Table):
 
     @property
     def consented(self) -> bool:
-        """Whether it is said who has allowed what is done to it."""
+        """Whether the owner and the authorisation are stated."""
         return self.authorised and bool(self.owner.strip())
 
 
 def _is_number_or_name(host: str) -> bool:
-    """A colon is in numbers of IPv6 alone; else it begins a port."""
+    """A colon belongs to an IPv6 address; else it begins a port."""
     if ":" not in host:
         return True
     try:
@@ -125,7 +125,7 @@ def _is_number_or_name(host: str) -> bool:
 
 
 class TlsTable(Table):
-    """The files (PEM) by which a scheduler and this machine know each other."""
+    """The files (PEM) by which a scheduler and this machine recognise each other."""
 
     ca: Path
     certificate: Path
@@ -133,8 +133,8 @@ class TlsTable(Table):
 
 
 class AboutFleet(Table):
-    """What the fleet is called; the configuration of the user's SSH client for it, where it has its own; the dask
-    scheduler of the hosts that are workers, where one is there already."""
+    """Name of the fleet; its own configuration of the user's SSH client, if any; an existing dask scheduler of the
+    hosts that are workers."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
     ssh_config: Path | None = None
@@ -181,13 +181,12 @@ class Fleet(Table):
         return hosts
 
     def with_role(self, role: Role) -> tuple[HostTable, ...]:
-        """Those hosts."""
         return tuple(each for each in self.host if role in each.roles)
 
 
 def load(path: Path) -> Fleet:
-    """The fleet in this file, whose relative paths begin in the file's folder. StudyError for what is none, for a host
-    without the word of its owner, and, where we are root, for a file that another user could change, or that names such
+    """The fleet in this file, whose relative paths begin in the file's folder. StudyError for an invalid file, for a
+    host without its owner's authorisation, and, as root, for a file that another user could change, or that names such
     a file, or in whose folder others may put what an `ssh` or a `by` takes from there."""
     folder = path.absolute().parent
     fleet = _placed(load_as(Fleet, path, REMEDY), folder)
@@ -216,7 +215,7 @@ def _placed(fleet: Fleet, folder: Path) -> Fleet:
 
 
 def _from(folder: Path, command: list[str]) -> list[str]:
-    """A program that is named without a slash is looked for in PATH."""
+    """A program without a slash is looked for in PATH."""
     return [str(folder / word) if "/" in word else word for word in command[:1]] + command[1:]
 
 
@@ -234,7 +233,7 @@ def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _check_consent(fleet: Fleet) -> None:
-    """Before anything is sent: a host other than this machine needs the word of its owner."""
+    """Before anything is sent: a host other than this machine needs its owner's authorisation."""
     for host in fleet.host:
         begun_here = host.here or bool(host.worker and not fleet.fleet.scheduler)
         away = not begun_here or bool(host.address and not is_here(host.address))

@@ -1,9 +1,6 @@
-"""dask.distributed as the engine of trials: a scheduler that is there already, or one of our own on this machine.
-
-Nothing of what dask does for throughput is wanted here: no result is taken from a cache (pure=False), no task is
-tried again (retries=0, allowed-failures=0), none moves to another host (stealing off, workers=...,
-allow_other_workers=False).
-"""
+"""dask.distributed as the engine of trials: an existing scheduler, or one of our own on this machine. What dask does
+for throughput is disabled: no result is taken from a cache (pure=False), no task is retried (retries=0,
+allowed-failures=0), none moves to another host (stealing off, workers=..., allow_other_workers=False)."""
 
 import contextlib
 import logging
@@ -43,7 +40,7 @@ from loadframe.host.privilege import US, make_private
 from loadframe.host.processes import Allowance, spawn
 
 _dask: Any = distributed
-"""Half of it has no types."""
+"""Partly untyped."""
 STARTED_WITHIN_S = 60.0
 CONNECTED_WITHIN_S = 20.0
 ENDS_WITHIN_S = 20.0
@@ -61,7 +58,7 @@ CLOSED_SO = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A worker that was looked at. boot, process: the kernel that it said it runs on, and its number there."""
+    """A worker that was checked. boot, process: the kernel that it reported to run on, and its process id there."""
 
     worker: Seen
     boot: str
@@ -92,7 +89,7 @@ class DaskEngine:
         self._ended: queue.Queue[str] = queue.Queue()
         self._places: dict[str, Place] = {}
         self._foreign: dict[str, str] = {}
-        """Of hosts, workers that have returned and are not used."""
+        """Of hosts, returned workers that are not used."""
         if len(self._hosts) < 2:
             raise FleetError(
                 f"the fleet {fleet.fleet.name!r} has {len(self._hosts)} hosts for trials side by side; it takes two",
@@ -117,19 +114,19 @@ class DaskEngine:
 
     @property
     def kernels(self) -> Mapping[str, str]:
-        """Of each host, as it says which one it runs on."""
+        """The boot id of each host's kernel, as reported."""
         return {name: place.boot for name, place in self._places.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For the report: who runs trials."""
+        """For the report: which hosts took the trials."""
         names = ", ".join(self.hosts)
         boots = {place.boot for place in self._places.values()}
         together = ("Some of them run on one kernel.",) if len(boots) < len(self._places) else ()
         return (f"The hosts {names} of the fleet {self._about.name} took the trials.", *together)
 
     def present(self) -> frozenset[str]:
-        """See Engine. A worker that has returned is looked at as at first, also where it has its old address."""
+        """See Engine. A returned worker is checked again, also at its old address."""
         seen = self._workers()
         for host in self._hosts:
             worker, known = seen.get(host.name), self._places.get(host.name)
@@ -150,7 +147,7 @@ class DaskEngine:
     def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
         worker = self._places[host].worker
         cpus = next(each.cpus for each in self._hosts if each.name == host)
-        folder = "" if self._about.scheduler else str(Path.cwd())  # of other machines it says nothing
+        folder = "" if self._about.scheduler else str(Path.cwd())  # not valid on other machines
         lease_s = LOAD_LEASE_S if self._about.scheduler else OWN_LEASE_S
         told = {"task": task, "host": host, "cpus": cpus or "", "folder": folder, "lease_s": lease_s}
         text = write_json({**asked, **told})
@@ -187,8 +184,7 @@ class DaskEngine:
         return _client(*stack.enter_context(_started(self._about.name, [host.worker for host in self._hosts])))
 
     def _check_scheduler(self) -> None:
-        """FleetError for a scheduler that strangers can reach, or that would try again, or move, what is a
-        measurement."""
+        """FleetError for a scheduler that strangers can reach, or that would retry or move a measurement."""
         if reached := open_of_scheduler(self._client):
             raise FleetError(
                 f"the scheduler {self._about.scheduler} listens at {' and '.join(reached)}, where whoever reaches it "
@@ -232,7 +228,7 @@ class DaskEngine:
             raise FleetError(f"the worker of host {min(absent)!r} has gone", remedy="See why, and start it again.")
 
     def _returned(self, host: HostTable, worker: Seen, known: Place) -> Place | None:
-        """A worker that has come again, where it may be used; else this one is not looked at any more."""
+        """A worker that has returned, if it may be used; else it is not checked again."""
         try:
             place = self._looked(host, worker)
             if place is None or place.boot == known.boot:
@@ -245,7 +241,7 @@ class DaskEngine:
         return None
 
     def _looked(self, host: HostTable, worker: Seen) -> Place | None:
-        """What a worker says of its host; None where it has gone again. FleetError for one that cannot be used."""
+        """A worker's facts on its host; None where it has gone again. FleetError for one that cannot be used."""
         if worker.threads != 1:
             raise FleetError(
                 f"the worker {host.worker} takes {worker.threads} tasks at a time",
@@ -319,7 +315,7 @@ class DaskEngine:
         return Came(task, one.host, answer)
 
     def _gone(self) -> Came | None:
-        """A task whose worker is not there any more, of which nothing else tells: dask would wait for it to return."""
+        """A task whose worker has gone, which nothing else reports: dask would wait for it to return."""
         seen = self._workers()
         for task, one in self._open.items():
             now = seen.get(one.host)
@@ -350,8 +346,8 @@ def _client(address: str, tls: TlsTable | None) -> Any:
 
 @contextlib.contextmanager
 def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable]]:
-    """A scheduler with these workers on this machine: its address, and by what it knows us. What they write is in a
-    lease, so that nothing of it is left, also where we are killed."""
+    """A scheduler with these workers on this machine: its address, and the certificate by which it knows us. Their
+    files are in a lease, so that nothing is left, even where we are killed."""
     with LeaseOnDisk.acquire(f"dask workers of the fleet {fleet}") as lease, contextlib.closing(LastWords()) as said:
         folder = lease.folder / "dask"
         make_private(folder, US)
@@ -389,7 +385,7 @@ def _first_line(descriptor: int, said: LastWords) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """dask tells of workers that go on stderr; that is ours to tell."""
+    """Silences dask's own messages on lost workers: Loadframe reports them."""
     log = logging.getLogger("distributed")
     before = log.level
     log.setLevel(logging.CRITICAL)

@@ -1,10 +1,10 @@
-"""What of a target on another host the bench sees: the target itself, where it is private, and settings of its machine
+"""A target on another host as the bench sees it: the target itself, where it is private, and settings of its machine
 and of a service that runs there.
 
-To the bench they are like those of this machine. Server, cages and what is served are there (part.py); what comes back
-are answers, and errors as they are. Settings are changed by the agent there (changing.py), with the journal there: what
-was there before is on that host's disk before anything is changed, and is put back also where this command never
-returns. What the run folder has is a copy.
+To the bench they are like those of this machine. Server, resource limits and served data are there (part.py); answers
+and errors come back unchanged. The agent there changes settings (changing.py), with the journal there: previous values
+are on that host's disk before anything is changed, and are put back also where this command never returns. The run
+folder has a copy.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -30,7 +30,7 @@ from loadframe.runs.formats import decode
 from loadframe.workloads.base import ELSEWHERE, Workload
 
 REFUSED = {each.__name__: each for each in (ChangeError, StudyError, TargetError)}
-"""What an agent says of a place that does not take a setting: that is no lost host."""
+"""Errors of an agent whose place refuses a setting, which is no lost host."""
 
 
 class FarPlace:
@@ -38,13 +38,13 @@ class FarPlace:
     known."""
 
     def __init__(self, hosts: Hosts, place: str, more: Mapping[str, str]) -> None:
-        """place: MACHINE or SERVER; more: what its agent finds it by."""
+        """place: MACHINE or SERVER; more: by which its agent finds it."""
         self._hosts = hosts
         self._asks = {**more, "place": place}
 
     @cached_property
     def host(self) -> str:
-        """Looked up when a setting is read or changed: a study that changes none needs no host that is known."""
+        """Looked up when a setting is read or changed: a study that changes none needs no known host."""
         return self._hosts.machine()
 
     @cached_property
@@ -60,17 +60,17 @@ class FarPlace:
         return value
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Never so: it is the journal of its host that writes."""
+        """Never called: the journal of its host writes."""
         raise TargetError(f"{name} of {self.words} is not written from here", remedy="This is a fault of Loadframe.")
 
     def set(self, name: str, value: SettingValue) -> SettingValue:
-        """Change it there, noted there; what is read back. ChangeError, StudyError, TargetError."""
+        """Change it there, journalled there; returns the value read back. ChangeError, StudyError, TargetError."""
         read_back: SettingValue = self._asked("set", name=name, value=value)["read_back"]
         return read_back
 
     def back(self, names: Sequence[str]) -> list[ChangeRecord]:
-        """These as they were; what has become of each. Where the host is lost its agent does that by itself, and it is
-        not known here."""
+        """Put these back; the outcome of each. Where the host is lost its agent does so by itself, and the outcome is
+        unknown here."""
         try:
             lines = self._asked("back", names=names)["changes"]
         except StepVoid as error:
@@ -101,7 +101,8 @@ class FarMachine(FarPlace):
 
 
 class FarServer(FarPlace):
-    """See kinds.base.Attached: a service that runs on the target's host."""
+    """See kinds.base.Attached: a service that runs on the target's host. It has no process on this machine; its agent
+    follows its processes and records its counters."""
 
     counter_specs: tuple[CounterSpec, ...] = ()
 
@@ -122,17 +123,16 @@ class FarServer(FarPlace):
         )
 
     def counters(self) -> dict[str, float]:
-        """None: its agent records it."""
         return {}
 
     def effective(self) -> dict[str, SettingValue]:
         return dict(self._asked("look")["effective"])
 
     def settle(self) -> None:
-        """Nothing: what applies a setting has ended when its agent answers."""
+        """No-op: a setting is applied before its agent answers."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """Nothing is known of what was asked for."""
+        """Unknown."""
         return {}
 
     def answers(self) -> bool:
@@ -140,19 +140,15 @@ class FarServer(FarPlace):
         return accepts(host, int(port))
 
     def pid(self) -> int | None:
-        """None of this machine."""
         return None
 
     def listener(self) -> int | None:
-        """None of this machine."""
         return None
 
     def pids(self) -> tuple[int, ...]:
-        """None of this machine: its agent follows them."""
         return ()
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """None of this machine."""
         return {}
 
     def local(self) -> bool:
@@ -169,11 +165,11 @@ class FarServer(FarPlace):
         return self.words
 
     def close(self) -> None:
-        """Its agent holds it."""
+        """No-op: its agent holds it."""
 
 
 class FarJournal(DurableJournal):
-    """See DurableJournal. What is changed of a FarPlace is in the journal of its host."""
+    """See DurableJournal. Changes of a FarPlace are in the journal of its host."""
 
     def __init__(self, what: str, run: Path) -> None:
         super().__init__(what, run)
@@ -185,7 +181,7 @@ class FarJournal(DurableJournal):
         return (*super().not_reverted, *(name for _, name in self._far))
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
-        """As there. StepVoid where the host is lost."""
+        """As the base; StepVoid where the host is lost."""
         if not isinstance(place, FarPlace):
             return super().set(place, name, value, moves)
         self._far[place.words, name] = None
@@ -207,7 +203,7 @@ ENDED_WITHIN_S = 30.0
 
 
 class FarTarget:
-    """See bench.base.OnBench."""
+    """See bench.base.OnBench. It has no processes and no files on this machine."""
 
     private = True
     embedded = False
@@ -215,8 +211,7 @@ class FarTarget:
     """Of this machine."""
 
     def __init__(self, coordinator: Coordinator, host: str, kind: str, prefix: str) -> None:
-        """host: by its name; its agent has been told to serve the study's targets, of which this is that kind. prefix:
-        see Rig."""
+        """host: by its name; its agent serves the study's targets, of which this is that kind. prefix: see Rig."""
         self._prefix = prefix
         self._coordinator = coordinator
         self._host = host
@@ -239,7 +234,6 @@ class FarTarget:
         self._ask("check", **state_told(state))
 
     def found_in(self, state: TargetState) -> TargetState:
-        """The state itself: it is private."""
         return state
 
     def start(self, state: TargetState) -> None:
@@ -268,12 +262,11 @@ class FarTarget:
         self._ask("stop")
 
     def abandon(self) -> list[ChangeRecord]:
-        """End it; what was changed of it ends with it."""
+        """End it, and with it all changes of it."""
         self.stop()
         return []
 
     def leave(self) -> list[ChangeRecord]:
-        """Nothing to put back."""
         return []
 
     def destroy(self) -> None:
@@ -282,7 +275,7 @@ class FarTarget:
             self._coordinator.ask(self._host, "target", self._said("destroy"), ENDED_WITHIN_S, "agent-lost")
 
     def follow(self) -> None:
-        """From now on it is this one that is recorded there."""
+        """Record this one there from now on."""
         self._ask("follow")
 
     # --- what it is and does now ------------------------------------------------------------------------------------
@@ -291,7 +284,7 @@ class FarTarget:
         return dict(self._ask("effective")["effective"])
 
     def counters(self) -> dict[str, float]:
-        """See OnBench; into the recording of its host, too."""
+        """Also into the recording of its host."""
         found = self._ask("counters", prefix=self._prefix)
         if found["stopped"]:
             raise TargetError(
@@ -301,31 +294,27 @@ class FarTarget:
         return {str(name): float(value) for name, value in found["counters"].items()}
 
     def local(self) -> bool:
-        """It is on its host."""
         return False
 
     def free_bytes(self) -> float:
-        """Of the file system there that holds what it stores."""
+        """Of the file system there that holds its data."""
         return float(self._ask("free")["bytes"])
 
     def pids(self) -> tuple[int, ...]:
-        """None of this machine."""
         return ()
 
     def first_process(self) -> tuple[int, ...]:
-        """See OnBench; of that host."""
+        """Process ids of that host."""
         return self._first
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """None of this machine."""
         return {}
 
     def stage_files(self) -> Sequence[Path]:
-        """None of this machine."""
         return ()
 
     def endpoint(self) -> Endpoint:
-        """By its address, with the host on which what it serves is made."""
+        """By its address, with the host on which the served data are made."""
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:
@@ -341,7 +330,7 @@ class FarTarget:
         return {**self._ask("describe")["words"], "host": self._host}
 
     def notes(self) -> tuple[str, ...]:
-        """See OnBench; what it could tell where its host is gone is not known."""
+        """Unknown where its host is gone."""
         with suppress(StepVoid):
             return tuple(str(note) for note in self._ask("notes")["notes"])
         return ()

@@ -1,4 +1,4 @@
-"""The hosts of a fleet while a study runs over them: agents reached, versions alike, each with its part set up."""
+"""The hosts of a fleet while a study runs over them: agents connected, versions alike, each with its part set up."""
 
 import ipaddress
 import os
@@ -35,14 +35,14 @@ SERVER_WITHIN_S = 240.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Through which interface a host has what it exchanges with the target; network: of which hosts it is."""
+    """The interface through which a host exchanges data with the target; network: which hosts share it."""
 
     interface: str
     network: str
 
 
 class Hosts:
-    """Enter it before the bench; when it is left, every agent has ended, and with it all that it did."""
+    """Enter it before the bench; after leaving it, every agent has ended with all that it did."""
 
     def __init__(self, fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> None:
         """FleetError where no host drives."""
@@ -54,7 +54,7 @@ class Hosts:
         self._drivers = [host for host in fleet.host if "driver" in host.roles]
         self._targets = [host for host in fleet.host if "target" in host.roles]
         self._observers = [host for host in fleet.host if host.roles == ["observer"]]
-        """Recorded, with each step; the other hosts are anyway."""
+        """Recorded with each step; the other hosts are anyway."""
         if not self._drivers:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
@@ -81,7 +81,7 @@ class Hosts:
         self._stack.close()
 
     def notes(self) -> tuple[str, ...]:
-        """For the report: who drives, and on which host what is said of the target was seen."""
+        """For the report: which hosts drive, and on which one the target was recorded."""
         names = ", ".join(host.name for host in self._drivers)
         seen = (
             f"What is said of the target and its machine was recorded on the host {self.target}."
@@ -103,7 +103,7 @@ class Hosts:
     def ways(self) -> Mapping[str, Way]:
         """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
-            # What an observer carries is no traffic of the load.
+            # An observer's traffic is not part of the load.
             in_load = self._agents.keys() - {host.name for host in self._observers}
             asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
             told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
@@ -114,11 +114,11 @@ class Hosts:
         return next((host.address for host in self._targets if host.name == name), "")
 
     def _network(self, name: str, said: Mapping[str, Any]) -> str:
-        """Two hosts of which this is the same share their interfaces."""
+        """Hosts with the same value share their interfaces."""
         return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
 
     def _check_is_one(self, host: str) -> None:
-        """TargetError for an address of this machine itself that is another server on a driver's host. StepVoid."""
+        """TargetError for a loopback address, which would be another server on a driver's host. StepVoid."""
         if "/" in host or not all(ipaddress.ip_address(each).is_loopback for each in look_up(host)):
             return
         names = [driver.name for driver in self._drivers]
@@ -138,8 +138,8 @@ class Hosts:
         return bool(boots[0]) and boots[0] == boots[1]
 
     def watch(self, address: str) -> None:
-        """Find the host that has the target's address, and record what listens there; once for an address. StepVoid
-        where it is not seen."""
+        """Find the host with the target's address, and record what listens there; once per address. StepVoid where that
+        is not seen."""
         if address == self._watching or self.serving is not None:
             return
         self._watching = address
@@ -160,8 +160,8 @@ class Hosts:
         )
 
     def machine(self) -> str:
-        """The host on whose machine the target runs, before anything has been loaded. TargetError where that cannot be
-        told."""
+        """The host on whose machine the target runs, before anything has been loaded. TargetError where that is
+        ambiguous."""
         if self.serving is not None:
             return self.serving
         if not self._machine:
@@ -188,8 +188,7 @@ class Hosts:
         return address
 
     def ask_machine(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What the agent of that host answers of a place of settings there (changing.py). StepVoid where there is
-        none."""
+        """The answer of that host's agent for a place of settings there (changing.py). StepVoid where there is none."""
         host = self.machine()
         if values["do"] == "back":
             return self.coordinator.have_put_back(host, "back", values, SERVER_WITHIN_S)
@@ -234,7 +233,7 @@ class Hosts:
 
 
 class HostRecordings:
-    """What hosts have recorded, in the folder of a run."""
+    """The recordings of hosts, in the folder of a run."""
 
     def __init__(self, coordinator: Coordinator, run: RunFolder) -> None:
         self._coordinator = coordinator
@@ -244,7 +243,7 @@ class HostRecordings:
         self._offsets: dict[str, int] = {}
 
     def fetch(self, hosts: Iterable[str]) -> None:
-        """What these have recorded since the last time. StepVoid."""
+        """Append what these have recorded since the last call. StepVoid."""
         for host, piece in self._coordinator.recorded(hosts, dict(self._offsets)):
             if host not in self._descriptors:
                 self._descriptors[host] = self._run.new_recording(fleet_files.recording_of(host))
@@ -254,7 +253,7 @@ class HostRecordings:
             self._offsets[host] = self._offsets.get(host, 0) + len(piece)
 
     def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
-        """Those between two instants of the host's clock; none where it has recorded nothing."""
+        """Those between two instants of the host's clock; none where nothing was recorded."""
         if host not in self._descriptors:
             return ()
         if host not in self._readers:
@@ -272,8 +271,8 @@ class HostRecordings:
 
 
 def serving_host(fleet: Fleet) -> HostTable:
-    """The host that is to start a study's own targets. StudyError where the fleet file does not say which, or on which
-    of its addresses, or who has allowed that a port is opened there."""
+    """The host that starts a study's own targets. StudyError where the fleet file does not state which, or its address,
+    or that its owner has authorised an open port."""
     hosts = fleet.with_role("target")
     if len(hosts) != 1:
         raise StudyError(
@@ -298,8 +297,8 @@ def serving_host(fleet: Fleet) -> HostTable:
 def reached(
     hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
 ) -> dict[str, Agent]:
-    """The agents of all of them, at the same time; the stack ends them. FleetError for the first that is not reached,
-    or is not as this program is."""
+    """The agents of all of them, connected at the same time; the stack ends them. FleetError for the first that is not
+    reached, or has another version."""
     tried = tried_all(hosts, ssh_config)
     agents = {each.host.name: stack.enter_context(each) for each in tried if isinstance(each, Agent)}
     for each in tried:
@@ -311,6 +310,6 @@ def reached(
 
 
 def check_alike(known: Mapping[str, Mapping[str, Any]]) -> None:
-    """FleetError for a host whose versions or code are not those of this program: what runs there decides."""
+    """FleetError for a host with other versions or code than this program: they would influence the result."""
     for problem in different(known, facts()):
         raise FleetError(f"host {problem.about!r}: {problem.fact}", remedy=problem.remedy)

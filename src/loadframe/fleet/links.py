@@ -1,10 +1,8 @@
-"""What a link between two hosts carries: round trips, and throughput in each direction, through one TLS connection.
-
-The one host listens on an address of its own for as long as that takes, the other connects; whoever has no certificate
-of this link is cut off before anything is read from it (mutual TLS). The keys are in memory and in the agents' own
-connections: never an argument of a command, never on a disk. The receiver counts. Encryption takes a CPU: the use of
-the busier end's is told, and where it is nearly a whole one, it and not the link has set the figure.
-"""
+"""The capacity of a link between two hosts: round trips, and throughput in each direction, through one TLS connection.
+One host listens on an address of its own for as long as that takes, the other connects; whoever lacks this link's
+certificate is cut off before anything is read (mutual TLS). The keys are in memory and in the agents' own connections:
+never an argument of a command, never on a disk. The receiver counts. Encryption takes a CPU: the busier end's use is
+reported; where it is nearly a whole CPU, it limited the figure, not the link."""
 
 import contextlib
 import os
@@ -25,7 +23,7 @@ class Identity:
     key: str
 
     def context(self, *, server: bool) -> ssl.SSLContext:
-        """TLS 1.3 with this identity, that accepts the same one alone. ValueError for texts that are none."""
+        """TLS 1.3 with this identity, accepting only the same one. ValueError for invalid texts."""
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         made.minimum_version = ssl.TLSVersion.TLSv1_3
         made.check_hostname = False  # no one else has the key
@@ -51,7 +49,7 @@ HANDSHAKE_S = 5.0
 SILENCE_S = 10.0
 """A link that carries nothing for so long has failed."""
 MOST_AT_ONCE = 16
-"""Connections whose handshake is going on: whoever else knocks waits."""
+"""Concurrent handshakes: further connections wait."""
 PING, DOWN, UP, DONE = b"P", b"D", b"U", b"E"
 _HEADER = struct.Struct("!cI")
 _COUNTED = struct.Struct("!Qdd")
@@ -76,7 +74,7 @@ class Listener:
     """Listens on one address of this host until it is closed, or its time is over."""
 
     def __init__(self, address: str, identity: Identity, for_s: float) -> None:
-        """OSError where the address is none of this host; ValueError for an identity that is none."""
+        """OSError where the address is none of this host; ValueError for an invalid identity."""
         self._context = identity.context(server=True)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
@@ -117,14 +115,14 @@ class Listener:
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 while _answered(link):
                     pass
-        except OSError:  # a stranger, or the other end has gone: that end tells of it
+        except OSError:  # a stranger, or the other end has gone, which that end reports
             peer.close()
         finally:
             self._room.release()
 
 
 def measure(address: str, port: int, identity: Identity) -> Carried:
-    """The link from here to a listener. OSError (also ssl.SSLError) where it does not carry this."""
+    """The link from here to a listener. OSError (also ssl.SSLError) where it fails."""
     with (
         socket.create_connection((address, port), timeout=HANDSHAKE_S) as plain,
         identity.context(server=False).wrap_socket(plain) as link,
@@ -187,7 +185,7 @@ def _answered(link: ssl.SSLSocket) -> bool:
 
 
 def _send(link: ssl.SSLSocket) -> float:
-    """Pieces for SEND_FOR_S, each with its size before it, and one of size 0; the share of a CPU that it took."""
+    """Pieces for SEND_FOR_S, each preceded by its size, and one of size 0; the share of a CPU used."""
     begun, cpu = time.monotonic(), time.thread_time()
     while time.monotonic() - begun < SEND_FOR_S:
         link.sendall(struct.pack("!I", len(PIECE)))
@@ -197,7 +195,7 @@ def _send(link: ssl.SSLSocket) -> float:
 
 
 def _receive(link: ssl.SSLSocket) -> tuple[int, float, float]:
-    """Bytes, the seconds from the first to the last of them, and the share of a CPU that it took."""
+    """Bytes, the seconds from the first to the last of them, and the share of a CPU used."""
     buffer = memoryview(bytearray(len(PIECE)))
     (left,) = struct.unpack("!I", _exactly(link, 4))
     begun, cpu, size = time.monotonic(), time.thread_time(), 0

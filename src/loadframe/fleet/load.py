@@ -1,8 +1,6 @@
-"""The load of a study, made by the drivers of a fleet: to the bench a workload and a driver like any other.
-
-The requests of all hosts are put together one by one, by the coordinator's clock, so that every quantile of the whole
-is that of all of them: quantiles of hosts are never averaged.
-"""
+"""The load of a study, made by the drivers of a fleet: to the bench a workload and a driver like any other. The
+requests of all hosts are merged one by one, by the coordinator's clock, so that every quantile is that of all requests:
+quantiles of hosts are never averaged."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +45,7 @@ class Merged:
 
 
 def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
-    """known: operations that have their index already. StepVoid for a log that is none."""
+    """known: operations that have their index already. StepVoid for an invalid log."""
     numbers: dict[str, int] = {}
     names, parts, drivers = list(known), [], []
     for number, name in enumerate(names):
@@ -89,8 +87,8 @@ def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
 
 
 def check_all_along(merged: Merged, start_s: float, end_s: float) -> None:
-    """Of a closed loop without pauses: every driver worked over the whole window. StepVoid for one that began after the
-    window did, or ended long before it: the load of the window was not what it is called."""
+    """For a closed loop without pauses: check that every driver worked over the whole window. StepVoid for one that
+    began after the window did, or ended long before it, as the load would not be the stated one."""
     longest_s = float(merged.requests.latency_ms.max(initial=0.0)) / 1000.0
     for driver in merged.drivers:
         name = f"host {driver.host!r}"
@@ -106,7 +104,7 @@ def check_all_along(merged: Merged, start_s: float, end_s: float) -> None:
 
 
 def unpacked(log: LogOf) -> bytes:
-    """The log, of the size that was told. StepVoid for another one."""
+    """The log, of the announced size. StepVoid for another size."""
     try:
         with zstandard.ZstdDecompressor().stream_reader(log.compressed) as reader:
             data = reader.read(log.size + 1)
@@ -122,9 +120,9 @@ def _refused(log: LogOf, why: str) -> StepVoid:
 
 
 KINDS = ("command", "http")
-"""Workloads whose drivers wait for a common start, and whose level can be shared out."""
+"""Workloads whose drivers wait for a common start, and whose level can be divided."""
 OBJECT_AXES = frozenset({"working_set"})
-"""How much there is to ask for."""
+"""Axes that count objects to request."""
 ASKED_WITHIN_S = 30.0
 
 
@@ -137,8 +135,7 @@ class FleetLoad:
     def __init__(
         self, study: Study, inner: Workload, coordinator: Coordinator, watch: Callable[[str], None] = lambda _: None
     ) -> None:
-        """watch: is told the address that is to be loaded, before it is. StudyError for a load that cannot be shared
-        out."""
+        """watch: called with the address before it is loaded. StudyError for a load that cannot be divided."""
         self._watch = watch
         self._study = study
         self._inner = inner
@@ -152,13 +149,13 @@ class FleetLoad:
         self._warmup_s = 0.0
         self._steps = 0
         self.drivers: tuple[str, ...] = coordinator.drivers
-        """Who takes part in the steps to come."""
+        """Hosts that take part in the next steps."""
         self.last: FleetDriver | None = None
         check_shared(study)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Those of all hosts, as far as they have told them."""
+        """Those of all hosts, as far as reported."""
         return self._names
 
     @property
@@ -166,7 +163,7 @@ class FleetLoad:
         return self._names if tuple(self._inner.judged) == tuple(self._inner.operations) else self._inner.judged
 
     def check_level(self, level: float) -> int:
-        """See Workload. What one driver can take is a bound of each share, not of the whole."""
+        """See Workload. A driver's own limit applies to each share, not to the whole."""
         count = len(self.drivers)
         if level < 1 or not float(level).is_integer():
             return self._inner.check_level(level)
@@ -180,7 +177,7 @@ class FleetLoad:
         return int(level)
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """None: no driver runs on this machine but as an agent's."""
+        """None: drivers on this machine only run under an agent."""
         return ()
 
     def think_s(self) -> float:
@@ -200,14 +197,14 @@ class FleetLoad:
         return self._inner.unchecked(target_kind) if isinstance(self._inner, SendsRequests) else ""
 
     def install(self, endpoint: Endpoint) -> None:
-        """From here, so that what is wrong is told before any host begins; each host learns the pages by itself."""
+        """From here, so that errors are reported before any host begins; each host learns the pages by itself."""
         if ELSEWHERE in endpoint.options:
             self._on_host(endpoint, "install")
         else:
             self._inner.install(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """See Workload; from here, or on the host of a private target, with what a driver has to do at most."""
+        """See Workload; from here, or on the host of a private target, with the largest task of a driver."""
         most = self._asked_of_each(level, self._shares(level))
         if ELSEWHERE in endpoint.options:
             self._on_host(endpoint, "level", level=most)
@@ -260,8 +257,8 @@ class FleetLoad:
         return registry.options(self.kind, self._study.workload.options)
 
     def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
-        """What is each host's own. Connections that serve a rate are shared out as the rate is; a driver of the user's
-        own draws from another seed on each."""
+        """Options for each host. Connections that serve a rate are divided like the rate; a driver of the user's own
+        gets a different seed on each."""
         options = self._options
         found: dict[str, Mapping[str, Any]] = {}
         for number, host in enumerate(shares):
@@ -275,8 +272,8 @@ class FleetLoad:
 
 
 class FleetLoadOfObjects(FleetLoad):
-    """The level is how much there is to ask for, and each driver asks for all of it: the connections are shared out. A
-    private target's cache is filled on its host."""
+    """The level is the number of objects, and each driver requests all of them: the connections are divided. A private
+    target's cache is filled on its host."""
 
     def check_level(self, level: float) -> int:
         return self._inner.check_level(level)
@@ -314,7 +311,7 @@ class FleetDriver:
         self._over = False
         self._killed = False
         self.moved: dict[str, int] = {}
-        """Bytes that came to each host in the window, where all of them tell that."""
+        """Bytes received by each host in the window, where all of them report that."""
 
     def pids(self) -> tuple[int, ...]:
         """None of this machine."""
@@ -341,7 +338,7 @@ class FleetDriver:
         return sum(self.moved.values()) if self.moved else None
 
     def requests(self) -> Requests:
-        """What all did, by the coordinator's clock. StepVoid."""
+        """The requests of all hosts, by the coordinator's clock. StepVoid."""
         if self.merged is None:
             self.logs = self._coordinator.collect(MOST_REQUESTS_BYTES)
             self.merged = self._load.merged(self.logs)
@@ -357,7 +354,7 @@ class FleetDriver:
             self._coordinator.cancel()
 
     def bodies(self, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """Bytes that came to each of these hosts between two instants of its own clock; none where one of them does not
+        """Bytes received by each of these hosts between two instants of its own clock; empty where one of them does not
         count them. StepVoid."""
         return self._answers("moved_bytes", between)
 
@@ -374,7 +371,7 @@ class FleetDriver:
 
 
 def check_shared(study: Study) -> None:
-    """StudyError for a load that cannot be shared out over hosts."""
+    """StudyError for a load that cannot be divided over hosts."""
     if study.workload.kind not in KINDS:
         raise StudyError(
             f"the workload {study.workload.kind!r} cannot be driven from a fleet",

@@ -1,5 +1,5 @@
-"""What an agent sees of its own machine: what it is, who uses its CPUs at this moment, and through which interface it
-reaches an address (Linux, IPv4)."""
+"""What an agent reads of its own machine: facts, current CPU use, and the interface by which it reaches an address
+(Linux, IPv4)."""
 
 import functools
 import hashlib
@@ -23,8 +23,8 @@ WORKING = ("user", "nice", "system", "irq", "softirq")
 
 
 def facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Versions, kernel, CPUs that this process may use, memory in bytes. code: of two checkouts of one version it
-    differs; boot: one kernel has one."""
+    """Versions, kernel, CPUs that this process may use, memory in bytes. code: differs between two checkouts of one
+    version; boot: the same for all hosts of one kernel."""
     memory = next(
         (line.split() for line in text(root / "proc/meminfo").splitlines() if line.startswith("MemTotal:")), []
     )
@@ -42,8 +42,8 @@ def facts(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def use_of_cpus(seconds: float) -> dict[str, Any]:
-    """Who uses the CPUs for so long. busy_cpus: all but this process; steal_cpus: taken by other guests of the same
-    hardware; loudest: the program that used most, without this process and what comes from it."""
+    """Use of the CPUs for so long. busy_cpus: by all but this process; steal_cpus: taken by other guests of the same
+    hardware; loudest: the program that used most, without this process and its children."""
     before, first, mine, begin = _states(), busy.spent(), time.process_time(), time.monotonic()
     time.sleep(seconds)
     after, last, mine, lasted = _states(), busy.spent(), time.process_time() - mine, time.monotonic() - begin
@@ -64,13 +64,13 @@ def _states() -> dict[str, int]:
 
 
 SUFFIXES = (".py", ".lua", ".toml", ".txt")
-"""What runs on a host: Python, the rows that it reads, and what load drivers are given. Pages for reports are not."""
+"""Files that matter on a host: Python, its tables, and what load drivers are given. Pages for reports do not."""
 DIGITS = 12
 
 
 def code_digest(root: Path = Path(__file__).parents[1]) -> str:
-    """Of the names and contents of the package's own source files; "" where they cannot be read. Takes 30 ms of a CPU,
-    once."""
+    """Digest of the names and contents of the package's own source files; "" where they cannot be read. Takes 30 ms of
+    a CPU, once."""
     return _of(root)
 
 
@@ -96,8 +96,8 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """Of the route that fits best; of an address of the host itself that of its network. "" where none is known, as
-    for IPv6."""
+    """Of the most specific route; for an address of the host itself that of its network. "" where unknown, as for
+    IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK
@@ -115,7 +115,7 @@ def interface_to(address: str, root: Path = Path("/")) -> str:
 
 
 def route(address: str) -> dict[str, Any]:
-    """interface: see above. network: of which namespace it is; "" where that cannot be told."""
+    """interface: see above. network: its namespace; "" where unknown."""
     try:
         network = str(Path("/proc/self/ns/net").readlink())
     except OSError:
@@ -124,7 +124,8 @@ def route(address: str) -> dict[str, Any]:
 
 
 def listening_number(address: str) -> str:
-    """The one at which this host is to listen. StudyError where the address is several, or none that others reach."""
+    """The number at which this host is to listen. StudyError where the address has several, or one that others cannot
+    reach."""
     number, *others = look_up(address)
     if others:
         raise StudyError(
@@ -136,7 +137,7 @@ def listening_number(address: str) -> str:
 
 
 def check_is_reached(address: str) -> None:
-    """StudyError for a name that is of the loopback here, as the own name of a machine often is in its /etc/hosts, or
+    """StudyError for a name that is on the loopback here, as a machine's own name often is in its /etc/hosts, or that
     stands for all addresses."""
     for number in look_up(address):
         found = ipaddress.ip_address(number.partition("%")[0])

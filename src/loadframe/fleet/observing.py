@@ -1,9 +1,7 @@
-"""Hosts that are recorded beside trials, and make no load: a database that all of them ask, or a switch's host.
-
-Each has an agent, as in a step over a fleet, which records from the first trial to the last. Of each task the window is
-known by that host's own clock, and what was recorded until its end comes back with it. Where trials run side by side,
-an observer has seen the loads of all of them.
-"""
+"""Hosts that are recorded while trials run, and make no load: a database that all of them use, or a switch's host. Each
+has an agent, as in a step over a fleet, which records from the first trial to the last. The window of each task is
+known by that host's own clock, and the recording until its end comes back with it. Where trials run side by side, an
+observer has seen the loads of all of them."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,8 +36,7 @@ kind = "http"
 axis = "concurrency"
 levels = [1]
 """
-"""What an agent is told: it begins no load, so it needs nothing of the study that is measured elsewhere, nor its
-secrets."""
+"""For the agent: as it begins no load, it needs nothing of the study that is measured elsewhere, nor its secrets."""
 UTILIZATION = "system.cpu.utilization"
 BUSY = 0.9
 REMEDY = "Mend that host, or take it out of the fleet file; what has ended is kept."
@@ -52,7 +49,7 @@ class _Begun:
 
 
 class Observing:
-    """Enter it before the first task; of a fleet without observers it does nothing."""
+    """Enter it before the first task; for a fleet without observers it does nothing."""
 
     def __init__(self, fleet: Fleet, say: Callable[[str], None] = lambda _: None) -> None:
         self._fleet = fleet
@@ -87,12 +84,12 @@ class Observing:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For the reader: who is recorded."""
+        """For the report: which hosts are recorded."""
         names = ", ".join(self._agents)
         return (f"Recorded beside the trials, without load: {names}.",) if names else ()
 
     def check(self) -> None:
-        """FleetError where an observer is lost: what it would have seen of the trials under way is."""
+        """FleetError where an observer is lost, and with it its recording of the current trials."""
         for name, agent in self._agents.items():
             if agent.lost:
                 raise _lost(f"host {name!r} is lost: {agent.lost}")
@@ -104,8 +101,8 @@ class Observing:
                 self._begun[task] = _Begun(time.monotonic(), self._coordinator.clocks(self._agents))
 
     def end(self, task: str, run: RunFolder) -> dict[str, SeenBeside]:
-        """It has ended: what each observer has seen from its begin until now; all that was recorded is in the run
-        folder. FleetError as `check`, and where a clock was set meanwhile."""
+        """A task has ended: what each observer recorded from its beginning until now, also stored in the run folder.
+        FleetError as `check`, and where a clock was set meanwhile."""
         if not self._agents:
             return {}
         begun, ended_s = self._begun.pop(task), time.monotonic()
@@ -122,7 +119,7 @@ class Observing:
         return found
 
     def newly_full(self, found: Mapping[str, SeenBeside]) -> Iterator[str]:
-        """For the reader, once for each: observers whose CPUs were used up meanwhile."""
+        """For the report, once for each: observers whose CPUs were used up meanwhile."""
         for name, seen in found.items():
             if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._told:
                 self._told.add(name)
@@ -131,7 +128,7 @@ class Observing:
 
 @contextmanager
 def _beside() -> Iterator[None]:
-    """No step is void where no step is taken."""
+    """Converts StepVoid into FleetError, as there is no step here."""
     try:
         yield
     except StepVoid as error:

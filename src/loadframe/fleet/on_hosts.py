@@ -1,10 +1,10 @@
-"""Tasks on the hosts of a fleet, whatever they are for: trials of settings, blocks of a ladder, searches for a
-capacity, whole investigations; and what they need of an engine, dask (engine.py) or a test's own.
+"""Tasks on the hosts of a fleet, for whatever purpose: trials of settings, blocks of a ladder, capacity searches, whole
+investigations; and the interface of an engine, dask (engine.py) or a test's own.
 
-A task goes to one host and to no other, and at most one is on a host at a time. One that is lost with its worker is no
-measurement: the engine tells it and repeats nothing; the work is begun again here, on the host that is free first, as
-all of them are known to be alike or nothing is compared between them; work of one host on that one. Every task has a
-name of its own, and only the one that a piece of work waits for counts.
+A task goes to one host only, and at most one is on a host at a time. One that is lost with its worker is no
+measurement: the engine reports it and repeats nothing; the work is begun again here, on the host that is free first, as
+all of them are known to be alike or nothing is compared between them; work bound to a host on that one. Every task has
+a unique name, and only the one that a piece of work waits for counts.
 """
 
 import secrets
@@ -49,16 +49,16 @@ class Engine(Protocol):
         """Give a task to a host that is present. task: a name that no other task has had."""
 
     def came(self, within_s: float) -> Came | None:
-        """The next task that has ended, waiting for it so long. FleetError as `present`."""
+        """The next task that has ended, waiting at most so long. FleetError as `present`."""
 
     def close(self) -> None:
-        """No task goes on. Idempotent."""
+        """Stop all tasks. Idempotent."""
 
 
 RETURNS_WITHIN_S = 30.0
-"""A worker that was killed: after so long without any host it is over."""
+"""Time for a killed worker to return; after so long without any host it is over."""
 MOST_ATTEMPTS = 3
-"""Work that has lost its worker so often has killed it, as far as can be told."""
+"""Work that has lost its worker so often has probably killed it."""
 PATIENCE, LEAST_PATIENCE_S = 10.0, 60.0
 """A task hangs that takes this many times as long as the longest one so far, and at least this many seconds."""
 POLL_S = 0.5
@@ -66,8 +66,8 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Work:
-    """What is to be measured. title: for people, as in "Trial 3"; asked: what a host is told of it (trial.py).
-    only: the host that it is of; "" where any may take it."""
+    """A measurement to make. title: for people, as in "Trial 3"; asked: the question to a host (trial.py). only: the
+    host that it is bound to; "" for any."""
 
     purpose: TaskPurpose
     number: int
@@ -82,8 +82,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a piece of work came to on a host. failed: why there is nothing, in words: the target would not work, or it
-    was lost too often."""
+    """The result of a piece of work on a host. failed: why there is none, in words: the target did not work, or it was
+    lost too often."""
 
     work: Work
     host: str
@@ -94,7 +94,7 @@ class Done:
 
 
 class OnHosts:
-    """See Engine. Closed by whoever made it."""
+    """See Engine. Its maker closes it."""
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class OnHosts:
         kernels: Mapping[str, str] | None = None,
         observing: Observing | None = None,
     ) -> None:
-        """first_within_s: how long a task may take before any has ended. notes: what a reader must know is added to
-        them. again: what to do where no host is left, in words. kernels: of hosts; those of one take turns. observing:
-        entered; it sees each task."""
+        """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
+        to do where no host is left, in words. kernels: of hosts; hosts of one kernel take turns. observing: entered; it
+        records each task."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -125,13 +125,12 @@ class OnHosts:
         self.unfit: dict[str, str] = {}
         """Hosts that cannot go on, and why."""
         self.longest_s = 0.0
-        """Of a task that has ended."""
+        """Longest duration of a task that has ended."""
         self._mine = secrets.token_hex(8)
         """In the names of our tasks: of two with one name an engine would carry out one."""
 
     @property
     def running(self) -> list[Work]:
-        """What hosts are at."""
         return [work for _, work in self._running.values()]
 
     def say(self, words: str) -> None:
@@ -148,8 +147,8 @@ class OnHosts:
         ended: Callable[[Done], None],
         known: Sequence[Work] = (),
     ) -> None:
-        """The work that is known already, then more as long as there is some left, until all of it has ended.
-        FleetError where no host is left."""
+        """Carry out the known work, then drawn work as long as some is left, until all of it has ended. FleetError
+        where no host is left."""
         waiting = list(known)
         deserted_s = time.monotonic()
         while True:
@@ -176,8 +175,8 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], told: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """This work, each piece on one host, in its order. told: is given each as it ends. FleetError where no host is
-        left."""
+        """Carry out this work, each piece on one host; results in its order. told: called with each as it ends.
+        FleetError where no host is left."""
         found = dict[int, Done]()
 
         def ended(done: Done) -> None:
@@ -234,8 +233,8 @@ class OnHosts:
     # --- the same on several hosts at the same time -------------------------------------------------------------------
 
     def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
-        """The same work on each of these hosts, all at the same time. What is lost is measured again, with all of them.
-        FleetError where a host cannot carry it out, or it is lost time and again."""
+        """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
+        FleetError where a host cannot carry it out, or it is lost too often."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
             self._await_present(hosts)
             for host in hosts:
@@ -281,7 +280,7 @@ class OnHosts:
         return came, self._running.pop(came.task)[1]
 
     def _came(self) -> Came | None:
-        """One of our tasks that has ended; what comes after its loss was told counts no more. FleetError where an
+        """One of our tasks that has ended; what comes after its loss was reported does not count. FleetError where an
         observer is lost."""
         if self._observing is not None:
             self._observing.check()
@@ -289,7 +288,7 @@ class OnHosts:
         return came if came is not None and came.task in self._running else None
 
     def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
-        """On the disk; what its answer says. FleetError for an answer that is none."""
+        """Store the attempt, and return its answer's contents. FleetError for an invalid answer."""
         answer, where = came.answer or {}, f"the answer of host {came.host}"
         try:
             steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
@@ -318,7 +317,7 @@ class OnHosts:
 
 
 class TakesOnHosts:
-    """What gives work of an experiment to hosts."""
+    """Gives work of an experiment to hosts."""
 
     _on: OnHosts
 
@@ -331,7 +330,8 @@ class TakesOnHosts:
     def _over(
         self, book: Bookkeeping, run: RunFolder, notes: list[str], again: str = "run it again.", longer_s: float = 0.0
     ) -> OnHosts:
-        """notes: see OnHosts. again: what to do once workers are back. longer_s: a task may take than the budget."""
+        """notes: see OnHosts. again: what to do once workers are back. longer_s: how much longer than the budget a task
+        may take."""
         notes.extend(self._notes)
         within_s = book.bench.study.measure.budget + longer_s
         again = f"Start their workers again, and {again}"

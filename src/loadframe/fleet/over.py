@@ -1,4 +1,4 @@
-"""A study over a fleet: its hosts reached and set up around what an experiment does, with a bench that they drive."""
+"""A study over a fleet: its hosts connected and set up around an experiment, with a bench that they drive."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,13 +23,13 @@ MACHINE, SETTINGS = "machine", "settings"
 
 
 class DriversOver(Executor):
-    """Has the fleet's hosts drive the steps, as long as they are reached."""
+    """Has the fleet's hosts drive the steps, while they are connected."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
 
     def check_study(self, study: Study) -> None:
-        """What a private target and its drivers need has been looked at on their hosts."""
+        """A private target's and its drivers' requirements have been checked on their hosts."""
         far = self._hosts.serving is not None
         check_study(study, target_here=not far, driver_here=not far)
 
@@ -39,7 +39,7 @@ class DriversOver(Executor):
 
 @contextmanager
 def drivers_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[DriversOver]:
-    """What has the fleet's hosts drive this study, as long as they are reached. UserError where a host is not, or where
+    """Has the fleet's hosts drive this study, while they are connected. UserError where a host is not reached, or where
     the study cannot be driven by several."""
     check_shared(study)
     _check_target(fleet, study)
@@ -74,7 +74,7 @@ def _check_target(fleet: Fleet, study: Study) -> None:
 
 def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
     """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
-    does not say that it may be. role: of the hosts on which the target runs."""
+    does not allow that. role: of the hosts on which the target runs."""
     if any(table.settings for table in study.host_tables) or "host" in study.remedies.allow:
         for host in _without(fleet, role, MACHINE):
             raise StudyError(

@@ -1,10 +1,7 @@
-"""One host's part of the steps of a study: its driver, which is ready and begins when all do, its recorder, and the
-study's private servers in their cages.
-
-The code is that of the local bench. What is asked of servers is one of a list of names, each with plain values; far.py
-is the other end. Not thread-safe; the thread that makes a part must live as long as it does, as its processes end with
-that.
-"""
+"""One host's part of the steps of a study: its driver, which prepares and begins when all do, its recorder, and the
+study's private servers with their resource limits. The code is that of the local bench. Requests to servers have a name
+from a fixed list, and plain values; far.py is the other end. Not thread-safe; the thread that makes a part must live as
+long as it does, as its processes end with that thread."""
 
 import base64
 import os
@@ -44,13 +41,13 @@ Said = Mapping[str, Any]
 
 
 class Serving:
-    """Whoever makes it closes it. Its methods raise as those of the targets do."""
+    """The study's private servers; its maker closes it. Its methods raise as those of the targets do."""
 
     def __init__(
         self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
     ) -> None:
-        """address: of this host, the only one on which they take connections. workload: makes what they serve. user:
-        the driver's. UserError where the study cannot be carried out here."""
+        """address: of this host, the only one on which they accept connections. workload: makes the data that they
+        serve. user: the driver's. UserError where the study cannot be carried out here."""
         check_study(study, driver_here=False)
         self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
         number = listening_number(address)
@@ -86,12 +83,12 @@ class Serving:
         }
 
     def close(self) -> None:
-        """All of them have ended, and their folders are gone."""
+        """End all of them, and remove their folders."""
         for target in self._targets.values():
             target.destroy()
 
     def asked(self, said: Said) -> dict[str, Any]:
-        """said: kind, do, and what that needs."""
+        """said: kind, do, and its arguments."""
         does = self._does.get(str(said.get("do")))
         target = self._targets.get(str(said.get("kind")))
         if does is None or target is None:
@@ -100,7 +97,7 @@ class Serving:
         return {**found, "first": list(target.pids()[:1])}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """Of the one that is loaded, by component."""
+        """Of the loaded one, by component."""
         return self._targets[self._kind].processes()
 
     def _create(self, target: CagedTarget, said: Said) -> dict[str, Any]:
@@ -111,7 +108,7 @@ class Serving:
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
     def _counters(self, target: CagedTarget, said: Said) -> dict[str, Any]:
-        """Into this host's recording, too: what is measured of the target comes from one clock."""
+        """Also into this host's recording: all measurements of the target then have one clock."""
         found = target.counters()
         prefix = str(said["prefix"])
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in found.items()}))
@@ -137,26 +134,25 @@ def is_private(study: Study) -> bool:
 
 
 def state_of(said: Said) -> TargetState:
-    """From what the coordinator sends of it."""
+    """From the coordinator's message; inverse of `state_told`."""
     given = said["state"]
     limits = {str(name): int(value) for name, value in given["limits"].items()}
     return TargetState(dict(given["settings"]), limits, cpus={str(k): str(v) for k, v in given["cpus"].items()})
 
 
 def state_told(state: TargetState) -> dict[str, Any]:
-    """So that `state_of` gives it again."""
     whole = asdict(state)
     return {"state": {name: dict(whole[name]) for name in ("settings", "limits", "cpus")}}
 
 
 LEAST_ROOM_BYTES = 1 << 20
-"""What a file system must have left after a step: with less, a log may have lost its end without a word."""
+"""What a file system must have left after a step: with less, a log may have lost its end silently."""
 RECORDING = "recording.lfr"
 FOLLOW_S = 0.25
 
 
 class Part:
-    """Made from what the coordinator says of the study; `close` ends and removes everything."""
+    """Made from the coordinator's message on the study; `close` ends and removes everything."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         """told: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
@@ -192,7 +188,7 @@ class Part:
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """The load is over, nothing of it is left. Idempotent."""
+        """End the load, and remove everything. Idempotent."""
         self.cancel()
         self._stack.close()
 
@@ -205,7 +201,7 @@ class Part:
         return {"pids": list(self._target.pids())}
 
     def serve(self, address: str) -> dict[str, Any]:
-        """Make ready for the study's own targets, on that address of this host. UserError."""
+        """Prepare for the study's own targets, on that address of this host. UserError."""
         self._serving = serving = Serving(
             self.study, address, self.lease, self.recorder, self._made({}), self._user.privilege
         )
@@ -221,7 +217,7 @@ class Part:
             self._follow_served()
 
     def look(self) -> None:
-        """Follow processes that have come; call it now and then. RecordingError where nothing is recorded any more."""
+        """Follow new processes; call it regularly. RecordingError where the recording has stopped."""
         if time.monotonic() - self._looked_s < FOLLOW_S:
             return
         self._looked_s = time.monotonic()
@@ -233,7 +229,7 @@ class Part:
         self._follow_served()
 
     def mark(self, kind: str, told: Mapping[str, Any]) -> None:
-        """Of a step, on a host that does not drive."""
+        """Mark a step, on a host that does not drive."""
         if kind == "step-start":
             self._begin_in_recording(told)
         else:
@@ -242,8 +238,8 @@ class Part:
     # --- the driver -------------------------------------------------------------------------------------------------
 
     def start(self, told: Mapping[str, Any], when: Callable[[], float]) -> None:
-        """Make ready what the share needs, and begin at the instant that `when` answers. UserError; the driver runs
-        when this returns."""
+        """Prepare for the share, and begin at the instant that `when` returns. UserError; the driver runs when this
+        returns."""
         self.cancel()
         endpoint, share = endpoint_of(told["endpoint"]), float(told.get("load", told["share"]))
         self._workload = workload = self._made(told.get("options") or {})
@@ -268,7 +264,7 @@ class Part:
         return self._driver is None or not self._driver.running()
 
     def end(self) -> dict[str, Any]:
-        """What the driver did, once it is over. WorkloadError."""
+        """The driver's result, once it is over. WorkloadError."""
         driver, workload, folder = self._driver, self._workload, self._folder
         if driver is None or workload is None or folder is None:
             raise WorkloadError("no load was begun there", remedy="Run it again.")
@@ -290,7 +286,7 @@ class Part:
         }
 
     def counted(self, start_s: float, end_s: float) -> dict[str, Any]:
-        """What should have begun, and what was moved, between these instants of this host's clock."""
+        """Requests due, and bytes moved, between these instants of this host's clock."""
         driver = self._driver
         if driver is None:
             return {"offered": None, "moved_bytes": None}
@@ -362,7 +358,6 @@ class Part:
 
 
 def endpoint_of(told: Mapping[str, Any]) -> Endpoint:
-    """From what the coordinator sends of it."""
     options = {str(name): str(value) for name, value in dict(told.get("options") or {}).items()}
     return Endpoint(str(told["kind"]), str(told["address"]), options, attached=bool(told.get("attached")))
 

@@ -1,8 +1,5 @@
-"""What the coordinator of steps needs of the agents, whatever carries its questions to them: connections of its own, or
-a simulation of some thousand hosts with a clock of its own.
-
-One thread asks and reads. Nothing here waits but `arrived`, so that the clock may be any one.
-"""
+"""The interface between the coordinator of steps and the agents: connections of its own, or a simulation of some
+thousand hosts with its own clock. One thread asks and reads. Only `arrived` waits, so that any clock will do."""
 
 import itertools
 import queue
@@ -28,15 +25,15 @@ REMEDY = "Finished steps are kept. See what became of that host, and run it agai
 ERRORS: Mapping[str, type[UserError]] = {
     each.__name__: each for each in (TargetError, MissingTool, StudyError, CageError, WorkloadError, RecordingError)
 } | {NotRecovered.__name__: TargetError}
-"""What is raised here as it was there; a server that fell there is not started again from here."""
+"""Errors raised here as they were there; a server that fell there is not restarted from here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What came from a host, at at_s by the transport's clock: the answer to the question of that number; or why it has
-    none, in words (error; reason: of model.VoidReason where the agent knows it; fact, details, kind: of the error that
-    it was there, by the name of its class); or why the host is gone, after which
-    nothing more comes from it (gone; number 0)."""
+    """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why it has
+    none, in words (error; reason: of model.VoidReason where the agent knows it; fact, details, kind: of the original
+    error, by the name of its class); or why the host is gone, after which nothing more comes from it (gone; number
+    0)."""
 
     host: str
     number: int
@@ -52,7 +49,7 @@ class Arrived:
 
 
 def checked(came: Arrived) -> Mapping[str, Any]:
-    """The answer that came. UserError as it was raised there."""
+    """The answer, or the original UserError."""
     if came.answer is not None:
         return came.answer
     raise ERRORS.get(came.kind, FleetError)(
@@ -61,29 +58,29 @@ def checked(came: Arrived) -> Mapping[str, Any]:
 
 
 class Transport(Protocol):
-    """Questions to agents and what comes back, in the order in which it comes."""
+    """Questions to agents and their answers, in order of arrival."""
 
     def now_s(self) -> float:
-        """Of the coordinator's clock, which never goes back (CLOCK_MONOTONIC, s, or a simulated one)."""
+        """Of the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
 
     def ask(self, host: str, question: str, values: Mapping[str, Any]) -> int:
-        """Send a question, and answer its number at once, which no other question has. Of a host that is gone `arrived`
-        tells it, once more for each question. values: as JSON has them (wire.py)."""
+        """Send a question, and return its unique number at once. For a host that is gone `arrived` reports that, once
+        more for each question. values: as JSON has them (wire.py)."""
 
     def arrived(self, until_s: float) -> Arrived | None:
-        """The next that came, waiting for it; None once it is until_s."""
+        """The next message, waiting for it; None at until_s."""
 
 
 class OverAgents:
     """All agents answer into one queue."""
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
-        """agents: by the names of their hosts; whoever made them closes them."""
+        """agents: by the names of their hosts; their maker closes them."""
         self._agents = dict(agents)
         self._numbers = itertools.count(1)
         self._lost: dict[str, str] = {}
-        """Hosts that are gone, and why. To ask an agent for its last words takes it half a second: where a rack is
-        lost, the load of all others would go on for that long for each of its hosts."""
+        """Hosts that are gone, and why. Asking an agent for its last words takes half a second: where a rack is lost,
+        the load of all others would go on for that long for each of its hosts."""
         self._came: queue.Queue[Arrived] = queue.Queue()
         for host, agent in self._agents.items():
             agent.once_lost = lambda why, host=host: self._gone(host, why)  # type: ignore[misc]

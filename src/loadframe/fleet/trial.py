@@ -1,9 +1,7 @@
-"""One trial on a host: `python -P -m loadframe.fleet.trial`, at the other end of two pipes.
-
-It reads what is asked from stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once
-stdin is closed, also by `kill -9` of what has started it, or nothing has come for LEASE_S, it ends the load, puts
-everything back and answers nothing.
-"""
+"""One trial on a host: `python -P -m loadframe.fleet.trial`, at the other end of two pipes. It reads a question from
+stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once stdin is closed, also by `kill
+-9` of what has started it, or nothing has come for LEASE_S, it ends the load, puts everything back and answers
+nothing."""
 
 import os
 import signal
@@ -37,13 +35,14 @@ ASKED_WITHIN_S = 30.0
 
 
 def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """asked: study (as resolved), host, folder, cpus; and of steps (alike.py): states (of all treatments but the
+    """asked: study (as resolved), host, folder, cpus; and for steps (alike.py): states (of all treatments but the
     start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
-    which there is no hope); or of a search for the capacity: capacity (hold_s, guess); or of a whole investigation:
-    investigate.
+    which no further step is worthwhile); or for a capacity search: capacity (hold_s, guess); or for a whole
+    investigation: investigate.
 
-    The answer: steps, capacity, or investigation with its steps; failed: why the target would not work so, or why there
-    is no investigation of this study; error: why this host cannot carry the study out at all."""
+    The answer: steps, capacity, or investigation with its steps; failed: why the target did not work, or why there is
+    no investigation of this study; error: why this host cannot carry out the study at all.
+    """
     if asked.get("cpus"):
         os.sched_setaffinity(0, parse_cpus(str(asked["cpus"])))
     if asked.get("folder") and Path(str(asked["folder"])).is_dir():
@@ -102,8 +101,8 @@ def _capacity(book: Bookkeeping, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _investigated(study: Study, runs: Path) -> dict[str, Any]:
-    """The whole loop, as `loadframe investigate` goes through it. Another study may be one that this host can carry
-    out, so what speaks against this one is its answer."""
+    """The whole loop of `loadframe investigate`. This host may be able to carry out other studies, so an error is the
+    answer for this one."""
     try:
         found = investigate(study, runs)
     except Interrupted:
@@ -126,7 +125,7 @@ def _hopeless(study: Study, asked: Mapping[str, Any], steps: list[Step]) -> bool
 
 
 def _end_with_owner(lines: Lines) -> None:
-    """Of another thread: until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
+    """In another thread: until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
     with suppress(OSError, Closed, Silent, WireError):
         while True:
             lines.line(LEASE_S)
@@ -137,7 +136,7 @@ def _end_with_owner(lines: Lines) -> None:
 
 def main() -> None:
     """Answer one question. What a library prints goes to stderr."""
-    for each in (signal.SIGHUP, signal.SIGTERM):  # the end of the pipe is what ends it
+    for each in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
         signal.signal(each, ignore)
     sink = os.dup(1)
     os.dup2(2, 1)
@@ -151,7 +150,7 @@ def main() -> None:
         sys.exit(1)
     except UserError as error:
         answer = {"error": error.fact, "remedy": error.remedy}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator is who tells of it
+    except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator reports it
         answer = {"error": f"{type(error).__name__}: {error}"[:2000], "remedy": ""}
     data = written(answer)
     with suppress(OSError):

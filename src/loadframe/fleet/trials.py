@@ -1,10 +1,7 @@
-"""The trials of a search for settings, the blocks of a ladder and searches for a capacity on hosts of a fleet, side by
-side.
-
-Each trial is held against the start of its own host. A block is whole on one host: what is compared is compared within
-it, so that the host, like everything else that is the same for a block, cancels in the ratios. That hosts are alike is
-asked first all the same: what a change is worth may depend on the machine.
-"""
+"""Trials of a search for settings, blocks of a ladder and capacity searches on hosts of a fleet, side by side. Each
+trial is compared with the start of its own host. A block is whole on one host: comparisons are made within it, so that
+the host, like everything else that is the same for a block, cancels in the ratios. Whether hosts are alike is
+nevertheless checked first: the gain of a change may depend on the machine."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +38,7 @@ from loadframe.study import Study
 from loadframe.tuning.search import Proposal
 
 TRIED = "T"
-"""What a host calls the settings of its trial."""
+"""A host's name for the settings of its trial."""
 
 
 class SideBySide(TakesOnHosts):
@@ -76,8 +73,7 @@ class SideBySide(TakesOnHosts):
         )  # fmt: skip
 
     def _tell_this_machine(self, starts: Mapping[str, Start]) -> None:
-        """The proof is of this machine: whether the hosts are like it matters to what may hold here, not to whether
-        it does."""
+        """The proof is of this machine: whether the hosts are like it decides only what was worth trying."""
         mine, theirs = self._tuned.start.reference, next(iter(starts.values())).reference
         level = self._tuned.levels[0]
         self._tuned.notes.append(
@@ -126,7 +122,7 @@ class SideBySide(TakesOnHosts):
         tuned.book.progress.step(f"trial {trial.number}")
 
     def _look_again(self, starts: Mapping[str, Start]) -> None:
-        """Whether the hosts still serve what they did: what has changed meanwhile has changed its trials."""
+        """Whether the hosts' throughput has changed: what changed meanwhile has affected their trials."""
         hosts, tuned = self._engine.hosts, self._tuned
         if not self._time_left(1) or self._engine.present() != set(hosts) or self._on.unfit:
             self._on.say("Whether the hosts still serve after the trials what they did before was not measured.")
@@ -152,9 +148,9 @@ class SideBySide(TakesOnHosts):
 
 START_ROUND = 1
 MOST_LEVELS = 2
-"""At which hosts are told apart: the highest, and the middle one."""
+"""Levels at which hosts are compared: the highest, and the middle one."""
 ALIKE_SHARE = 0.4
-"""Of the budget: beyond the fewest blocks the question whether hosts are alike takes no more."""
+"""Share of the budget for the question whether hosts are alike, beyond the fewest blocks."""
 
 
 class BlocksOnHosts(TakesOnHosts):
@@ -165,8 +161,8 @@ class BlocksOnHosts(TakesOnHosts):
     _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Measure the start on this machine once and on all hosts until they are known to be alike. notes: what a
-        reader must know is added to them. FleetError where hosts differ."""
+        """Measure the start on this machine once and on all hosts until they are known to be alike. notes: receives
+        notes for the report. FleetError where hosts differ."""
         study = book.bench.study
         self._book, self._states = book, states
         self._over(book, run, notes)
@@ -234,8 +230,8 @@ class TrialsOver(Executor):
 def trials_over(
     fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
 ) -> Iterator[TrialsOver]:
-    """What takes trials on the fleet's hosts. capacities: they are to search the capacity with other settings;
-    StudyError where the study has none, or more than settings. Raises as `engine_over`, too."""
+    """Takes trials on the fleet's hosts. capacities: for capacity searches with other settings; StudyError where the
+    study has none, or they change more than settings. Raises as `engine_over`, too."""
     if capacities:
         check_settings_alone(study)
     with engine_over(fleet, [study], say) as (engine, observing):
@@ -246,9 +242,8 @@ def trials_over(
 def engine_over(
     fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[DaskEngine, Observing]]:
-    """The hosts for trials of these studies, and those that are recorded beside them. UserError where one is not there,
-    where a study's target is not one that each host can start for itself, or where a study changes machines that may
-    not be changed."""
+    """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
+    where a host cannot start a study's target for itself, or where a study changes machines that may not be changed."""
     for study in studies:
         if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
             raise StudyError(
@@ -262,11 +257,11 @@ def engine_over(
 
 
 AROUND = 1.5
-"""The start is expected on each host up to this factor around what it is here: it saves trials, and decides nothing."""
+"""The start is expected on each host up to this factor around its result here: it saves trials, and decides nothing."""
 AT_ALL = 0.0
-"""A capacity is one number: the level at which it is compared."""
+"""A capacity is one number: a placeholder for the level at which it is compared."""
 ENDS_S = 60.0
-"""After its budget a search may go on with what it has begun."""
+"""After its budget a search may finish what it has begun."""
 
 
 class CapacitiesOnHosts(TakesOnHosts):
@@ -275,7 +270,8 @@ class CapacitiesOnHosts(TakesOnHosts):
     _study: Study
 
     def __call__(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
-        """here: the capacity as given on this machine. FleetError where hosts differ, or none is left."""
+        """here: the capacity on this machine with the settings as given. FleetError where hosts differ, or none is
+        left."""
         notes, hosts = list[str](), self._engine.hosts
         self._study = study
         self._over(book, run, notes, longer_s=ENDS_S)
@@ -297,8 +293,8 @@ class CapacitiesOnHosts(TakesOnHosts):
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """The start's capacity on each of these hosts. A search that does not decide is made again, once, with all of
-        them: one of the many would else end the whole."""
+        """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
+        many would otherwise end the whole."""
         asked, before = self._asked({}, guess), 0
 
         def work() -> Work:
@@ -324,7 +320,7 @@ class CapacitiesOnHosts(TakesOnHosts):
 
 
 def check_settings_alone(study: Study) -> None:
-    """StudyError where there is no alternative, or one that differs in more than settings."""
+    """StudyError where there is no alternative, or one that changes more than settings."""
     if not study.alternative:
         raise StudyError(
             f"the study {study.study.name} has no other settings to search the capacity with",
@@ -340,7 +336,7 @@ def check_settings_alone(study: Study) -> None:
 
 
 def around(here: Capacity) -> LoadInterval | None:
-    """Where hosts that are like this machine have theirs."""
+    """Where hosts that are like this machine should have their capacity."""
     if not here.load:
         return None
     low, high = here.low or here.load, here.high or here.load
@@ -353,7 +349,7 @@ def _is_open(done: Done) -> bool:
 
 
 def _found(done: Done) -> Capacity:
-    """FleetError where the start's capacity is not known on a host: nothing can be held against it."""
+    """FleetError where the start's capacity on a host is unknown, as nothing could be compared with it."""
     found = done.capacity
     if found is None or found.load is None or found.low is None or found.high is None:
         why = done.failed or ("no search" if found is None else found.end)

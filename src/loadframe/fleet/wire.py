@@ -1,5 +1,5 @@
-"""Messages between the coordinator and an agent: one JSON object per line, over the two streams of a connection that is
-there already. Either side may be damaged, old or hostile: lines are bounded, and what is no object is refused."""
+"""Messages between the coordinator and an agent: one JSON object per line, over the two streams of an existing
+connection. Either side may be damaged, old or hostile: lines are bounded, and everything but objects is refused."""
 
 import os
 import select
@@ -10,15 +10,15 @@ from typing import Any
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 
 AGENT = "loadframe.agent/1"
-"""Of the greeting: who speaks another one is another Loadframe."""
+"""Of the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
 """Bytes."""
 LEASE_S = 5.0
-"""An agent that has not heard from its coordinator for so long ends, and with it all that it does."""
+"""An agent that has not heard from its coordinator for so long ends, with all that it does."""
 LOAD_LEASE_S = 4.0
 """The load itself ends sooner, so that it has ended by then."""
 SILENT_S = 6.0
-"""An agent of which a coordinator has heard nothing for so long has ended its load, or its machine does nothing."""
+"""An agent that has been silent to its coordinator for so long has ended its load, or its machine does nothing."""
 BEAT_S = 1.0
 
 
@@ -41,7 +41,7 @@ class Lines:
         self._descriptor = descriptor
         self._waiting = bytearray()
         self.heard_s = time.monotonic()
-        """When anything last came, also a part of a line: a long one may be under way for longer than any lease."""
+        """When anything last came, also a part of a line: a long line may take longer than any lease."""
 
     def line(self, within_s: float) -> bytes:
         """The next line, without its end. Silent, Closed, WireError for one without an end."""
@@ -66,7 +66,7 @@ class Lines:
         return time.monotonic() - self.heard_s >= seconds
 
     def unread(self) -> bool:
-        """Whether something has come that was not read yet, or the other side has closed: then we are late."""
+        """Whether something unread has come, or the other side has closed: then we are late."""
         return _ready(self._descriptor, select.POLLIN, 0.0)
 
     def message(self, within_s: float) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class Lines:
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """All of it through a pipe; False where the other side, which is there, has taken nothing for so long: then a part
-    of a line is under way, and nothing more may be sent. Of one thread at a time. OSError where it is gone."""
+    """Send all of it through a pipe; False where the other side, which is there, has taken nothing for so long: a part
+    of a line has then been sent, and nothing more may be. Of one thread at a time. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -86,14 +86,14 @@ def send(descriptor: int, data: bytes, within_s: float) -> bool:
 
 
 def _ready(descriptor: int, event: int, within_s: float) -> bool:
-    """Not select(2): a coordinator of a thousand hosts has more descriptors than that knows."""
+    """Not select(2), which cannot handle the descriptors of a coordinator of a thousand hosts."""
     waiting = select.poll()
     waiting.register(descriptor, event)
     return bool(waiting.poll(within_s * 1000))
 
 
 def read(line: bytes) -> dict[str, Any]:
-    """The message in a line. WireError for what is none."""
+    """The message in a line. WireError for anything else."""
     try:
         found = parse_json(line)
     except JsonError as error:
@@ -119,8 +119,8 @@ AT_ONCE = 1 << 16
 
 
 class LastWords:
-    """Of one process. What it prints is read all the time: a file would fill the disk, and a pipe that is full stops
-    it. Those that it has started may hold the pipe open when it has ended."""
+    """The beginning and end of one process's output. It is read all the time: a file would fill the disk, and a full
+    pipe stops the process. Its children may hold the pipe open after its end."""
 
     def __init__(self) -> None:
         self._source, self.sink = os.pipe()
@@ -140,11 +140,11 @@ class LastWords:
         os.close(self._source)
 
     def close(self) -> None:
-        """It is read no more, soon."""
+        """Stop reading soon."""
         self._closed.set()
 
     def text(self, within_s: float) -> str:
-        """Waits for the end of it at most so long."""
+        """The text, after waiting for its end at most so long."""
         self._ended.wait(within_s)
         left_out = self._bytes - len(self._first) - len(self._last)
         middle = f"\n[... {left_out:,} bytes are left out ...]\n" if left_out > 0 else ""

@@ -1,10 +1,8 @@
-"""What carries out a host's part for its agent: `python -P -m loadframe.fleet.worker`, at the other end of two pipes.
-
-A process of its own, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or
-has passed on nothing for LOAD_LEASE_S (the link is cut, the coordinator stands still), this one ends the load and puts
-everything back; where this one is killed, the agent has what it left behind cleaned up (agent.py). Of both killed,
-leases and the journal on the disk tell the next command on that host.
-"""
+"""Carries out a host's part for its agent: `python -P -m loadframe.fleet.worker`, at the other end of two pipes. A
+separate process, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or has
+passed on nothing for LOAD_LEASE_S (the link is cut, the coordinator stands still), this one ends the load and puts
+everything back; where this one is killed, the agent has what it left cleaned up (agent.py). If both are killed, leases
+and the journal on the disk inform the next command on that host."""
 
 import contextlib
 import os
@@ -28,9 +26,9 @@ from loadframe.workloads.beginning import LONGEST_S
 
 POLL_S = 0.05
 STUCK_S = 1.5
-"""What was begun may take so long to notice that it is over; then its processes are ended under it."""
+"""Work in progress may take so long to notice that it is over; then its processes are ended under it."""
 GIVEN_UP_S = 20.0
-"""After that, and after what putting back may take, the process ends as it is; its agent cleans up after it."""
+"""After that, and after the time for putting back, the process ends as it is; its agent cleans up after it."""
 LARGEST_PIECE = 1 << 20
 
 
@@ -100,7 +98,7 @@ class Worker:
             found = asked(said)
         except (Over, Cancelled):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator is who tells of it
+        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator reports it
             self._refuse(number, error)
         else:
             if found is not None:
@@ -129,7 +127,7 @@ class Worker:
             self._mine.cancel()
             if self._preparing is not None:
                 raise
-            self._failed = error  # told when its end is asked for
+            self._failed = error  # reported when its end is asked for
         finally:
             self._preparing = None
 
@@ -198,7 +196,7 @@ class Worker:
         return {"data": self._mine.piece(str(said["what"]), offset, size)}
 
     def _put_back(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """What puts back is not ended in the middle of it."""
+        """Holds a lock, so that putting back is not interrupted."""
         with self._putting_back:
             return self._changes.asked(said)
 
@@ -230,7 +228,7 @@ class Worker:
         return found
 
     def _hear(self) -> None:
-        """Of another thread: what comes, and that nothing does."""
+        """In another thread: notices messages, and their absence."""
         while not self._why:
             try:
                 message = read(self._lines.line(LOAD_LEASE_S))
@@ -265,14 +263,14 @@ class Worker:
             self._say({"under_way": f"{standing.words} is being put back.{longest}"[:1000]})
 
     def _beat(self) -> None:
-        """The agent is to know that we are not stopped."""
+        """Lets the agent know that we are not stopped."""
         try:
             self._say({"beat": True})
         except Over as over:
             self._why = str(over)
 
     def _say(self, message: dict[str, Any]) -> None:
-        with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading tells
+        with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading reports
             if not send(self._sink, written(message), LOAD_LEASE_S):
                 raise Over(f"The agent has taken nothing for {LOAD_LEASE_S:g} s.")
 
@@ -292,7 +290,7 @@ class Worker:
         self._say({"id": number, **said, **told})
 
     def _close(self) -> None:
-        """First what harms others, then what was changed, then what was kept. One that fails keeps nothing from the
+        """First what harms others, then what was changed, then what was stored. A failure of one does not stop the
         others."""
         try:
             if self._part is not None:
@@ -313,8 +311,8 @@ class Worker:
 
 
 def _work_in(folder: str) -> str:
-    """Where the command was called, as the study may name files below it. Why not, in words, where that is no folder
-    here: then it stays the one in which the agent was started."""
+    """Enter the folder where the command was called, as the study may name files below it. Where there is none here the
+    agent's folder stays; returns why, in words."""
     try:
         os.chdir(folder or ".")
     except OSError as error:
@@ -327,7 +325,7 @@ def _work_in(folder: str) -> str:
 
 
 def clean_up() -> None:
-    """After what was killed here before."""
+    """After commands that were killed here before."""
     from loadframe.bench.places import revert
     from loadframe.host.leftovers import sweep
 
@@ -348,7 +346,7 @@ def main() -> None:
     import signal
 
     no_core_dumps()
-    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # the end of the pipe is what ends it
+    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
         signal.signal(each, ignore)
     if sys.argv[1:] == ["--clean-up"]:
         try:
