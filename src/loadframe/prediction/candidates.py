@@ -1,15 +1,11 @@
-"""Candidate models of a throughput beyond the loads that were seen; each is simple, and wrong in its own way.
-
-    flat      what the highest load gave
-    line      in proportion to the load, until the first resource is used up at what a request needs of it now
-    economy   the same, with a need that goes on falling or growing with the throughput as it did: U = u X^b
+"""Candidate models of a throughput beyond the measured loads; each is simple, and wrong in its own way.
+    flat      the throughput of the highest load
+    line      in proportion to the load, until the first resource is used up at a request's present demand
+    economy   the same, with a demand that keeps falling or growing with the throughput as it did: U = u X^b
     power     X = X_top (N / N_top)^e, with the last elasticity e
     law       the Universal Scalability Law (Gunther 1993), its terms held near those of the library's curves
     network   the closed network or the offered rate of `system`, the median of its draws
-
-Without resources `line` has no end; `economy` and `network` need them. A limit of the ledger that runs out ends the
-growth of all.
-"""
+Without resources `line` has no end; `economy` and `network` need them. A limit that runs out ends the growth of all."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,16 +23,16 @@ from loadframe.prediction.system import Kind
 ALONE = ("flat", "power", "law", "line")
 WITH_RESOURCES = ("flat", "law", "line", "economy", "network")
 BOUNDED = ("line", "economy", "network")
-"""Those that know a most."""
+"""Models with a maximum."""
 
 NETWORKS, SEED = 40, 20261123
 """Draws of the network: their median moves by less than 1 % with more."""
 
 SLOPE_SPREAD = 0.15
-"""How far the exponent of a resource's use lies from 1, before anything was seen: its standard deviation."""
+"""Prior standard deviation of the exponent of a resource's use around 1."""
 
 USE_ERROR = 0.08
-"""Of the logarithm of a utilisation, beside RESOLUTION."""
+"""Of the logarithm of a utilisation, in addition to RESOLUTION."""
 
 RESOLUTION = 0.004
 RISING = 0.5
@@ -51,22 +47,22 @@ SHARPNESS = 6.0
 """How sharply a line of clients turns into its ceiling: (X_line^-p + ceiling^-p)^(-1/p)."""
 
 FURTHEST_CEILING = 10
-"""Doublings of the highest load at which a network is looked at for the most it gives."""
+"""Doublings of the highest load at which a network's maximum is evaluated."""
 
 LAW_SIGMA, LAW_KAPPA = 0.15, 0.0005
-"""Terms of the law beforehand, per client of the lowest load; each is known to a factor of e^LAW_SPREAD."""
+"""Prior terms of the law, per client of the lowest load; each is known to a factor of e^LAW_SPREAD."""
 
 LAW_SPREAD = 1.5
 
 FITS = 1024
-"""Fits of the law that are kept: foretelling the last loads of a curve from its first ones asks for each many times."""
+"""Cached fits of the law: backtests on a curve's first loads repeat each many times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The medians at each load: loads, throughputs (n,), used: each resource's utilisations (n,); throughputs above 0.
-    limit: the load from which on nothing more is served, for a limit of the ledger runs out; inf where none does.
-    rows: the same as observations, of the resources alone."""
+    limit: the load from which on nothing more is served, as a limit runs out; inf for none. rows: the same as
+    observations, of the resources only."""
 
     kind: Kind
     loads: Floats
@@ -76,7 +72,7 @@ class Seen:
     limit: float = math.inf
 
     def before(self, count: int) -> "Seen":
-        """The first `count` loads alone."""
+        """The first `count` loads."""
         used = {name: values[:count] for name, values in self.used.items()}
         top = float(self.loads[count - 1])
         rows = replace(self.rows, rows=tuple(row for row in self.rows.rows if row.load <= top))
@@ -105,7 +101,7 @@ def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit
 
 
 def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floats]:
-    """log X of each candidate at the loads, (L,). Beyond a limit each stays at what it gives there."""
+    """log X of each candidate at the loads, (L,), constant beyond a limit."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     top, last = math.log(float(data.throughputs[-1])), float(data.loads[-1])
     made: dict[str, Callable[[], Floats]] = {
@@ -120,8 +116,8 @@ def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floa
 
 
 def least_squares(data: Seen, loads: Floats) -> Floats:
-    """log X of the law by plain least squares, (L,), as everybody fits it: no candidate, but what their common forecast
-    is averaged with. With fewer loads than it takes, that of the candidate. Beyond a limit it stays as well."""
+    """log X of the law by plain least squares, (L,): not a candidate, but averaged with their common forecast. With too
+    few loads for a fit, that of the candidate. Constant beyond a limit."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     if len(data.loads) < scalability.FEWEST_POINTS:
         return _law(data, within)
@@ -135,7 +131,7 @@ def _least_squares(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> 
 
 
 def ceilings(data: Seen) -> dict[str, float]:
-    """log of the most that each of BOUNDED expects; at least what was seen."""
+    """log of each BOUNDED model's maximum; at least what was measured."""
     furthest = np.array([float(data.loads[-1]) * 2.0**FURTHEST_CEILING])
     best = math.log(float(data.throughputs.max()))
     return {
@@ -146,13 +142,14 @@ def ceilings(data: Seen) -> dict[str, float]:
 
 
 def slope(data: Seen) -> float:
-    """X / N as the higher half of the loads has it."""
+    """X / N in the upper half of the loads."""
     half = len(data.loads) // 2
     return float(np.median(data.throughputs[half:] / data.loads[half:]))
 
 
 def elasticity(data: Seen) -> float:
-    """d log X / d log N at the highest loads: least squares, each load half as heavy as the next, held near 1."""
+    """d log X / d log N at the highest loads: least squares, each load half as heavy as the next, with a prior around
+    1."""
     x, y = np.log(data.loads / data.loads[-1]), np.log(data.throughputs / data.throughputs[-1])
     weight = 0.5 ** np.arange(len(x))[::-1] / THROUGHPUT_ERROR**2
     return _held_near_1(x, y, np.asarray(weight, dtype=np.float64), ELASTICITY_SPREAD)[2]
@@ -166,7 +163,7 @@ def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[f
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
-    """log of the most that can be served at these loads: of a rate what is offered, as windows count it; inf for
+    """log of the most that can be served at these loads: for a rate what is offered, as windows count it; inf for
     clients."""
     if data.kind != "rate":
         return np.full(len(loads), math.inf)
@@ -180,7 +177,7 @@ def way(data: Seen) -> str:
 
 
 def regime(data: Seen) -> str:
-    """Of REGIMES: what the load is, and whether the throughput still follows it."""
+    """Of REGIMES: the kind of load, and whether the throughput still follows it."""
     return f"{data.kind} {way(data)}"
 
 
@@ -224,7 +221,7 @@ def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tupl
 
 
 def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
-    """(log u, b) of U = u X^b for a resource: b = 1, or as the measurements have it, held near 1."""
+    """(log u, b) of U = u X^b for a resource: b = 1, or fitted with a prior around 1."""
     used, x = np.maximum(data.used[name], RESOLUTION / 4), np.log(data.throughputs)
     error = np.hypot(USE_ERROR, RESOLUTION / used)
     weight = 0.5 ** np.arange(len(x))[::-1] / error**2

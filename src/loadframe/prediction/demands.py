@@ -1,21 +1,18 @@
-"""What a request needs of a resource, and how that grows with the load: draws from what the measurements leave open.
+"""A request's demand for a resource, and its growth with the load: draws from the posterior.
 
 Utilisation law with a background and growth, for one resource (U: share of its servers in use, u = D / m):
-
     U_i = U0 + u X_i (1 + c g(N_i)),          g(N) = (h(N) - h(N_low)) / (h(N_sat) - h(N_low))
+N_low is the lowest load measured, N_sat the load at which the ceiling would be met without growth: c is the growth on
+the way there, or the economy where it is negative. Several models are weighted by their evidence (Bayesian model
+averaging; Hoeting, Madigan, Raftery, Volinsky, Statistical Science 14, 1999): h is nothing, logarithmic (what gets
+colder with more clients, as caches do), linear (what each request pays for every other one: the coherence term of the
+scalability law), square up to saturation (late effects: queues that are served in one go, processes that find their
+caches warm), or -1 / sqrt N (what is shared: wake-ups, commits in groups, batches; it falls 4 to 11 times on real
+servers, fast at first and levelling out); U0 is 0, or the use without requests. The error of U_i is a share of it,
+unknown, on a grid. All else is normal, so that evidence and draws are exact: a few small linear systems for each model.
 
-N_low is the lowest load measured, N_sat the load at which the ceiling would be met if nothing grew: c is the growth on
-the way there, or the economy where it is below 0. Some models are weighed against each other by their evidence
-(Bayesian model averaging; Hoeting, Madigan, Raftery, Volinsky, Statistical Science 14, 1999): h is nothing, logarithmic
-(what gets colder with more clients, as caches do), linear (what each request pays for every other one: the coherence
-term of the scalability law), square up to saturation (what comes late: queues that are served in one go, processes that
-find their caches warm), or -1 / sqrt N (what is shared: wake-ups, commits in groups, batches; it falls 4 to 11 times on
-real servers, fast at first and levelling out); U0 is 0, or what the resource does without requests.
-The error of U_i is a share of it, unknown, on a grid. All else is normal, so that evidence and draws are exact: a few
-numbers of linear algebra for each model.
-
-A straight line through few points far below saturation leaves the growth open. Then c keeps what is believed of it
-beforehand: the interval carries a growth that the data cannot exclude, and the forecast does not follow noise.
+A straight line through few points far below saturation leaves the growth open. Then c keeps its prior: the interval
+carries a growth that the data cannot exclude, and the forecast does not follow noise.
 """
 
 import itertools
@@ -30,7 +27,7 @@ from loadframe.analysis.queueing import Floats
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A shape h of growth; mean: of the growth until saturation, beforehand; ends: there is none beyond."""
+    """A shape h of growth; mean: prior mean of the growth until saturation; ends: no growth beyond that."""
 
     h: Callable[[Floats], Floats]
     mean: float
@@ -43,39 +40,37 @@ GROWTHS = (
     Growth(np.square, -0.2, ends=True),
     Growth(lambda loads: -1 / np.sqrt(loads), -0.3),
 )
-"""Each is believed as much as the others beforehand."""
+"""With equal priors."""
 
 STEADY_PRIOR = 0.35
-"""How likely it is, beforehand, that a request needs the same at every load."""
+"""Prior probability that a request needs the same at every load."""
 
 GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
-"""If it grows: how far the growth may be off its mean, with how much each is believed.
-Economies of scale (group commit) make it negative; what grows by more than a half is rare, and not excluded."""
+"""If it grows: standard deviation of the growth around its mean -> its prior. Economies of scale (group commit) make it
+negative; growth by more than a half is rare, and not excluded."""
 
 BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
-"""How likely a resource is used without requests, and its utilisation then (about)."""
+"""Prior probability that a resource is used without requests, and its utilisation then (about)."""
 
 RESOLUTION = 0.003
 """Utilisations are counted in ticks and rounded; none is known better than this."""
 
 ERRORS = np.geomspace(0.003, 0.3, 24)
-"""Relative errors of a window that are thought possible, of its throughput or its utilisation."""
+"""Relative errors of a window that are considered, of its throughput or its utilisation."""
 
 TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
-"""What a window's error is beforehand, and the standard deviation of its logarithm: two thirds lie within a factor of
-two. Three windows hardly tell their own error."""
+"""Prior median of a window's error, and the standard deviation of its logarithm: two thirds lie within a factor of two.
+Three windows hardly show their own error."""
 
 LEAST_LEFT = 0.08
-"""Economies of scale were seen to leave a quarter to an eleventh of what one request needs; no more is believed."""
+"""Economies of scale were seen to leave a quarter to an eleventh of a single request's demand; this is the floor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Draws of u(N) = U / X beyond the background, seconds of the whole resource per request.
-
-    base, growth, background: (S,); shape: (S,), index of the growth's shape, -1 for none. error: (S,), relative error
-    of one window. low, saturation: N_low and N_sat.
-    """
+    """Draws of u(N) = U / X beyond the background, seconds of the whole resource per request. base, growth, background:
+    (S,); shape: (S,), index of the growth's shape, -1 for none. error: (S,), relative error of one window. low,
+    saturation: N_low and N_sat."""
 
     base: Floats
     growth: Floats
@@ -107,8 +102,7 @@ def draw(
     count: int,
     random: np.random.Generator,
 ) -> Demand:
-    """`count` draws of what the measurements, (n,) each, say of one resource. saturation: N_sat; throughputs above
-    zero."""
+    """`count` draws for one resource from its measurements, (n,) each. saturation: N_sat; throughputs above zero."""
     low = float(loads.min())
     far = max(saturation, 1.5 * low)
     scale = np.hypot(utilizations, RESOLUTION)
@@ -207,7 +201,7 @@ def error_prior() -> Floats:
 
 
 def _way(growth: Growth, loads: Floats, low: float, far: float) -> Floats:
-    """g(N): 0 at the lowest load, 1 at saturation. Where that is so far that its growth is beyond a double, it is 0."""
+    """g(N): 0 at the lowest load, 1 at saturation; 0 where that is so far that the growth overflows a double."""
     with np.errstate(over="ignore"):
         ends = growth.h(np.array([low, far]))
     way = (growth.h(loads) - ends[0]) / (ends[1] - ends[0])

@@ -1,10 +1,9 @@
 """Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load.
 
-Throughput: the candidates of `candidates`, weighed by how well they foretold this study's last loads from its first
-ones and the library's curves, and the scalability law (`pool`); the interval is conformal on the library
-(`library`). Where resources explain the load, their candidates take part, and the most that can be had is forecast;
-a limit of the ledger that runs out ends the growth of all. Where they do not, the curve alone is gone by, and the most
-is a bound.
+Throughput: the candidates of `candidates`, weighted by their backtests on this study's last loads and by the library's
+curves, and the scalability law (`pool`); the interval is conformal on the library (`library`). Where resources explain
+the load, their candidates take part, and the maximum is forecast; a limit that runs out ends the growth of all. Where
+they do not, only the curve counts, and the maximum is a bound.
 """
 
 import math
@@ -37,7 +36,7 @@ from loadframe.prediction.system import Kind, System
 DRAWS = 400
 SEED = 20260401
 FURTHER = (2.0, 4.0)
-"""Where no loads are asked for: these times the highest one measured."""
+"""Default loads: these times the highest one measured."""
 
 SOON = 2.0
 """What saturates beyond this many times the load of the first saturation does not matter yet."""
@@ -52,10 +51,10 @@ FLATTENING = (
     "the first limit."
 )
 VAGUE = 4.0
-"""Of a growth with ends that are further apart than this the nearer one is told."""
+"""For a growth with ends that are further apart than this only the nearer one is reported."""
 
 LEAST_WEIGHT = 0.02
-"""A candidate that counts less is not worth a word."""
+"""A candidate with less weight is not mentioned."""
 
 WORDS = {
     "flat": "what the highest load gave",
@@ -77,13 +76,10 @@ def forecast(
     first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
-    """The forecast for the loads `at`, or the reason why there is none.
-
-    kind: what the load is; found out where it is not said. limits: of the ledger, with the load at which they run out.
-    What was seen to be full outranks what the demands say. first, first_from: what is known to limit, from where on.
-    library: what intervals and weights are taken from; without it, the one in this package. Seeded: the same data give
-    the same forecast. ValueError for loads that are not finite and above zero.
-    """
+    """The forecast for the loads `at`, or the reason why there is none. kind: of the load; by default inferred. limits:
+    with the load at which they run out; what was seen to be full outranks the demands. first, first_from: the known
+    limit, and from which load on. library: source of intervals and weights; by default the one in this package. Seeded:
+    the same data give the same forecast. ValueError for loads that are not finite and above zero."""
     if not all(math.isfinite(load) and load > 0 for load in at):
         raise ValueError(f"loads to forecast must be finite and above zero, got {list(at)}")
     kind = kind or systems.kind_of(observations)
@@ -160,13 +156,14 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 
 
 MISSED = 0.2
-"""A law that misses the highest load measured by more (in logarithms) does not describe the curve, and has no say: a
-cliff is no law's, and half of one forecast that it falls on (seen: 400/s at five loads up to 128, 200/s at 129)."""
+"""A law that misses the highest load measured by more (in logarithms) does not describe the curve, and is ignored: a
+cliff follows no law, and averaging halfway forecast a fall there (seen: 400/s at five loads up to 128, 200/s at
+129)."""
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """At each load; within the loads measured, on the line between their medians. Beyond them no less than the most
-    that was measured, unless the highest load gave less than that. No more of a rate than is offered."""
+    """At each load; within the measured loads, interpolated between their medians. Beyond them no less than the
+    measured maximum, unless the highest load had less than that. For a rate no more than is offered."""
     top, measured = float(data.loads[-1]), np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
     each = candidates.forecasts(data, beyond, tuple(weighed.weights))
@@ -188,8 +185,8 @@ def _at_most(expected: Estimate, most: float) -> Estimate:
 
 
 def held_back(expected: Estimate, most: Estimate) -> Estimate:
-    """What is expected beyond the most is the mean of both, in logarithms, but never below its own interval; nothing
-    goes beyond the most's high end."""
+    """A forecast beyond the maximum becomes the mean of both, in logarithms, but never below its own interval; nothing
+    exceeds the maximum's high end."""
     ended = _at_most(expected, most.high)
     if ended.value <= most.value:
         return ended
@@ -204,7 +201,7 @@ def _points(
     weighed: Weighed,
     calibrated: Calibrated,
 ) -> tuple[ForecastPoint, ...]:
-    """One window at each load: the error of a window belongs to the interval."""
+    """One window at each load: the interval includes the error of a window."""
     if not len(loads):
         return ()
     drawn = None if system is None else systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
@@ -225,7 +222,7 @@ def _capacity(
     limit: Limit | None,
     least: float,
 ) -> ForecastCapacity | None:
-    """What gives first: a resource, or a limit that runs out earlier."""
+    """The first limit: a resource, or a limit that runs out earlier."""
     resources = saturating.by_resources(data, saturation, calibrated, least) if saturation else None
     if limit is None or limit.exhausted_at is None:
         return resources
@@ -285,7 +282,7 @@ def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -
 
 
 def _grown(resource: str, growth: Estimate) -> str:
-    """With the nearer end alone where the ends are far apart."""
+    """With only the nearer end where the ends are far apart."""
     more = growth.low > 1
     value, low, high = _rounded(growth.value, growth.low, growth.high)
     times = f"{value} times as much at its saturation ({low} to {high})"
@@ -304,23 +301,23 @@ def _rounded(value: float, low: float, high: float) -> tuple[str, str, str]:
 
 
 LEAST_FACTOR = 1.15
-"""No expectation is narrower than this factor to either side: the load at which an objective is missed is not quite
-that of saturation."""
+"""No expectation is narrower than this factor to either side: an objective is missed near, but not exactly at,
+saturation."""
 
 LOADS = 24
-"""The number of loads that are tried to see where the latency passes its limit."""
+"""Number of loads tried to find where the latency passes its limit."""
 
 FURTHEST = 16.0
-"""Nothing is expected beyond this many times the highest load measured: four doublings are no forecast any more."""
+"""Nothing is expected beyond this many times the highest load measured, four doublings."""
 
 
 def expected(
     observations: Observations, *, latency_p95_ms: float | None = None, kind: Kind | None = None
 ) -> LoadInterval | None:
-    """The load at which the first resource saturates, or the p95 latency passes its limit, whatever comes first, with
-    the interval of the network's draws; None where resources do not explain the observations, or nothing gives within
-    sight. It is where to look first, not a claim: trials decide, and the interval of a forecast, which real servers
-    calibrate, is too wide to aim with."""
+    """The load at which the first resource saturates or the p95 latency passes its limit, whichever comes first, with
+    the interval of the network's draws; None where resources do not explain the observations, or no limit is in sight.
+    A starting point for trials, not a claim: the interval of a forecast, calibrated on real servers, would be too wide
+    for that."""
     kind = kind or systems.kind_of(observations)
     if refusal.too_little(observations) is not None:
         return None

@@ -1,9 +1,7 @@
-"""What the library of real curves says of forecasts: data in this package, computed by benchmarks/server_curves.py.
-
-curves.json        what real servers showed, recorded by that script: every window, every utilisation, the limits
-published.json     measurements that others published, each with its source
-calibration.json   what forecasts from both came to (benchmarks/forecast_library.py)
-"""
+"""Statistics of forecasts on the library of real curves, data in this package, computed by benchmarks/server_curves.py.
+curves.json        real servers, recorded by that script: every window, every utilisation, the limits
+published.json     published measurements, each with its source
+calibration.json   the results of forecasts from both (benchmarks/forecast_library.py)"""
 
 import json
 import math
@@ -27,13 +25,13 @@ LEAST_APART = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Ends of an interval of 90 % as multiples of the scale; infinite where the library is too small for that side."""
+    """Ends of a 90 % interval as multiples of the scale; infinite where the library is too small for that side."""
 
     low: float
     high: float
 
     def around(self, log_x: float, scale: float) -> tuple[float, float, float]:
-        """(value, low, high) of what log_x is the logarithm of."""
+        """(value, low, high), where log_x is the logarithm of the value."""
         most = 700.0
         return (
             math.exp(min(log_x, most)),
@@ -44,8 +42,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How far a forecast is likely off, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the
-    doublings beyond the highest load seen, apart how far the candidates lie around the forecast."""
+    """The likely error of a forecast, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the
+    doublings beyond the highest measured load, apart how far the candidates lie around the forecast."""
 
     level: float
     reach: float
@@ -57,16 +55,16 @@ class Scale:
 
 
 def known(doublings: Floats, apart: Floats) -> Floats:
-    """What is known beforehand of forecasts, (n,) each, as the columns that the scale is linear in: (n, 2)."""
+    """The predictors of a forecast's error, (n,) each, as the columns that the scale is linear in: (n, 2)."""
     return np.column_stack([np.log(np.maximum(doublings, 0.0) + pool.BASE), np.log(apart + LEAST_APART)])
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
     """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; scale, points: of
-    forecasts at a load; most_throughput, most_load: of the highest throughput, and of the load
-    where it is reached in proportion; doublings: how far beyond the data the library's forecasts reach (FEWEST_BEYOND
-    curves do); curves: groups that it rests on; trust: how much it counts beside a study's own backtests."""
+    forecasts at a load; most_throughput, most_load: of the highest throughput, and of the load where it is reached in
+    proportion; doublings: how far beyond the data the library's forecasts reach (FEWEST_BEYOND curves do); curves:
+    groups that it rests on; trust: its weight against a study's own backtests."""
 
     errors: Mapping[str, Mapping[str, float]]
     most_errors: Mapping[str, float]
@@ -81,7 +79,7 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """alone: of curves whose utilisations are not used; explained: of those that resources explain."""
+    """alone: of curves without utilisations; explained: of those that resources explain."""
 
     alone: Calibrated
     explained: Calibrated
@@ -95,9 +93,9 @@ def shipped() -> Library:
 
 
 def binds(limit: Limit) -> bool:
-    """Whether a limit that runs out ends the growth: a loud one refuses what comes; a silent one of things that the
-    server counts itself makes all slower. Shares and rates are resources, and forecast as such; queues of the machine
-    grow and go."""
+    """Whether a limit that runs out ends the growth: a loud one refuses requests; a silent one on something that the
+    server counts itself slows all down. Shares and rates are resources, and forecast as such; the machine's queues come
+    and go."""
     counted = bool(limit.thrash_metric) and not limit.thrash_metric.startswith("system.")
     return limit.loud or (limit.unit == "count" and counted)
 

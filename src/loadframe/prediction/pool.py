@@ -1,15 +1,14 @@
-"""The candidates weighed against each other, and how far their common forecast is likely off.
+"""The candidates' weights, and the likely error of their common forecast.
 
 A candidate's error is per doubling: |log (actual / forecast)| / (r + BASE), r the doublings from the highest load that
-it rests on. Of the study itself: each foretells the last loads from the first ones. Of the library: its mean there.
-Both are averaged in logarithms, the library with the weight of TRUST forecasts, and a candidate counts with
-error^-POWER.
-Their common forecast is the weighted median of the logarithms: what one candidate says of a ceiling that the others do
-not see does not move it. The forecast is the mean of that and of the scalability law by plain least squares, halves
-(Bates and Granger 1969, "The combination of forecasts": two that are wrong in different ways are less wrong together):
-on the library, each study without its own kind of server, each alone was no better than the law; any share from 0.4 to
-0.6 is. How far it is likely off is learnt from the library (`library.Scale`); of the most it is
+it rests on. Of the study itself: backtests of the last loads from the first ones. Of the library: its mean there. Both
+are averaged in logarithms, the library with the weight of TRUST forecasts, and a candidate counts with error^-POWER.
 
+Their common forecast is the weighted median of the logarithms, so that one candidate's ceiling, which the others do not
+see, does not move it. The forecast is the mean of that and of the scalability law by plain least squares, half each
+(Bates and Granger 1969, "The combination of forecasts": two that are wrong in different ways are less wrong together):
+on the library, each study without its own kind of server, neither was better than the law; any mix from 0.4 to 0.6 is.
+Its likely error is learnt from the library (`library.Scale`); for the maximum it is
     FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)
 """
 
@@ -25,13 +24,13 @@ from loadframe.prediction.candidates import Seen
 
 BASE = 0.3
 FLOOR = 0.03
-"""No forecast is known better than this: what a window differs from the next."""
+"""No forecast is known better than this, the difference of two windows."""
 
 LEAST_ERROR = 0.01
 POWER = 3.0
 TRUST, TRUST_ALONE = 6.0, 12.0
-"""The library counts like this many forecasts of the study's own; where no resource is known the study tells less: a
-curve that rises in proportion says nothing of where it will bend."""
+"""The library counts like this many forecasts of the study's own; more where no resource is known, as the study then
+shows less: a curve that rises in proportion does not show where it will bend."""
 
 BACKTESTS, FEWEST = 3, 2
 """This many of the last loads are forecast, from FEWEST loads or more."""
@@ -39,7 +38,7 @@ BACKTESTS, FEWEST = 3, 2
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """Candidates by name: weights, which sum to 1, and the error per doubling that is expected of each."""
+    """Candidates by name: weights, which sum to 1, and the expected error per doubling of each."""
 
     weights: Mapping[str, float]
     errors: Mapping[str, float]
@@ -47,8 +46,8 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """log X at each load, how far the candidates lie around it (their weighted standard deviation), and the scale that
-    the error of the most has: (L,)."""
+    """log X at each load, how far the candidates lie around it (their weighted standard deviation), and the scale of
+    the maximum's error: (L,)."""
 
     log_x: Floats
     apart: Floats
@@ -56,7 +55,7 @@ class Pooled:
 
 
 def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
-    """Errors per doubling of each candidate that foretells the last loads from those before."""
+    """Errors per doubling of each candidate's forecasts of the last loads from those before."""
     found: dict[str, list[float]] = {name: [] for name in names}
     count = len(data.loads)
     for cut in range(max(FEWEST, count - BACKTESTS), count):
@@ -69,7 +68,7 @@ def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
 
 
 def weigh(own: Mapping[str, Sequence[float]], library: Mapping[str, float], trust: float = TRUST) -> Weighed:
-    """own: errors of the backtests; library: mean errors of the candidates there; trust: how much it counts."""
+    """own: errors of the backtests; library: mean errors of the candidates there; trust: its weight."""
     errors = {
         name: math.exp(
             (trust * math.log(library[name] + LEAST_ERROR) + sum(math.log(one + LEAST_ERROR) for one in mine))
@@ -90,8 +89,8 @@ def shares(errors: Mapping[str, float]) -> dict[str, float]:
 def pooled(
     each: Mapping[str, Floats], doublings: Floats, weighed: Weighed, least_squares: Floats | None = None
 ) -> Pooled:
-    """each: log X of every candidate, (L,); those that are not there are left out. doublings: r, (L,). least_squares:
-    log X of the law, (L,), which their median is averaged with; None where it has nothing to say, as of a most."""
+    """each: log X of every candidate, (L,); missing ones are ignored. doublings: r, (L,). least_squares: log X of the
+    law, (L,), to average the median with; None where it does not apply, as for a maximum."""
     names = [name for name in each if name in weighed.weights]
     weight = np.array([weighed.weights[name] for name in names])
     weight = weight / weight.sum()
@@ -105,7 +104,7 @@ def pooled(
 
 
 def _middle(values: Floats, weight: Floats) -> Floats:
-    """Weighted median of (C, L) over the candidates, on the line between the middles of their weights: (L,)."""
+    """Weighted median of (C, L) over the candidates, interpolated between the middles of their weights: (L,)."""
     order = np.argsort(values, axis=0)
     ordered, mine = np.take_along_axis(values, order, 0), weight[order]
     middles = np.cumsum(mine, axis=0) - mine / 2

@@ -1,4 +1,5 @@
-"""When the data cannot carry a forecast: the reasons, in words. A guess that looks like one is worse than none."""
+"""When the data cannot carry a forecast: the reasons, in words. A guess that looks like a forecast is worse than
+none."""
 
 import math
 
@@ -12,16 +13,16 @@ from loadframe.prediction import system as systems
 from loadframe.prediction.system import System
 
 FEWEST_LOADS = 2
-"""One load tells nothing of a growing demand."""
+"""One load does not show a growing demand."""
 
 FEWEST_WINDOWS = 3
-"""A line through two windows has no error that could be known."""
+"""A line through two windows has no known error."""
 
 LEAST_USED = 0.05
-"""A resource that is used less than this at the highest load is twenty loads away from its limit: out of sight."""
+"""A resource used less than this at the highest load is twenty loads away from its limit: out of sight."""
 
 FEWEST_ALONE = 3
-"""A curve without resources is forecast from at least this many loads, as those of the library are."""
+"""A curve without resources is forecast from at least this many loads, as in the library."""
 
 CONFIDENCE = 0.95
 NEAR = 0.85
@@ -34,11 +35,11 @@ GREW_FAR = 3.0
 """Nor does one at NEAR that does not rise while the throughput grows by this factor: a memory that is always in use."""
 
 UNEXPLAINED, ERRORS = 0.15, 3.0
-"""A throughput lower than the resources explain by this share, and by this many standard errors, is held up by
+"""A throughput lower than the resources explain by this share, and by this many standard errors, is limited by
 something that was not measured."""
 UNMEASURED = " Something not measured holds requests up: a lock, a queue, the network."
 OUT_OF_SIGHT = " The first limit is not visible; measure higher loads, or more resources."
-"""What is not known where the resources do not explain a throughput; of a run its case study may know it."""
+"""Unknown where the resources do not explain a throughput; a run's case study may know it."""
 
 
 def load(observations: Observations) -> str:
@@ -48,8 +49,8 @@ def load(observations: Observations) -> str:
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
-    """The resources whose utilisation grows with the throughput, beyond what errors of measurement would do (one-sided
-    t-test, 95 %), or that are nearly used up."""
+    """The resources whose utilisation grows with the throughput, beyond measurement errors (one-sided t-test, 95 %), or
+    that are nearly used up."""
     rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
     found = []
@@ -70,14 +71,14 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
-    """Whether the throughput went on growing by this factor while the resource was used this much: others use it, or it
-    serves more at once the more there is to do. Then its utilisation tells no ceiling."""
+    """Whether the throughput kept growing by this factor while the resource was used this much: others use it, or it
+    serves more at once the more there is to do. Its utilisation then shows no ceiling."""
     full = throughputs[used >= share]
     return len(full) >= FEWEST_LOADS and float(full.max()) > factor * float(full.min())
 
 
 def too_little(observations: Observations) -> str | None:
-    """Why there can be no forecast whatever the model; None where there can."""
+    """Why there can be no forecast with any model; None where there can."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     if not rows:
@@ -101,7 +102,7 @@ def too_little(observations: Observations) -> str | None:
 
 
 def nothing_rises(observations: Observations) -> str | None:
-    """Why no resource tells what would saturate; None where one does."""
+    """Why no resource shows what would saturate; None where one does."""
     if not observations.resources:
         return "No utilisation was measured, so the saturating resource is unknown. Give columns util.NAME, or a run."
     if rising(observations):
@@ -133,11 +134,9 @@ def too_few_alone(observations: Observations) -> str | None:
 
 
 def after(system: System, observations: Observations) -> str | None:
-    """Why the model does not explain the measurements; None where it does.
-
-    The delay and the error of a window are fitted at the lower half of the loads; at the highest one the throughput
-    must be what the resources and this delay give, unless a resource is nearly used up there.
-    """
+    """Why the model does not explain the measurements; None where it does. The delay and the error of a window are
+    fitted at the lower half of the loads; at the highest one the throughput must be what the resources and this delay
+    give, unless a resource is nearly used up there."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]

@@ -1,8 +1,8 @@
-"""Which resources the steps of a run tell of: of the machine, of each component and its cage, of the driver.
+"""The resources in the metrics of a run's steps: of the machine, of each component and its cgroup, of the driver.
 
-A component in a cage has CPUs of its own: then these are stations, and the machine's CPUs, which hold them, only bound
-the throughput. Without cages the machine's CPUs are the station, and each component's share of them bounds. Rate limits
-(bytes and operations per second) take no time until they are met: they bound.
+A component in a cgroup has CPUs of its own: then these are stations, and the machine's CPUs, which contain them, only
+bound the throughput. Without cgroups the machine's CPUs are the station, and each component's share of them bounds.
+Rate limits (bytes and operations per second) take no time until they are met: they bound.
 """
 
 import re
@@ -18,7 +18,7 @@ STATIONS: Mapping[str, str] = {
     "system.disk.busy": "disk",
     "workload.lock_held": "lock.writer",
 }
-"""Metrics of the machine that are the utilisation of one thing, and what that is called."""
+"""Machine metrics that are the utilisation of one resource -> the resource's name."""
 
 CAGED = re.compile(r"(?P<component>.+)\.cage\.(?P<what>cpu|read_bytes|write_bytes|reads|writes)\.utilization")
 OWN_CPU = re.compile(r"(?P<component>(?!system\b).+)\.cpu\.utilization")
@@ -28,14 +28,14 @@ COUNTS: Mapping[str, str] = {
     "cage.cpu.utilization": "cage.cpu.limit",
     "cpu.utilization": "cpu.limit",
 }
-"""The metric that tells how many servers there are, by the end of the metric that tells how much they are used."""
+"""Suffix of a utilisation metric -> suffix of the metric with the number of servers."""
 
 
 def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
-    """The steps of one treatment as a forecast needs them. Only what every step tells is a resource."""
+    """The steps of one treatment as a forecast needs them. Only what every step has is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
-    if any(metric.startswith("shard1.") for metric in metrics):  # its pieces are there: it is no resource beside them
+    if any(metric.startswith("shard1.") for metric in metrics):  # its shards are counted, not the whole
         metrics = [metric for metric in metrics if not metric.startswith("target.")]
     named = {metric: resource for metric in metrics if (resource := _resource(metric, metrics)) is not None}
     rows = tuple(
@@ -61,8 +61,8 @@ def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> O
 
 
 def _resource(metric: str, metrics: Sequence[str]) -> str | None:
-    """What a metric is the utilisation of; None for other metrics, and for a component's CPUs where its cage's are
-    told."""
+    """The resource that a metric is the utilisation of; None for other metrics, and for a component's CPUs where its
+    cgroup's are measured."""
     if metric in STATIONS:
         return STATIONS[metric]
     if caged := CAGED.fullmatch(metric):
@@ -76,7 +76,7 @@ def _resource(metric: str, metrics: Sequence[str]) -> str | None:
 
 
 def of_limit(limit: Limit) -> str | None:
-    """The resource that is used up where this limit is reached; None where a forecast knows none such."""
+    """The resource that is used up where this limit is reached; None where a forecast knows none."""
     of_share = f"{limit.use_metric.removesuffix('.busy_cores').removesuffix('.cores')}.utilization"
     return _resource(limit.use_metric, ()) or _resource(of_share, ())
 

@@ -1,4 +1,4 @@
-"""What is used up first, and the most that can be had: resources as far as they explain the load, and the ledger."""
+"""What is used up first, and the maximum: resources as far as they explain the load, and limits."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,22 @@ from loadframe.prediction.system import System
 
 DRAWN = (0.5, 0.05, 0.95)
 LEAST_BASE = 0.25
-"""A smaller share of the use at the lowest load tells no growth of what a request needs."""
+"""A smaller share of the use at the lowest load shows no growth of a request's demand."""
 
 IN_PROPORTION = 0.9
-"""A throughput that is at least this share of the load's, at its best, has not bent."""
+"""A throughput that is at least this share of the load's, at its best, has not levelled off."""
 
 
 def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) -> Estimate:
-    """The conformal interval; no part of it below `least`, which was seen. What lies below it as a whole is refuted by
-    that, and its high end is not known."""
+    """The conformal interval, cut at `least`, which was measured. An interval wholly below that is refuted, and its
+    high end is unknown."""
     value, low, high = bounds.around(log_x, scale)
     return Estimate(max(value, least), max(low, least), high if high > least else math.inf)
 
 
 def least_load(data: Seen, used: float) -> float:
-    """A load below which no resource saturates that is used this much at the highest one: there the throughput that
-    was seen is reached in proportion, and a load at which the throughput had not bent is not beyond saturation."""
+    """A load below which a resource with this use at the highest one does not saturate: there the measured throughput
+    is reached in proportion, and a load at which the throughput had not levelled off is not beyond saturation."""
     least = float(data.throughputs.max() / (data.throughputs / data.loads).max())
     top = float(data.loads[-1])
     return top if used < NEAR and least >= IN_PROPORTION * top else least
@@ -49,8 +49,8 @@ def of_draws(draws: Floats) -> Estimate:
 def saturations(
     system: System, observations: Observations, data: Seen, library: Calibrated, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """Every resource, the first to be used up first; at_load None beyond what the library's curves reach. full: those
-    that were seen to be used up, at these loads: then nothing is worked out."""
+    """Every resource, the first to be used up first; at_load None beyond the reach of the library's curves. full: those
+    that were seen to be used up, at these loads, which replace the forecast."""
     top = float(data.loads[-1])
     slope = math.log(candidates.slope(data))
     laws = {law: library.most_errors[law] for law in ("line", "economy")}
@@ -84,8 +84,8 @@ def saturations(
 
 
 def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> Estimate | None:
-    """By how much the demand has grown at the saturation, wherever in its interval that is. None where hardly any of
-    the use at the lowest load is one of requests: a ratio to nearly nothing is no number."""
+    """Growth of the demand at saturation, wherever in its interval that is. None where requests cause hardly any of the
+    use at the lowest load: a ratio to nearly nothing is meaningless."""
     by_requests = float(np.median(demand.base)) * float(data.throughputs[0])
     if by_requests < LEAST_BASE * float(data.used[name][0]):
         return None
@@ -101,8 +101,8 @@ def measured(at: LoadInterval) -> Estimate:
 def one_figure(
     saturation: Sequence[ResourceForecast], capacity: ForecastCapacity, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """The same with the first resource where the capacity says: the interval is that of the first of all to be used up,
-    and the library tells how such are off. No other one is before it, but those that were seen to be full."""
+    """With the first resource at the capacity's load: that interval is of the first of all to be used up, and
+    calibrated by the library. No other one comes before it, except those that were seen to be full."""
     first, found = capacity.load, []
     for one in saturation:
         at = first if one.resource == capacity.limited_by else one.at_load
@@ -115,7 +115,7 @@ def one_figure(
 def by_resources(
     data: Seen, saturation: Sequence[ResourceForecast], library: Calibrated, least: float
 ) -> ForecastCapacity | None:
-    """The most that the resources allow; None where none is used up within what the library's curves reach."""
+    """The most that the resources allow; None where none is used up within the reach of the library's curves."""
     first = saturation[0]
     if first.at_load is None:
         return None
@@ -128,7 +128,7 @@ def by_resources(
 
 
 def by_limit(limit: Limit, throughput: Estimate) -> ForecastCapacity:
-    """A limit that runs out ends the growth: what is had there. throughput: forecast at that load."""
+    """A limit that runs out ends the growth: the throughput there. throughput: forecast at that load."""
     at = limit.exhausted_at
     if at is None:
         raise ValueError(f"{limit.id} does not run out")
@@ -136,28 +136,29 @@ def by_limit(limit: Limit, throughput: Estimate) -> ForecastCapacity:
 
 
 def first_limit(limits: Sequence[Limit], data: Seen) -> Limit | None:
-    """The first that runs out beyond the loads measured, of those that end the growth; one that had run out within them
-    did not end it."""
+    """The first to run out beyond the measured loads, of those that end the growth; one that ran out within them did
+    not end it."""
     top = float(data.loads[-1])
     found = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.load > top]
     return min(found, key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf, default=None)
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
-    """The resources that a limit says are used up within the loads measured, and where. limits: the first one first."""
+    """The resources that a limit shows to be used up within the measured loads, and where. limits: the first one
+    first."""
     found = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
     return {name: at for name, at in found.items() if name and at is not None and at.load <= data.loads[-1]}
 
 
 ENDS_BELOW, SEEN = 1.0, 0.95
-"""A use that may come to the first by these curves, or was seen at the second, may be used up."""
+"""A use that may reach ENDS_BELOW by these curves, or was seen at SEEN, may be used up."""
 
 LEAST_USED = 0.5
-"""Of the highest level: a lower use is far from its end, and its errors bend it."""
+"""At the highest level: a lower use is far from its end, and its errors bend it."""
 
 
 def flattening(observations: Observations) -> frozenset[str]:
-    """The resources whose use, over the throughput, comes to less than ENDS_BELOW by all curves that the levels allow
+    """The resources whose use, over the throughput, stays below ENDS_BELOW by all curves that the levels allow
     (analysis/in_service.py); none where a straight line is among these."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
@@ -175,7 +176,7 @@ def flattening(observations: Observations) -> frozenset[str]:
 
 
 def _error(each: list[Floats]) -> float:
-    """The relative standard error of a level's median, by the scatter of all; 0 where no level has two."""
+    """The relative standard error of a level's median, by the pooled scatter; 0 where no level has two."""
     logs = [np.log(values) for values in each if len(values) > 1 and values.min() > 0]
     freedom = sum(len(one) - 1 for one in logs)
     if not freedom:

@@ -7,7 +7,7 @@ from statistics import median
 from loadframe.model import Calibration, Curve, Forecast, Observation, Observations, Reached, Scored
 
 USED_UP = 0.95
-"""A resource that is used this much has nothing left, whether the levels show a bend or not."""
+"""A resource with this use is used up, whether the levels show a bend or not."""
 
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
@@ -24,7 +24,7 @@ def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
 
 
 def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
-    """The forecast with what was reached at all loads; as it is where it was refused."""
+    """The forecast with what was reached at all loads; unchanged where it was refused."""
     if forecast.capacity is None:
         return forecast
     lowest = measured.loads[0]

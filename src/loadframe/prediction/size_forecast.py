@@ -1,8 +1,8 @@
-"""A load seen up to some size in, its rate and time at larger sizes out, or why they cannot be told.
+"""A load observed up to some size in, its rate and time at larger sizes out, or why they are unknown.
 
-The law of `analysis.size_law` is drawn from, and what such laws were off by on real databases is added, the more the
-further: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on the
-others. What ends at a size that was never reached (a memory, a factor beyond all scores) ends the forecast as well.
+The law of `analysis.size_law` is drawn from, and the errors of such laws on real databases are added, growing with the
+distance: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on
+the others. Where a limit was never reached (a memory, a factor beyond all scores) the forecast ends, too.
 """
 
 import math
@@ -30,39 +30,40 @@ from loadframe.model import (
 Numbers = NDArray[np.float64]
 
 FURTHEST = 16.0
-"""Times the largest size seen: no forecast was scored further."""
+"""Times the largest observed size: no forecast was scored further."""
 UNKNOWN = 4.0
 """The same, where neither an end of memory was seen nor its size is known, or too little beyond it was seen."""
 WELL_BEYOND = 2.0
-"""Half of the keys are outside of memory at twice its end: from there on the climb's height is seen."""
+"""Half of the keys are outside of memory at twice its end: from there on the height of the climb is known."""
 EARLY = 0.5
 """Memory was seen to end from this share of its bytes on: a part of it holds other things."""
 LEAST_PART = 1 / 4
-"""Of an entry's bytes, that which is in use: the indexes of a wide table. Seen on a real load: 1 / 3.6."""
+"""Share of an entry's bytes in use: the indexes of a wide table. Seen on a real load: 1 / 3.6."""
 ALIKE = 2.0
-"""Two ends of memory that lie less than this factor apart are one."""
+"""Two ends of memory less than this factor apart are one."""
 LEAST_CLIMB = 1.25
 """A cost that climbs by less is not said to have left memory: flushing and checkpoints were seen to do as much."""
 MODEL_ERROR = {"in memory": 0.05, "beyond": 0.10}
 """Standard deviation of the logarithm, per doubling."""
 TAILS = 4
-"""Degrees of freedom of the t by which it errs."""
+"""Degrees of freedom of the t-distributed error."""
 SEED = 20261126
 ROUNDING = 1e-9
-"""Sizes that are sums of the entries of windows."""
+"""Of sizes that are sums of the entries of windows."""
 NOT_SCORED = (
     "Not scored: no load was noted on its way from an empty database to that size, so that neither the rate there nor "
     "the time to it is known."
 )
 NEAR = 1.1
-"""Windows within this factor of a size tell what was measured there."""
+"""Windows within this factor of a size measure it."""
 
 
 def forecast(
     windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Memories | None = None
 ) -> GrowthForecast:
-    """The forecast for the sizes `at` (entries; without any 2 and 4 times the largest seen). Seeded: the same windows
-    give the same forecast. ValueError for sizes that are not finite and above zero, and for impossible windows."""
+    """The forecast for the sizes `at` (entries; by default 2 and 4 times the largest observed). Seeded: the same
+    windows give the same forecast. ValueError for sizes that are not finite and above zero, and for impossible
+    windows."""
     if not all(math.isfinite(size) and size > 0 for size in at):
         raise ValueError(f"sizes to forecast must be finite and above zero, got {list(at)}")
     last = max((one.after for one in windows), default=0.0)
@@ -97,9 +98,9 @@ def forecast(
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
-    """The forecast with what all windows, the later ones too, showed at the sizes that they reach: of loads that were
-    repeated the mean time. As it is for loads that do not begin with an empty database, or have a gap; where they would
-    reach a size, a note says why it is not scored."""
+    """The forecast with the results of all windows, later ones included, at the sizes that they reach: the mean time of
+    repeated loads. Unchanged for loads that do not begin with an empty database, or have a gap; where they would reach
+    a size, a note explains why it is not scored."""
     reached = max((one.after for one in windows), default=0.0)
     within = [point for point in forecast.at if point.entries <= reached * (1 + ROUNDING)]
     loads = _loads(windows)
@@ -126,7 +127,7 @@ def _near(load: Sequence[LoadWindow], size: float) -> list[LoadWindow]:
 
 def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
     """The windows of each load, in order; None where one does not begin with an empty database or has a gap, and where
-    all that is known of one is its whole: that tells no rate at a size."""
+    only one's total is known, which has no rate at a size."""
     loads: list[list[LoadWindow]] = []
     ends: dict[float, list[list[LoadWindow]]] = {}
     for one in sorted(windows, key=lambda one: (one.before, one.after)):
@@ -143,7 +144,7 @@ def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
 
 
 def _is_unbounded(law: SizeLaw, size: float) -> bool:
-    """Whether an entry may cost nothing at this size: then its rate has no highest value."""
+    """Whether an entry may cost nothing at this size: its rate then has no highest value."""
     return float(np.quantile(law.costs(size), LOW / 2)) <= 0
 
 
@@ -155,7 +156,7 @@ def _too_noisy(law: SizeLaw) -> str:
 
 
 def _sizes(memories: Memories) -> dict[str, float]:
-    """Entries that fill each memory; empty where what an entry takes is not known."""
+    """Entries that fill each memory; empty where an entry's bytes are unknown."""
     if not memories.entry_bytes:
         return {}
     return {name: held / memories.entry_bytes for name, held in memories.bytes.items()}
@@ -177,10 +178,10 @@ def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float])
 def _walls(
     sizes: Mapping[str, float], last: float, end: MemoryEnd | None, reads: LoadInterval | None
 ) -> dict[str, float]:
-    """The sizes at which a memory is full, of those that were not left yet. reads: where the counted reads begin to
-    rise. They are those beyond the database's own memory, the smallest: where they confirm the end of the cost, or cost
-    nothing, it is left, but not before its bytes are written. Where neither end was seen, what is in use of an entry
-    may be a part of its bytes, and memory hold more of them."""
+    """The sizes at which a memory is full, of those not left yet. reads: where the counted reads begin to rise. They go
+    beyond the database's own memory, the smallest: where they confirm the end of the cost, or cost nothing, that memory
+    is left, but not before its bytes are written. Where neither end was seen, only a part of an entry's bytes may be in
+    use, and memory hold more of them."""
     own = min(sizes.values(), default=0.0) if reads is not None and (end is None or end.confirmed) else 0.0
     left = max(own, 0.0 if end is None else end.entries.load * ALIKE)
     seen = WELL_BEYOND if end is not None or reads is not None else 1 / LEAST_PART
@@ -228,7 +229,7 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
     beyond = max(0.0, math.log2(size / law.last))
     spread = MODEL_ERROR["beyond" if law.left_memory > 0.5 else "in memory"] * beyond
     rates = _rates(law, size) * np.exp(off * math.hypot(spread, law.noise))
-    there = _reaching(_loads(windows) or [], law.last)  # seen all the way from an empty database
+    there = _reaching(_loads(windows) or [], law.last)  # observed all the way from an empty database
     seen = there and size > law.last
     seconds = law.seconds(law.last if seen else 0.0, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
     if seen:
@@ -237,7 +238,7 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
 
 
 def _rates(law: SizeLaw, size: float) -> Numbers:
-    """Draws of the rate at a size. Those few of an entry that costs nothing (`_is_unbounded`) are beyond every end."""
+    """Draws of the rate at a size. The few draws with a cost of nothing (`_is_unbounded`) are beyond every end."""
     costs = law.costs(size)
     return np.asarray(1 / np.maximum(costs, 1e-6 * float(np.median(costs))))
 

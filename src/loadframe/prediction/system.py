@@ -1,18 +1,17 @@
-"""The system as a forecast sees it: resources with drawn demands, a delay for all that was not measured, and its load.
+"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load.
 
 Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
 service times are as irregular as exponential ones; where all are regular, or work overlaps, no client waits below
-saturation, and the asymptotic bound min(N / (Z + sum D), m / D) is met. Real ones lie between, each draw at a place of
-its own. The delay Z is what is left of the cycle N / X at the loads measured: think time, waits for things that no
-utilisation tells of, and work beside the resources. Where requests use several resources at once it is negative.
-Rate (requests per second are offered): throughput is the load itself until a ceiling is met.
+saturation, and the asymptotic bound min(N / (Z + sum D), m / D) is met. Real systems lie between, each draw at its own
+place. The delay Z is what is left of the cycle N / X at the measured loads: think time, waits that no utilisation
+shows, and work besides the resources. Where requests use several resources at once it is negative. Rate (requests per
+second are offered): throughput is the load itself until a ceiling is met.
 
-p95 latency from mean values: the mean and the variance of the time at each station, then a gamma distribution.
-
-A request that waits for j others at a station waits for j services; with exponential services and j nearly geometric,
-cut by the number of clients, that gives the variance. The quantile of the gamma distribution is Wilson and Hilferty's
-(PNAS 17, 1931). What was measured decides the rest: a constant is added to meet the p95 latencies seen, or, where they
-are lower already, everything is scaled to them.
+p95 latency from mean values: the mean and the variance of the time at each station, then a gamma distribution. A
+request that waits for j others at a station waits for j services; with exponential services and j nearly geometric, cut
+by the number of clients, that gives the variance. The quantile of the gamma distribution is Wilson and Hilferty's (PNAS
+17, 1931). The measurements decide the rest: a constant is added to meet the measured p95 latencies, or, where they are
+lower already, everything is scaled to them.
 """
 
 import math
@@ -31,30 +30,30 @@ from loadframe.prediction.demands import Demand
 Kind = Literal["closed", "rate"]
 
 AS_OFFERED = 0.05
-"""A throughput within this share of the load at every level is that of a rate that is offered, not of clients."""
+"""A throughput within this share of the load at every level is an offered rate, not clients."""
 
 LARGEST_EXACT = 300
-"""Beyond this many clients Schweitzer's approximation is good enough: its error falls with the population, to 0.3 %."""
+"""Beyond this many clients Schweitzer's approximation suffices: its error falls with the population, to 0.3 %."""
 
 APPROXIMATE = 1e-6
-"""Of a queue, as a share of the population: finer than any measurement."""
+"""Tolerance of a queue, as a share of the population: finer than any measurement."""
 
 IRREGULAR = 0.5
-"""Beforehand, every second system is as irregular as mean value analysis has it; the others are anything between that
-and regular."""
+"""Prior: every second system is as irregular as mean value analysis assumes; the others are anything between that and
+regular."""
 
 UNSATURATED = 0.8
-"""The delay is fitted at loads below this share of saturation: beyond, the throughput says nothing of it."""
+"""The delay is fitted at loads below this share of saturation: beyond, it does not show in the throughput."""
 
 DELAY_ROUNDS, CLOSE = 12, 1e-3
-"""Rounds of fitting it, and when they end: a share of the shortest cycle."""
+"""Most rounds of fitting it, and the tolerance, a share of the shortest cycle."""
 
 REACH = 64.0
 """Saturations are looked for up to this many times the first guess."""
 
 GRID = 120
 NOTHING = 1e-6
-"""A throughput that is less than this share of the highest is none."""
+"""A throughput below this share of the highest counts as none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class System:
     regular: Floats
 
     def ceiling(self, name: str, loads: Floats) -> Floats:
-        """What a resource allows at each load, 1/s: (S, L)."""
+        """The most that a resource allows at each load, 1/s: (S, L)."""
         return np.asarray(1 / self.demands[name].at(loads))
 
     def throughput(self, loads: Floats) -> Floats:
@@ -93,8 +92,8 @@ class System:
         return np.asarray(np.minimum(wanted, most))
 
     def saturates_at(self, name: str) -> Floats:
-        """The load at which requests would keep a resource busy all the time, if none had to wait: (S,), inf where
-        that is too far away. Closed: N* with N* u = Z + sum D, both at N*; rate: where the ceiling is offered."""
+        """The load at which requests would keep a resource busy all the time, if none had to wait: (S,), inf where that
+        is too far away. Closed: N* with N* u = Z + sum D, both at N*; rate: where the ceiling is offered."""
         loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
         if self.kind == "rate":
             wanted = 1 / self.offered[:, None]
@@ -116,7 +115,7 @@ class System:
         return np.stack(each, axis=-1) if each else np.zeros((len(self.delay_s), len(loads), 1))
 
     def stations_at(self, loads: Floats) -> Stations:
-        """What a request does at each station: seconds of work, and of waiting (inf beyond what a rate can get)."""
+        """Seconds of work and of waiting of a request at each station (inf beyond the highest possible rate)."""
         work = self._work_s(loads)
         if self.kind == "rate":
             return Stations(work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers))
@@ -124,8 +123,8 @@ class System:
         return Stations(work, np.maximum(found.residence_s - work, 0.0))
 
     def _delay(self, work: Floats) -> Floats:
-        """A negative delay never takes more away than what is not the longest station; a request without any station
-        takes some time all the same."""
+        """A negative delay never takes away more than all but the longest station; a request without any station still
+        takes some time."""
         whole = work.sum(axis=-1)
         some_s = 1e-9  # less than anything that is measured
         least = np.where(whole > 0, (work / self.servers).max(axis=-1) - whole, some_s)
@@ -133,7 +132,7 @@ class System:
 
     def _closed(self, loads: Floats) -> Floats:
         """The network with as many requests as clients, (S, L): Schweitzer's approximation for every draw, corrected by
-        what is exact at the middle of the draws."""
+        the exact result at the middle of the draws."""
         work = self._work_s(loads)
         delay = self._delay(work)
         near = queueing.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput
@@ -151,9 +150,8 @@ class System:
 
 
 def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
-    """Mean wait at stations with m servers, Poisson arrivals and exponential service, nearly:
-    D / m U^(sqrt(2 (m + 1)) - 1) / (1 - U) (Sakasegawa, Annals of the Institute of Statistical Mathematics 29, 1977).
-    """
+    """Mean wait at stations with m servers, Poisson arrivals and exponential service, approximately: D / m U^(sqrt(2 (m
+    + 1)) - 1) / (1 - U) (Sakasegawa, Annals of the Institute of Statistical Mathematics 29, 1977)."""
     used = arrivals[..., None] * work / servers
     below = np.minimum(used, 1 - 1e-12)
     waiting = work / servers * below ** (np.sqrt(2 * (servers + 1)) - 1) / (1 - below)
@@ -161,8 +159,8 @@ def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
 
 
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
-    """X with this many clients; between whole numbers what lies between. None where that would take long, or for a
-    negative delay."""
+    """X with this many clients, interpolated between whole numbers. None where that would take long, or for a negative
+    delay."""
     if load > LARGEST_EXACT or think_s < 0:
         return None
     below = math.floor(load)
@@ -171,13 +169,13 @@ def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float 
 
 
 def working(observations: Observations) -> list[Observation]:
-    """The windows in which anything was done, to speak of."""
+    """The windows with a noteworthy throughput."""
     highest = max((row.throughput for row in observations.rows), default=0.0)
     return [row for row in observations.rows if row.throughput > NOTHING * highest]
 
 
 def kind_of(observations: Observations) -> Kind:
-    """What the load is: a rate where the throughput equals it at the lowest loads, clients otherwise."""
+    """The kind of load: a rate where the throughput equals it at the lowest loads, clients otherwise."""
     if observations.axis in RATE_AXES | CLIENT_AXES:
         return "rate" if observations.axis in RATE_AXES else "closed"
     loads = observations.loads
@@ -188,14 +186,14 @@ def kind_of(observations: Observations) -> Kind:
 def draw(
     observations: Observations, resources: Sequence[str], kind: Kind, count: int, random: np.random.Generator
 ) -> System:
-    """`count` systems that the observations may come from. resources: those to follow, used at every load."""
+    """`count` systems that the observations may come from. resources: those to follow, measured at every load."""
     rows = working(observations)
     loads = np.array([row.load for row in rows])
     throughputs = np.array([row.throughput for row in rows])
     used = {name: np.array([row.utilizations[name] for row in rows]) for name in resources}
     guess = first_guess(loads, throughputs, used)
-    # The same luck for all: what makes one grow (colder caches, a busier machine) makes the others grow, and of eight
-    # shards that are alike the unluckiest draw is not what they will do.
+    # The same random numbers for all: what makes one grow (colder caches, a busier machine) makes the others grow, and
+    # the unluckiest draw of eight shards that are alike is not what they will do.
     luck = int(random.integers(2**32))
     drawn = {
         name: demands.draw(loads, throughputs, values, guess, count, np.random.default_rng(luck))
@@ -217,7 +215,7 @@ def draw(
 
 
 def first_guess(loads: Floats, throughputs: Floats, used: dict[str, Floats]) -> float:
-    """The load at which the first resource would be used up if throughput went on as at the lowest load and no demand
+    """The load at which the first resource would be used up if throughput continued as at the lowest load and no demand
     grew."""
     lowest = loads == loads.min()
     per_load = float(np.median(throughputs[lowest] / loads[lowest]))
@@ -226,8 +224,7 @@ def first_guess(loads: Floats, throughputs: Floats, used: dict[str, Floats]) -> 
 
 
 def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random.Generator) -> System:
-    """The same system with the delay (or the rate) that the throughputs at low loads ask for, and the error that they
-    leave."""
+    """The system with the delay (or the rate) fitted to the throughputs at low loads, and the residual error."""
     low = loads <= max(UNSATURATED * system.saturation, loads.min())
     loads, throughputs = loads[low], throughputs[low]
     levels, where = np.unique(loads, return_inverse=True)
@@ -254,7 +251,7 @@ def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random
 
 
 def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
-    """Draws of a window's relative error, from what the fit leaves, (S, n), and what is believed beforehand."""
+    """Draws of a window's relative error, from the residuals, (S, n), and the prior."""
     squares = (residuals**2).sum(axis=1, keepdims=True)
     freedom = residuals.shape[1] - 1
     weight = demands.error_prior() - freedom * np.log(demands.ERRORS) - squares / (2 * demands.ERRORS**2)
@@ -266,15 +263,15 @@ def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
 NORMAL_95 = 1.645
 
 MODEL_ERROR = 0.1
-"""Per doubling of the latency, an error of this share is added: service times are not exponential, queues not fair."""
+"""Relative error added per doubling of the latency: service times are not exponential, queues not fair."""
 
 LEAST_MS = 1e-12
-"""Less is no latency, and its ratios are beyond what numbers hold."""
+"""Less is no latency, and its ratios overflow."""
 
 
 def between_ms(observations: Observations, loads: Floats) -> Floats:
-    """The p95 latency within the loads at which one was measured, on the line between their medians in logarithms, as
-    the throughput is; NaN at other loads: (L,)."""
+    """The p95 latency within the measured loads, interpolated between their medians in logarithms, as the throughput
+    is; NaN at other loads: (L,)."""
     by_load: dict[float, list[float]] = {}
     for row in observations.rows:
         if row.latency_p95_ms is not None:
@@ -288,8 +285,8 @@ def between_ms(observations: Observations, loads: Floats) -> Floats:
 
 
 def p95_ms(system: System, observations: Observations, loads: Floats, random: np.random.Generator) -> Floats | None:
-    """Draws of the p95 latency at each load, (S, L), inf where a rate is more than can be served; None where no
-    latency was measured."""
+    """Draws of the p95 latency at each load, (S, L), inf where a rate is more than can be served; None where no latency
+    was measured."""
     rows = [row for row in observations.rows if row.latency_p95_ms is not None and row.throughput > 0]
     if not rows:
         return None
