@@ -1,7 +1,7 @@
-"""The addresses of the live page; nothing can be changed. Answered is whoever has the token, from a page of this server
-itself. It is no cookie, which a browser would send to every port of this machine: it comes in the fragment of the
-address, which is never sent, and the page's script sends it as a bearer token (RFC 6750). The checks of Host (against
-DNS rebinding), Origin and Sec-Fetch-Site stand in front of it all the same."""
+"""The addresses of the live page; nothing can be changed. Only holders of the token are answered, from a page of this
+server itself. It is no cookie, which a browser would send to every port of this machine: it comes in the fragment of
+the address, which is never sent, and the page's script sends it as a bearer token (RFC 6750). Host (against DNS
+rebinding), Origin and Sec-Fetch-Site are checked in addition, before it."""
 
 import asyncio
 import hmac
@@ -31,11 +31,11 @@ from loadframe.reporting.markup import hashes
 from loadframe.reporting.openmetrics import CONTENT_TYPE
 
 OPEN = frozenset({"/", "/live.js", "/draw.js", "/watch.js", "/live.css", "/icon.svg"})
-"""What has nothing to hide: the page without its data."""
+"""Public parts: the page without its data."""
 HAS_KEY = "has_key"
-"""In the state of a request that came with the token, or with a ticket (ASGI, scope["state"])."""
+"""In the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
 REPORTS = "/report/"
-"""Below it, a name has a ticket in its path: a frame can send no token."""
+"""Addresses below it have a ticket in the path: a frame cannot send a token."""
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-src 'self'; "
@@ -50,11 +50,11 @@ HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-"""Of every answer that does not say otherwise."""
+"""Default headers of every answer."""
 
 
 class Secrets:
-    """What one server knows and its user."""
+    """The secrets shared by one server and its user."""
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(32)
@@ -66,7 +66,7 @@ class Secrets:
         return hmac.compare_digest(given.strip().encode(), self.token.encode()) and scheme.lower() == "bearer"
 
     def ticket(self, run: str) -> str:
-        """The right to read the report of one run, for as long as this server runs. To be compared in constant time."""
+        """The right to read the report of one run while this server runs. Compare it in constant time."""
         return hmac.new(self._key, run.encode(), "sha256").hexdigest()
 
 
@@ -98,7 +98,7 @@ class Guard:
         if scope["path"] in OPEN:
             return None
         in_reports = scope["path"].startswith(REPORTS)
-        followed = in_reports and headers.get("sec-fetch-mode") == "navigate"  # a report is of no origin, its links too
+        followed = in_reports and headers.get("sec-fetch-mode") == "navigate"  # a report and its links have no origin
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not followed:
             return _says(403, "Pages of other origins are not answered.")
         if self._known.has_token(headers.get("authorization")):
@@ -136,8 +136,8 @@ REPORT_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""A report may come from a stranger: it is shown as of no origin, it runs only the scripts that Loadframe itself puts
-into reports, and it can ask nothing of anyone. Its links lead to the files of its own run (places.py)."""
+"""A report may be foreign: it is shown without an origin, it runs only the scripts that Loadframe itself puts into
+reports, and it can request nothing. Its links lead to the files of its own run (places.py)."""
 
 
 def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], reads: Reads) -> ASGIApp:

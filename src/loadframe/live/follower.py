@@ -1,4 +1,4 @@
-"""The one reader of the runs: what has changed is read once and told to all viewers; without one nothing is read."""
+"""The only reader of the runs: changes are read once and sent to all viewers; without viewers nothing is read."""
 
 import asyncio
 import time
@@ -13,11 +13,11 @@ from loadframe.runs.folder import RunFolder
 
 View = RunView | WatchView
 YOUNG_NS = 10_000_000_000
-"""A folder that cannot be read yet is looked at again for so long after its last change: a run is being made."""
+"""How long after its last change an unreadable folder is read again: a run is being created."""
 
 
 def row(run: RunFolder, run_id: str, reads: Reads | None = None) -> dict[str, Any]:
-    """A run in the list, as plain values. A run that cannot be read says why, in `error`."""
+    """A run in the list, as plain values. For an unreadable run the reason is in `error`."""
     found: dict[str, Any] = {"id": run_id, "name": run.path.name}
     try:
         running = run.in_progress() and not run.closed()
@@ -29,7 +29,7 @@ def row(run: RunFolder, run_id: str, reads: Reads | None = None) -> dict[str, An
 
 
 class Listing:
-    """All runs and watches, as they were at the last look."""
+    """All runs and watches, as of the last look."""
 
     def __init__(self, places: Places, reads: Reads | None = None) -> None:
         self._places = places
@@ -39,7 +39,7 @@ class Listing:
         self.rows: dict[str, dict[str, Any]] = {}
 
     def look(self) -> list[View]:
-        """What is to be followed and has come since the last look; its row is made by whoever follows it."""
+        """New runs and watches to follow since the last look; the follower makes their rows."""
         changed = self._places.changed_ns()
         if changed == self._changed and not self._young:
             return []
@@ -62,7 +62,7 @@ class Listing:
                 return watch
             young = time.time_ns() - folder.changed_ns() < YOUNG_NS
             found = row(run := self._places.find(run_id), run_id, self._reads)
-        except (UserError, OSError):  # a folder of something else, or a run that is being made
+        except (UserError, OSError):  # a folder of something else, or a run that is being created
             self._young |= self._is_young(run_id)
             return None
         if found["status"] == "unreadable" and young:
@@ -79,11 +79,11 @@ class Listing:
 
 
 POLL_S = 0.25
-"""A finished step is on the page within this time and the time that it takes to read."""
+"""A finished step is on the page within this time plus the time to read it."""
 MOST_FOLLOWED = 16
-"""Runs in progress, and watches, at once. More are listed, and shown as they were when the page was opened."""
+"""Followed runs in progress and watches. Further ones are listed, and shown as of the opening of their page."""
 MOST_KEPT = 4
-"""Runs that are not in progress whose page is kept in memory."""
+"""Runs not in progress whose page is kept in memory."""
 
 
 class Follower:
@@ -106,7 +106,7 @@ class Follower:
             await asyncio.sleep(POLL_S)
 
     async def look(self) -> None:
-        """Read what is new, and tell it."""
+        """Read what is new, and publish it."""
         async with self._reading:
             await self._look()
 
@@ -115,13 +115,13 @@ class Follower:
             self._hub.publish(kind, data)
 
     async def rows(self) -> dict[str, Any]:
-        """The list of runs now, and the last event that it knows of."""
+        """The list of runs, and the id of the last event included in it."""
         async with self._reading:
             await self._look()
             return {"schema": "loadframe.live-runs/1", "after": self._hub.last_id, "runs": [*self._rows().values()]}
 
     async def whole(self, run_id: str) -> dict[str, Any]:
-        """A run now, and the last event that it knows of. RunError where there is no such run."""
+        """A run, and the id of the last event included in it. RunError where there is no such run."""
         async with self._reading:
             await self._look()
             view = self._followed.get(run_id)
@@ -137,7 +137,7 @@ class Follower:
         for view in self._listing.look():
             if len(self._followed) < MOST_FOLLOWED:
                 self._followed[view.id] = view
-            elif isinstance(view, WatchView):  # its row says what it holds now
+            elif isinstance(view, WatchView):  # its row shows its current state
                 view.refresh()
                 self._listing.rows[view.id] = view.row()
         for view in tuple(self._followed.values()):
@@ -156,7 +156,7 @@ class Follower:
         return {run_id: own.get(run_id, each) for run_id, each in self._listing.rows.items()}
 
     def _opened(self, run_id: str) -> View:
-        """A run that is not followed, with what has changed of it. RunError."""
+        """An unfollowed run, updated. RunError."""
         view = self._kept.pop(run_id, None) or self._viewed(run_id)
         view.refresh()
         self._kept[run_id] = view

@@ -1,4 +1,4 @@
-"""One writer, many readers: every event is encoded once, kept for those who reconnect, and handed to each subscriber,
+"""One writer, many readers: every event is encoded once, kept for reconnecting clients, and handed to each subscriber,
 as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
 import asyncio
@@ -11,10 +11,10 @@ from loadframe.formats.json_text import write_json
 
 MOST_SUBSCRIBERS = 64
 MOST_KEPT = 2000
-"""Events for those who reconnect; whoever has missed more reads everything again."""
+"""Events for reconnecting clients; a client that has missed more reads everything again."""
 MOST_KEPT_BYTES = 8 << 20
 MOST_WAITING = 256
-"""Events that a subscriber may be behind; one that reads slower is ended, and may reconnect."""
+"""Events that a subscriber may be behind; a slower one is disconnected, and may reconnect."""
 SILENCE_S = 15.0
 """A comment is sent after so long without an event: proxies and sleeping machines are noticed."""
 
@@ -24,8 +24,6 @@ class TooManySubscribers(Exception):  # noqa: N818 - it is an answer, no fault
 
 
 class Hub:
-    """Belongs to one event loop."""
-
     def __init__(self) -> None:
         self._epoch = secrets.token_hex(4)
         self._number = 0
@@ -41,11 +39,11 @@ class Hub:
 
     @property
     def last_id(self) -> str:
-        """Of the last event; what is told from now on comes after it."""
+        """Of the last event; later events come after it."""
         return f"{self._epoch}-{self._number}"
 
     def publish(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Tell all subscribers."""
+        """Send an event to all subscribers."""
         self._number += 1
         event = f"id: {self.last_id}\nevent: {kind}\ndata: {write_json(dict(data))}\n\n".encode()
         self._kept.append((self._number, event))
@@ -63,8 +61,8 @@ class Hub:
             queue.put_nowait(event)
 
     def subscribe(self, after: str) -> AsyncIterator[bytes]:
-        """The events after that of an id, then those to come. An id that is not known gives one event `reset`: read
-        everything again. TooManySubscribers."""
+        """The events after that of an id, then those to come. An unknown id yields one event `reset`: read everything
+        again. TooManySubscribers."""
         if self._closed or len(self._queues) >= MOST_SUBSCRIBERS:
             raise TooManySubscribers
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()

@@ -1,5 +1,4 @@
-"""/metrics: the newest runs and the watches as OpenMetrics text; what a run says is computed again once it has
-changed."""
+"""/metrics: the newest runs and the watches as OpenMetrics text; a run is evaluated again once it has changed."""
 
 from collections.abc import Callable, Iterator
 
@@ -20,7 +19,7 @@ State = tuple[tuple[int, int], ...]
 
 
 class Metrics:
-    """Not for several threads at once. export: what a run says; RunError for one without a finished step."""
+    """Not thread-safe. export: concludes a run; RunError for one without a finished step."""
 
     def __init__(self, places: Places, export: Export) -> None:
         self._places = places
@@ -29,7 +28,7 @@ class Metrics:
         self._watches: dict[str, WatchMetrics] = {}
 
     def text(self) -> str:
-        """The exposition. A run that says nothing yet, or cannot be read, is left out."""
+        """The exposition, without runs that have no result yet or cannot be read."""
         ids = sorted(self._places.ids(), key=lambda run_id: run_id.partition("/")[2], reverse=True)
         self._watches = {run_id: watch for run_id in ids if (watch := self._watch(run_id)) is not None}
         runs = [run_id for run_id in ids if run_id not in self._watches][:MOST_RUNS]
@@ -47,7 +46,7 @@ class Metrics:
         try:
             folder = self._places.folder(run_id)
             return WatchMetrics(folder, run_id) if is_watch(folder) else None
-        except (UserError, OSError):  # it is being made, or removed
+        except (UserError, OSError):  # it is being created, or removed
             return None
 
     def _of(self, run_id: str) -> tuple[State, CaseStudy | None] | None:
@@ -66,14 +65,14 @@ class Metrics:
 
 
 class WatchMetrics(WatchView):
-    """Reads on where it was at each call. Not for several threads at once."""
+    """Continues reading at each call. Not thread-safe."""
 
     def __init__(self, storage: Folder, view_id: str) -> None:
         super().__init__(storage, view_id)
         self._seen = Seen()
 
     def samples(self) -> Iterator[Sample]:
-        """Of what was read until now; what cannot be read is left out."""
+        """Of what was read so far; what cannot be read is left out."""
         self.refresh()
         return self._seen.samples(self.id.partition("/")[2])
 

@@ -1,6 +1,6 @@
-"""Which runs and files the page may show: the runs in the folders that were named, by their names below a folder that
-is held by its descriptor (a name with a slash or a dot at its beginning, and a link, reach nothing), and the files that
-reports link to; from a stranger's folder, too, they are data."""
+"""Which runs and files the page may show: the runs in the given folders, by their names below a folder held by its
+descriptor (a name with a slash or a leading dot, and a link, reach nothing), and the files that reports link to, which
+are only data, even from a foreign folder."""
 
 import asyncio
 import os
@@ -17,31 +17,31 @@ from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
 MOST_RUNS = 200
-"""Of a folder, the newest: their names begin with the time."""
+"""The newest of a folder: their names begin with the time."""
 ID = re.compile(r"([0-9]{1,3})/([A-Za-z0-9][A-Za-z0-9._-]{0,199})")
-"""Of a run: the number of its folder among those that were named, and its name in it."""
+"""Of a run: the number of its folder among the given ones, and its name in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder of runs. only: the one run of it that was named; "" for all."""
+    """A folder of runs. only: its one run that was given; "" for all."""
 
     storage: Folder
     only: str = ""
 
 
 class Places:
-    """The folders of runs that were named: paths of such folders, or of single runs. RunError where one is neither."""
+    """The given folders of runs: paths of such folders, or of single runs. RunError where one is neither."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._roots = [_root(path) for path in paths]
 
     def changed_ns(self) -> tuple[int, ...]:
-        """Differs from what it was if runs have come or gone."""
+        """Changes when runs come or go."""
         return tuple(root.storage.changed_ns() for root in self._roots)
 
     def ids(self) -> list[str]:
-        """The runs, newest first within each folder. A name that no run has is left out."""
+        """The runs, newest first within each folder, without names that no run has."""
         found = []
         for number, root in enumerate(self._roots):
             names = [root.only] if root.only else root.storage.folders(MOST_RUNS)[::-1]
@@ -49,7 +49,7 @@ class Places:
         return found
 
     def find(self, run: str) -> RunFolder:
-        """One of them. RunError for anything else."""
+        """A run. RunError for anything else."""
         root, name = self._place(run)
         return RunFolder.below(root, name)
 
@@ -66,7 +66,7 @@ class Places:
 
 
 def parse(run: str) -> tuple[int, str]:
-    """The folder's number and the run's name. RunError for what is no id of a run."""
+    """The folder's number and the run's name. RunError for an invalid id."""
     found = ID.fullmatch(run)
     if found is None:
         raise RunError(f"{run[:200]!a} is not the id of a run", remedy="Choose one of the list.")
@@ -101,13 +101,14 @@ FILES: Mapping[str, str] = {
     "metrics.parquet": PARQUET,
     "limits.parquet": PARQUET,
 }
-"""Every name in a link of reporting's documents and in its html.FILES. JSON lines are text: so a browser shows them."""
+"""Every name in a link of reporting's documents and in its html.FILES. JSON lines are text, so that a browser shows
+them."""
 POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 PIECE_BYTES = 1 << 18
 
 
 def answer(places: Places, run: str, name: str) -> StreamingResponse:
-    """One of these files, as it is now; what a browser cannot show is to be saved. RunError for any other."""
+    """One of these files, as it is now; what a browser cannot show is offered as a download. RunError for any other."""
     if name not in FILES:
         raise RunError(f"{name[:200]!a} is not a file that a report links to", remedy="Look into the run folder.")
     places.find(run)

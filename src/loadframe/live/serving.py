@@ -1,6 +1,6 @@
-"""The server of the live page, on loopback. Every user of the machine can connect to it: so connections are few; those
-that ask nothing are closed, and without the key those that do not take their answer; where all are taken, one without
-the key goes, the oldest first; and what is logged of them does not grow."""
+"""The server of the live page, on loopback. Every user of the machine can connect to it. So connections are limited;
+idle ones are closed, and without the key also those that do not read their answer; where all are taken, the oldest
+without the key is closed; and the log of all this does not grow."""
 
 import asyncio
 import logging
@@ -27,19 +27,19 @@ from loadframe.live.view import Reads
 ADDRESS = "127.0.0.1"
 MOST_CONNECTIONS = MOST_SUBSCRIBERS + 64
 FEWEST_CONNECTIONS, RESERVED = 8, 64
-"""Descriptors (ulimit -n) that stay for reading runs and for connections that are being refused."""
+"""Descriptors (ulimit -n) reserved for reading runs and for connections that are being refused."""
 ACCEPTED_AT_ONCE = 16
 ASKS_WITHIN_S = 5.0
-"""The headers of a request are there so long after the connection or the answer before it, or it is closed."""
+"""A request's headers must arrive so long after the connection or the previous answer, or it is closed."""
 TAKES_WITHIN_S = 10.0
-"""Without the key: the answer is taken so long after that."""
+"""Without the key: the answer must be read so long after that."""
 LOGGED_EVERY_S = 60.0
 ENDS_WITHIN_S = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the page is. url: with the token, for its user alone."""
+    """Address of the page. url: with the token, for its user only."""
 
     port: int
     token: str
@@ -50,7 +50,7 @@ class Address:
 
 
 class _Server(uvicorn.Server):
-    """Signals are ours: what the caller ignores stays ignored."""
+    """Leaves signals to the caller: what it ignores stays ignored."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -58,7 +58,7 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """uvicorn's own waits for headers and for readers for ever, and for room until it has no descriptor left."""
+    """uvicorn's own waits for headers and for readers for ever, and accepts until no descriptor is left."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -70,13 +70,13 @@ class _Connection(H11Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has asked something that is still to be answered, or to be taken by its reader."""
+        """Whether a request is still to be answered, or its answer to be read."""
         answering = self.cycle is not None and not self.cycle.response_complete
         return answering or self.transport.get_write_buffer_size() > 0
 
     @property
     def has_key(self) -> bool:
-        """Whether what it has asked last came with the token, or with a ticket."""
+        """Whether its last request came with the token, or with a ticket."""
         return self.scope is not None and HAS_KEY in self.scope["state"]
 
     def _expect_a_request(self) -> None:
@@ -101,7 +101,7 @@ class _Connection(H11Protocol):
 
 
 def most_connections() -> int:
-    """As many as descriptors allow, too."""
+    """Also limited by the available descriptors."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -109,7 +109,7 @@ def most_connections() -> int:
 
 
 class _Seldom(logging.Filter):
-    """Of what one place in the code logs, once in LOGGED_EVERY_S, with the number of those left out since."""
+    """Lets each place in the code log once in LOGGED_EVERY_S, with the number of messages left out since."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,8 +128,8 @@ class _Seldom(logging.Filter):
 
 
 def serve(runs: Sequence[Path], *, reads: Reads, port: int = 0, told: Callable[[Address], None]) -> None:
-    """Show these runs until a signal comes. told: is told the address once it answers. port 0: any that is free.
-    RunError for a path that holds no runs, MachineError where the port cannot be had."""
+    """Show these runs until a signal comes. told: called with the address once it answers. port 0: any free one.
+    RunError for a path that holds no runs, MachineError where the port is not available."""
     places, known, hub = Places(runs), Secrets(), Hub()
     for name in ("asyncio", "uvicorn.error"):
         logging.getLogger(name).addFilter(_Seldom())

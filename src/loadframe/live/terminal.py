@@ -1,6 +1,6 @@
 """A run in a terminal while it is measured: python -m loadframe.live.terminal RUN OPEN READY. A process of its own, so
-that a fault of it cannot end what measures, which holds the other end of the pipe OPEN: the view ends when that is
-closed, also by SIGKILL. A byte is written to READY once the view is there."""
+that a fault of it cannot end the measuring process, which holds the other end of the pipe OPEN: the view ends when that
+is closed, also by SIGKILL. A byte is written to READY once the view is there."""
 
 import asyncio
 import math
@@ -27,17 +27,17 @@ from loadframe.runs.folder import RunFolder
 COLOURS = ("dark_orange", "deep_sky_blue1", "green3", "orchid", "grey62")
 BRAILLE = 0x2800
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Of a cell of braille: by column, then by row."""
+"""Of a braille cell: by column, then by row."""
 LEFT = 9
 LOGARITHMIC = 8
-"""Levels that are further apart than this factor are drawn on a logarithmic scale, as on the page."""
+"""Levels further apart than this factor are drawn on a logarithmic scale, as on the page."""
 NEAR = 0.8
 
 Points = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def points_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
-    """By treatment, each level with the median of its throughputs; steps that do not count are left out."""
+    """By treatment, each level with the median of its throughputs, of steps that count."""
     found: dict[str, dict[float, list[float]]] = {}
     for step in steps:
         if step["counts"]:
@@ -46,7 +46,7 @@ def points_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float,
 
 
 def curve(lines: Points, width: int, height: int, *, axis: str) -> Text:
-    """Throughput over load in `height` rows of `width` characters; "" in words where nothing was measured yet."""
+    """Throughput over load in `height` rows of `width` characters; a sentence where there is none yet, or no room."""
     known = [point for line in lines.values() for point in line]
     if not known or width < LEFT + 10 or height < 4:
         return Text("The first step is being measured." if not known else "The window is too small for the curve.")
@@ -91,7 +91,7 @@ def _stroke(grid: list[list[tuple[int, str]]], x: float, y: float, to_x: float, 
 
 
 def bars(uses: Mapping[str, Sequence[Any]], titles: Mapping[str, Mapping[str, Any]], width: int, most: int) -> Text:
-    """The limits of which most is in use, as bars. uses: by id the share, use and ceiling in words, and whether it is
+    """The limits with the highest use, as bars. uses: by id the share, use and ceiling in words, and whether it is
     reached."""
     text = Text()
     ranked = sorted(uses.items(), key=lambda item: -item[1][0])[:most]
@@ -111,11 +111,11 @@ READY = b"."
 
 
 LOG_FROM_ROWS = 20
-"""Of a terminal: in a lower one the curve and the limits have the room of the log."""
+"""Of a terminal: in a lower one the curve and the limits take the room of the log."""
 
 
 class Drawn(Static):
-    """What is drawn for the size that it has, and again for another one."""
+    """Redrawn when its size changes."""
 
     def on_resize(self) -> None:
         if isinstance(self.app, LiveView):
@@ -169,7 +169,7 @@ class LiveView(App[None]):
             self.paint()
 
     def paint(self) -> None:
-        """Draw what was read, for the sizes of now."""
+        """Draw what was read, for the current sizes."""
         view, heading = self._view, self._view.heading
         if not heading:
             return
@@ -209,7 +209,7 @@ def _head(view: RunView) -> Text:
 
 
 def _clock(at: str) -> str:
-    """The time of day here, of a moment in ISO 8601."""
+    """The local time of day of a moment in ISO 8601."""
     try:
         return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")
     except (ValueError, OverflowError):
@@ -224,7 +224,7 @@ async def _show(view: RunView, open_end: int, ready: int, stop: Callable[[], Non
 
 
 def main(arguments: list[str]) -> int:
-    """RUN, the descriptor that is open while the run is measured, and the one that is told when the view is there."""
+    """RUN, the descriptor that is open while the run is measured, and the one to write to when the view is there."""
     run, open_end, ready = Path(arguments[0]), int(arguments[1]), int(arguments[2])
     measuring = os.getppid()
 

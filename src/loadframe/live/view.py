@@ -1,4 +1,4 @@
-"""What the page shows of one run, read on from where it was: in progress or finished, by the same code."""
+"""What the page shows of one run, read incrementally: in progress or finished, by the same code."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,16 +47,15 @@ LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answ
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """How a run is concluded (experiments/reading.py): all that it says, or the answer alone. UserError where that is
-    nothing."""
+    """How a run is concluded (experiments/reading.py): completely, or only its answer. UserError where there is no
+    result."""
 
     case: Callable[[RunFolder], CaseStudy]
     answer: Callable[[RunFolder], RunAnswer | None]
 
 
 class Heading:
-    """Of one run. reads: how one that is not in progress is concluded; one that is has what its loop has noted so
-    far."""
+    """Of one run. reads: concludes a run that is not in progress; a run in progress has its loop's notes so far."""
 
     def __init__(self, run: RunFolder, reads: Reads | None = None) -> None:
         self._run = run
@@ -65,7 +64,7 @@ class Heading:
         self.declared_limits: Sequence[LimitTable] = ()
 
     def row(self, running: bool) -> dict[str, Any]:
-        """What LISTED names. RunError as `read`."""
+        """The fields of LISTED. RunError as `read`."""
         answer = None if running or self._reads is None else _unless_refused(self._reads.answer, self._run)
         return self._listed(answer)
 
@@ -111,7 +110,7 @@ class Heading:
         return {**self._study, "version": bench.version, "unit": bench.axis_unit, "work": bench.work_unit}
 
     def _described(self) -> dict[str, Any]:
-        """Of a study that this version cannot carry out, as much as any study says."""
+        """For a study that this version cannot carry out, only what any study has."""
         raw = self._run.study()
         found: dict[str, Any] = {
             "name": self._run.path.name,
@@ -139,7 +138,7 @@ class Heading:
 
 
 def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read | None:
-    """None for a run of which nothing can be said: what is wrong with it stands in its own lines."""
+    """None for a run without a result: its own lines report what is wrong with it."""
     try:
         return read(run)
     except UserError:
@@ -170,7 +169,7 @@ def _text(study: dict[str, Any], table: str, key: str) -> str:
 
 
 def _findings(found: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
-    """Each cause once for each status that it had: what was confirmed may be suspected again in the last state."""
+    """Each cause once per status that it had: a confirmed one may be suspected again in the last state."""
     return [
         {
             "title": finding.title,
@@ -206,19 +205,17 @@ DOCUMENTS = (
     "tuning.json",
     "report.html",
 )
-"""What the heading is read from, besides study.json."""
+"""Sources of the heading, besides study.json."""
 PIECE_BYTES = 1 << 20
 MOST_STEPS, MOST_LINES = 5000, 1000
 SMALLEST_SHARE = 0.005
-"""A limit of which less is in use is not worth a bar."""
+"""A limit with less use has no bar."""
 
 Status = Literal["running", "finished", "stopped"]
 Change = dict[str, Any]
 
 
 class RunView:
-    """One run. Not for several threads at once."""
-
     def __init__(self, run: RunFolder, run_id: str, reads: Reads | None = None) -> None:
         self.id = run_id
         self.run = run
@@ -245,8 +242,7 @@ class RunView:
         return {"id": self.id, "name": self.run.path.name, "status": self.status, **known}
 
     def refresh(self) -> Change:
-        """Read what is new; what of the page has changed, {} for nothing. A file that cannot be read is told in
-        `error`."""
+        """Read what is new; the changes of the page, {} for none. An unreadable file is reported in `error`."""
         found: Change = {}
         for part in (self._new_heading, self._new_steps, self._new_lines):
             try:
@@ -256,7 +252,7 @@ class RunView:
         return {"id": self.id, **found} if found else {}
 
     def _failed(self, error: UserError) -> Change:
-        """The first error is told, once; what comes after it often follows from it."""
+        """Only the first error is reported; later ones often follow from it."""
         if self.error:
             return {}
         self.error = str(error)
@@ -329,7 +325,7 @@ class RunView:
         }
 
     def _use(self, limit: Limit) -> list[Any] | None:
-        """The share of its ceiling that is in use, and both in words; None for what is not worth a bar."""
+        """The share of its ceiling that is in use, and both in words; None for too small a share."""
         share = limit.use / limit.ceiling
         if not math.isfinite(share) or share < SMALLEST_SHARE:
             return None
@@ -358,7 +354,7 @@ class RunView:
         return found
 
     def _new(self, name: str) -> Iterator[bytes]:
-        """The whole lines behind what was read before. RunError, after them, for one that is too long."""
+        """The complete lines after those read before. RunError, after them, for one that is too long."""
         while piece := self.run.lines_from(name, self._read[name], PIECE_BYTES):
             self._read[name] += sum(len(line) + 1 for line in piece)
             yield from piece

@@ -1,5 +1,5 @@
-"""What the page shows of a watch (docs/watching.md): its last day, minute by minute, what it expects, and its alarms.
-What has another form is left out. The folder may be a stranger's: what is kept of it is bounded line by line."""
+"""What the page shows of a watch (docs/watching.md): its last day, minute by minute, its expectations, and its alarms.
+Lines in another form are left out. The folder may be foreign: what is kept of it is bounded line by line."""
 
 import math
 import os
@@ -25,17 +25,17 @@ MINUTE_S = 60
 MOST_MINUTES, MOST_EVENTS, MOST_USES, MOST_LIMITS = 1440, 100, 100, 400
 """Of a day, of alarms and of gaps, of the uses of a sample, and of all limits, of which Loadframe itself knows 174."""
 LONGEST_EVENT = 1 << 14
-"""Bytes of a line of which all is kept: an alarm has some 2 KiB."""
+"""Bytes up to which a line is kept whole: an alarm has some 2 KiB."""
 LONGEST_WORD, LONGEST_SENTENCE = 100, 500
 EARLIER_DAYS = 31
-"""Of the days before the last two the alarms are shown, and when the watch began."""
+"""Of the days before the last two only the alarms, and when the watch began, are shown."""
 OF_BEFORE = re.compile(rb'"kind":\s*"(head|alarm)"')
 LOADLESS_MINUTES = 3
-"""Connections are counted once a minute: a load that no sample of these minutes has is not read at all."""
+"""Connections are counted once a minute: a load that no sample of so many minutes has is not read at all."""
 FEW_MINUTES, MOST_RECENT = 10, 120
-"""A watch of so few minutes is shown by its samples, the last ones of them."""
+"""A watch of so few minutes is shown by its samples, at most the last MOST_RECENT."""
 TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
-"""Of the limits that a sample names; those that a study declares are told by the line `ledger`."""
+"""Of the limits in a sample; those that a study declares are in the line `ledger`."""
 EVENTS = ("alarm", "gap")
 OF_AN_ALARM = ("alarm", "about", "title", "evidence", "try", "at_load", "ends_s")
 OF_THE_COST = ("cpu_s", "children_cpu_s", "elapsed_s", "rss_bytes", "written_bytes")
@@ -48,8 +48,6 @@ def is_watch(storage: Folder) -> bool:
 
 
 class WatchView:
-    """One watch. Not for several threads at once."""
-
     def __init__(self, storage: Folder, view_id: str) -> None:
         self.id = view_id
         self.status: Literal["watching", "ended", "stopped"] = "watching"
@@ -75,7 +73,7 @@ class WatchView:
 
     @property
     def blind(self) -> str:
-        """That no load was read so far, in words."""
+        """A warning that no load was read so far; "" otherwise."""
         load, read = self.heading.get("load"), any(minute["load"] is not None for minute in self.minutes.values())
         if not load or read or len(self.minutes) < LOADLESS_MINUTES:
             return ""
@@ -97,7 +95,7 @@ class WatchView:
         }
 
     def refresh(self) -> Change:
-        """Read what is new; what of the page has changed, {} for nothing."""
+        """Read what is new; the changes of the page, {} for none."""
         before, touched, blind = (self.status, self.heading), set[str](), self.blind
         try:
             for line in self._lines():
@@ -218,7 +216,7 @@ class WatchView:
             known |= {"use": use, "ceiling": ceiling, "share": round(share, 4), "reached": share >= REACHED}
 
     def _known_limit(self, name: str) -> Change:
-        """What is known of a limit; of one beyond the first MOST_LIMITS nothing is kept."""
+        """The entry of a limit; an unstored one beyond the first MOST_LIMITS."""
         return self.limits.setdefault(name, {}) if name in self.limits or len(self.limits) < MOST_LIMITS else {}
 
     def _forget(self) -> None:
@@ -228,8 +226,8 @@ class WatchView:
     # --- files
 
     def _lines(self) -> Iterator[WatchLine]:
-        """The lines that are new of the last two days, and of those before the alarms and the first line. While the
-        page has no viewer nothing is read: days may have ended, and have been compacted, since."""
+        """The new lines of the last two days, and of earlier days the alarms and the first line. Nothing is read while
+        the page has no viewer: days may have ended, and have been compacted, since."""
         of_days: dict[str, list[str]] = {}
         for name in sorted((name for name in self._storage.names(4000) if DAY.fullmatch(name)), reverse=True):
             of_days.setdefault(name[:10], []).append(name)  # the compacted part of a day comes first
@@ -251,13 +249,13 @@ class WatchView:
                         yield line
 
     def _new(self, known: "_Day", name: str) -> Iterator[bytes]:
-        """The whole lines of a file behind those of its day that were read."""
+        """The complete lines of a file after those of its day that were read."""
         start = known.read if name.endswith(COMPACT) else max(0, known.read - known.packed)
         if name.endswith(COMPACT):
             state = self._storage.state_of(name)
             if state == known.state:
                 return
-            known.state = state  # one that is damaged is told once
+            known.state = state  # a damaged one is reported once
         text = DayText(self._storage, name, self._budget, start)
         try:
             for line in text:
@@ -265,7 +263,7 @@ class WatchView:
                     known.read += len(line)
                     yield line
         except RecordingError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):  # compacted in this moment: the next look reads that
+            if not isinstance(error.__cause__, FileNotFoundError):  # compacted just now: the next look reads that
                 raise
         if name.endswith(COMPACT):
             known.packed = text.at
