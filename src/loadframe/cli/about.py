@@ -1,5 +1,5 @@
-"""What is about Loadframe itself: doctor, what this machine has and lacks; man, the manual page, made from the help of
-every verb; and completion in bash, zsh and fish, what the shell asks with every press of the tab key."""
+"""About Loadframe itself: doctor, what this machine has and lacks; man, the manual page, made from the help of every
+verb; and completion in bash, zsh and fish, which answers each press of the tab key."""
 
 import os
 import re
@@ -92,7 +92,7 @@ def manual(program: Any) -> str:
 
 
 def _date() -> str:
-    """Of the page: today, or the one of a build that is to be reproducible (reproducible-builds.org/specs)."""
+    """Of the page: today, or that of a reproducible build (reproducible-builds.org/specs)."""
     given = whole(os.environ.get("SOURCE_DATE_EPOCH", ""))
     return time.strftime("%Y-%m-%d", time.gmtime(given if given is not None and 0 <= given < 1 << 40 else None))
 
@@ -125,13 +125,13 @@ def _entry(term: str, what: str) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A line of text that troff does not read as anything else."""
+    """A line of text without troff requests."""
     line = re.sub(r"\s+", " ", text).strip().replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 
 
 PROGRAM, VARIABLE = "loadframe", "_LOADFRAME_COMPLETE"
-"""The variable is how the shell's function asks: complete_bash, complete_zsh, complete_fish."""
+"""The variable by which the shell's function asks: complete_bash, complete_zsh, complete_fish."""
 
 
 class Shell(StrEnum):
@@ -141,12 +141,13 @@ class Shell(StrEnum):
 
 
 def asked() -> bool:
-    """Whether a shell's function asks what could follow; then nothing else is to be done."""
+    """Whether a shell's completion function calls; then nothing else is to be done."""
     return VARIABLE in os.environ
 
 
 def complete(program: Any) -> int:
-    """Print what could follow the words that the shell passes in the environment; the exit code that it expects."""
+    """Print completions of the words that the shell passes in the environment; returns the exit code that it
+    expects."""
     get_completion_inspect_parameters()  # makes typer's shells known
     try:
         return shell_complete(program, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])

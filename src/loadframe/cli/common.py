@@ -13,7 +13,7 @@ from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted, MissingTool, SampleError, UsageError
 from loadframe.formats.said import words
 
-if TYPE_CHECKING:  # a press of the tab key needs the options alone
+if TYPE_CHECKING:  # a press of the tab key only needs the options
     from loadframe.model import Observations, Observed, ObservedMapping, RunAnswer
     from loadframe.progress import Progress
     from loadframe.runs.folder import RunFolder
@@ -31,7 +31,7 @@ RUNS = Path("runs")
 Found = TypeVar("Found")
 
 PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
-"""Of a group of verbs: all that it shows goes through terminal.py."""
+"""Options of a group of verbs: all its output goes through terminal.py."""
 
 DONE, MUST_ACT, USAGE, INTERRUPTED = 0, 1, 2, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
@@ -43,10 +43,10 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first; UserError, and unforeseen errors (see
     faults.py), becomes a message and exit 1 (a UsageError 2), Ctrl-C and SIGTERM exit 130 after everything was
-    reverted. What could not be put back ends it with exit 1, whatever the answer. measures: what killed commands have
-    changed is put back first; other verbs say what still stands, and go on, also without a state directory. tells:
-    False for a verb that does either itself. Gives a dictionary for what was reached before an error: with --json it
-    stands beside it."""
+    reverted. What could not be put back ends it with exit 1, whatever the answer. measures: changes of killed commands
+    are put back first; other verbs report what is not reverted, and go on, also without a state directory. tells: False
+    for a verb that does either itself. Yields a dictionary for results before an error: with --json they are added to
+    it."""
     reached: dict[str, Any] = {}
     terminal.begin()
     try:
@@ -72,7 +72,7 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
 
 
 def _clean_up(measures: bool, tells: bool) -> None:
-    """After commands that were killed, and say what was done and what still stands."""
+    """After killed commands; reports what was done and what is not reverted."""
     for swept in loadframe.sweep_leftovers():
         say(f"An earlier command was killed; cleaned up after it: {swept}")
     for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
@@ -84,7 +84,7 @@ def _clean_up(measures: bool, tells: bool) -> None:
 
 @contextmanager
 def _putting_back() -> Iterator[None]:
-    """Exit 1, once what is done within has given its answer, where something that it has changed still stands."""
+    """Exit 1, after the answer, where a change of this command is not reverted."""
     try:
         yield
     except typer.Exit:
@@ -99,8 +99,7 @@ def _check_put_back() -> None:
 
 
 def _still_changed() -> bool:
-    """Whether something that this command has changed still stands; says what. Without a state directory nothing was
-    changed."""
+    """Whether a change of this command is not reverted; reports it. Without a state directory nothing was changed."""
     from loadframe.changes import places
 
     there = places.left()
@@ -123,17 +122,17 @@ def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
 
 
 def is_folder(name: str) -> bool:
-    """Whether an argument is a folder, a run; anything else is read as a file, and reading it says what is wrong."""
+    """Whether an argument is a folder, a run; anything else is read as a file, and reading it reports what is wrong."""
     try:
         return Path(name).is_dir()
-    except OSError:  # too long a name, a folder that may not be entered
+    except OSError:  # too long a name, or no permission to search a folder
         return False
 
 
 def run_or_data(
     name: str, treatment: str | None, mapping: "ObservedMapping", also: list[str] | None
 ) -> "RunFolder | Observations | Observed":
-    """A run folder, or what a file has. SampleError and UsageError for options that are for the other one."""
+    """A run folder, or a file's contents. SampleError and UsageError for options of the other one."""
     if is_folder(name):
         if mapping.given or also:
             raise SampleError(f"{name} is a folder; a series of it cannot be named", remedy="Give a file.")
@@ -144,7 +143,7 @@ def run_or_data(
 
 
 def opened(run: Path) -> "RunFolder":
-    """A run folder; what it was measured with and is not available here is said on stderr."""
+    """A run folder; what it was measured with and is not available here is reported on stderr."""
     folder = loadframe.open_run(run)
     for missing in loadframe.absent(folder):
         say(missing)
@@ -152,7 +151,6 @@ def opened(run: Path) -> "RunFolder":
 
 
 def show(as_json: bool, to_json: Callable[..., dict[str, Any]], to_text: Callable[..., str], *found: object) -> None:
-    """What was found, for programs or for people."""
     if as_json:
         emit(to_json(*found))
     else:
@@ -160,7 +158,7 @@ def show(as_json: bool, to_json: Callable[..., dict[str, Any]], to_text: Callabl
 
 
 def duration_of(option: str, text: str, example: str) -> float:
-    """What an option says, in seconds. UsageError for what is no duration."""
+    """An option's value in seconds. UsageError for an invalid duration."""
     from loadframe.study.fields import duration_s
 
     try:
@@ -170,7 +168,7 @@ def duration_of(option: str, text: str, example: str) -> float:
 
 
 def size_of(option: str, text: str, example: str) -> int:
-    """What an option says, in bytes. UsageError for what is no size."""
+    """An option's value in bytes. UsageError for an invalid size."""
     from loadframe.study.fields import size_bytes
 
     try:
@@ -188,7 +186,7 @@ def missing(what: str, error: ModuleNotFoundError, extra: str) -> MissingTool:
 
 
 def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: bool = False) -> Found:
-    """What a function of the Python API finds, with its progress shown to people. live: drawn in the terminal."""
+    """The result of a function of the Python API, with its progress shown to people. live: drawn in the terminal."""
     from loadframe.cli.progress import check, drawn, shown
 
     if live:
@@ -198,7 +196,7 @@ def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: boo
 
 
 def tell(found: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
-    """What came of a run, for people or programs. details: of an investigation, all of it."""
+    """The result of a run, for people or programs. details: for an investigation, all of it."""
     if as_json:
         emit(document(found), run=found.run)
     else:
@@ -206,7 +204,7 @@ def tell(found: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
 
 
 def document(found: "RunAnswer") -> dict[str, Any]:
-    """The same for programs."""
+    """The result of a run for programs."""
     from loadframe.model import Capacity, Investigation, Ladder, Tuning
 
     match found:

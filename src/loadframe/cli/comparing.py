@@ -1,5 +1,5 @@
-"""What `loadframe compare` finds: of a study's alternatives, of two files of values, with the margin asked for; and
-what it leaves for continuous integration (--github, --junit)."""
+"""The results of `loadframe compare`: of a study's alternatives, or of two files of values, with the requested margin;
+and its output for continuous integration (--github, --junit)."""
 
 import os
 import secrets
@@ -26,7 +26,7 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @dataclass(frozen=True, slots=True)
 class Continuous:
-    """What is asked for. summary: the file to which a job summary is appended; junit: that of the XML."""
+    """Requested output. summary: the file to which a job summary is appended; junit: that of the XML."""
 
     summary: Path | None
     junit: Path | None
@@ -40,7 +40,7 @@ class Continuous:
         answer(f"::stop-commands::{token}\n{text}\n::{token}::", run=run)
 
     def leave(self, found: Sequence[Comparison]) -> None:
-        """Write what was asked for. OutputError where it cannot be written."""
+        """Write the requested files. OutputError where one cannot be written."""
         if self.junit is not None:
             try:
                 write_whole(self.junit, comparison_report.junit_xml(found))
@@ -56,7 +56,7 @@ class Continuous:
 
 
 def asked(github: bool, junit: Path | None) -> Continuous:
-    """OutputError where one cannot be left, before anything is measured."""
+    """OutputError where a file cannot be written, before anything is measured."""
     named = os.environ.get(SUMMARY, "")
     if github and not named:
         raise OutputError(
@@ -75,12 +75,12 @@ def _unwritten(path: Path, error: OSError) -> OutputError:
 
 
 def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
-    """The alternatives of a study, measured beside its target. UsageError for what is no study."""
+    """The alternatives of a study, measured side by side with its target. UsageError for what is no study."""
     if path == STDIN or is_folder(path) or path.endswith(".csv"):
         raise UsageError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
     compare = partial(loadframe.compare, study, runs)
-    if allowed is not None:  # a proof may end once it is known whether more than that is lost
+    if allowed is not None:  # a proof may end once it is known whether the loss exceeds that
         compare = partial(compare, enough=lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell")
     return list(measured(quiet, lambda progress: compare(progress=progress)))
 
@@ -115,7 +115,7 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
 
 
 def with_margin(found: Comparison, allowed: float | None) -> Comparison:
-    """With what was asked for, and with what it would take where the data cannot tell that."""
+    """With the requested margin, and, where the data cannot decide, how much more is needed."""
     what = "blocks" if found.verdict.block_ratios else "values" if found.by else "steps"
     if allowed is None:
         return found if found.verdict.decided else replace(found, needed=samples.needed(found.verdict, what))

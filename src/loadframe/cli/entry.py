@@ -1,5 +1,5 @@
-"""Where the console script begins and ends: signals are in order before anything heavy is imported, and until the
-process is gone."""
+"""Start and end of the console script: signals are handled from before anything heavy is imported until the process has
+ended."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def main() -> NoReturn:
     then reverts and reports; further ones are ignored, so that this is not interrupted in turn."""
     take_signals()
     no_core_dumps()
-    # Of numpy and scipy: each of its threads takes 27 MiB, and would use a CPU of what is measured.
+    # For numpy and scipy: each further thread takes 27 MiB, and would use a CPU during measurements.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Else polars looks into a folder of a fixed name in /var/tmp. It never has more of ours than memory holds.
+    # Else polars looks into a folder of a fixed name in /var/tmp. Our tables always fit in memory.
     os.environ.setdefault("POLARS_OOC_SPILL_DIR", "/nonexistent")
-    os.umask((os.umask(0o077) | 0o022) & 0o077)  # what we make is ours: others never write it, we always may
+    os.umask((os.umask(0o077) | 0o022) & 0o077)  # our files: never writable for others, always for us
     try:
         from loadframe.cli import terminal
 
@@ -37,20 +37,20 @@ def main() -> NoReturn:
         try:
             code = _run()
         finally:
-            # What is left to do is not worth a signal of its own: it is over in a moment.
+            # The rest is over in a moment and needs no signal handling of its own.
             for number in STOPPING:
                 signal.signal(number, signal.SIG_IGN)
         code = terminal.finished(code)
     except KeyboardInterrupt:
         code = _stopped()
-    # Not sys.exit: the interpreter would take its signal handlers away first, and a second Ctrl-C would end it by that
-    # signal; and modules that were half imported would be torn down with tracebacks of their own.
+    # Not sys.exit: the interpreter would remove its signal handlers first, and a second Ctrl-C would end it by that
+    # signal; and half-imported modules would be torn down with tracebacks of their own.
     os._exit(code)
 
 
 def take_signals() -> None:
-    """From now on a signal that ends a command raises KeyboardInterrupt. One that whoever started us has us ignore (so
-    nohup does with a hang-up, a shell's & with Ctrl-C) stays ignored."""
+    """From now on a signal that ends a command raises KeyboardInterrupt. One that our parent has us ignore (as nohup
+    does with a hang-up, a shell's & with Ctrl-C) stays ignored."""
     for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
@@ -58,8 +58,8 @@ def take_signals() -> None:
 
 
 def keep_signals() -> None:
-    """Once all is imported: polars puts a handler of its own before Python's, which raises KeyboardInterrupt in its
-    calls also where Ctrl-C is ignored, or is to come later."""
+    """Call it once all is imported: polars installs a handler before Python's, which raises KeyboardInterrupt in its
+    calls also where Ctrl-C is ignored, or deferred."""
     for number in STOPPING:
         signal.signal(number, signal.getsignal(number))
 
@@ -72,7 +72,7 @@ def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _stopped() -> int:
-    """Where Ctrl-C comes before a verb has begun, or after it. What is imported may be half of it: two constants."""
+    """For a Ctrl-C before a verb has begun, or after it. Modules may be half imported, hence only two constants."""
     tell("Stopped.")
     terminal = sys.modules.get("loadframe.cli.terminal")
     if "--json" in sys.argv and not getattr(terminal, "answered", bool)():
@@ -82,7 +82,7 @@ def _stopped() -> int:
 
 
 def _unraisable(lost: UnraisableHookArgs) -> None:
-    """Where Python cannot pass an exception on (a library's callback) it is lost; Ctrl-C comes again a moment later."""
+    """Where Python cannot pass an exception on (a library's callback) it is lost; Ctrl-C is repeated a moment later."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return

@@ -1,4 +1,4 @@
-"""Unforeseen errors, in words: what the machine has no more of, a fault of ours, or of another distribution's."""
+"""Unforeseen errors, in words: exhausted resources, a fault of ours, or of another distribution's."""
 
 import errno
 import os
@@ -26,12 +26,11 @@ LACKS = {
 }
 """What the machine may refuse at any moment, and what to do then."""
 NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread")
-"""How it is told of an import and of a thread (dlerror(3), CPython)."""
+"""Messages of a failed import and a failed thread (dlerror(3), CPython)."""
 
 
 def in_words(error: Exception) -> UserError:
-    """The error itself where it says what to do; a MachineError for what the machine has no more of; else a kept
-    fault."""
+    """The error itself where it is a UserError; a MachineError for exhausted resources; else a stored fault."""
     if isinstance(error, UserError):
         return error
     notes = "\n".join(getattr(error, "__notes__", ()))
@@ -64,7 +63,7 @@ def _summary(error: Exception, package: str) -> str:
 
 
 def _kept(error: Exception) -> str:
-    """Keep the traceback in the state folder; in words, where. The traceback itself where that takes none."""
+    """Store the traceback in the state folder; returns where, in words, or the traceback itself where that fails."""
     text = masked("".join(traceback.format_exception(error)))
     try:
         state = state_directory()

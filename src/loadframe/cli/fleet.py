@@ -32,8 +32,8 @@ SideBySideOver = Annotated[
 def executor_of(
     fleet: Path | None, study: Study, *, drives: bool = False, capacities: bool = False
 ) -> Iterator[Executor]:
-    """Where a verb has its work done: on this machine; or on the hosts of the fleet in this file, which drive the steps
-    of one bench (drives), or take whole trials side by side (capacities: searches with the study's alternatives)."""
+    """Where a verb's work is done: on this machine; or on the hosts of the fleet in this file, which drive the steps of
+    one bench (drives), or take whole trials side by side (capacities: searches with the study's alternatives)."""
     from loadframe.experiments.executor import HERE
 
     if fleet is None:

@@ -12,7 +12,7 @@ from loadframe.formats.plain_numbers import LARGEST, finite
 from loadframe.formats.said import words
 
 CHANGES = "change_rate"
-"""The load axis of a change log: then it is judged whether it is followed."""
+"""The load axis of a change log: then following is judged."""
 TIMES = {"k": 1e3, "M": 1e6, "G": 1e9}
 
 

@@ -91,7 +91,7 @@ def init(
 
 
 def _ask() -> tuple[str | None, int | None]:
-    """The command or the port, of a person; a usage error where there is none to ask. Both are shown what listens
+    """Ask for the command or the port, or raise a usage error without a terminal. Both list the services that listen
     here."""
     here = _listed([one.words for one in loadframe.services()])
     if not sys.stdin.isatty():
@@ -103,7 +103,7 @@ def _ask() -> tuple[str | None, int | None]:
 
 
 def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
-    """Port and process, of a person where several services could be meant; as they are where they decide."""
+    """Ask for port and process where several services could be meant; unchanged where they decide."""
     several = loadframe.services(port, pid)
     if len(several) < 2:
         return port, pid

@@ -1,5 +1,5 @@
-"""The command `loadframe` and its verbs. A verb's module is imported when the verb is asked for: help, the version and
-a press of the tab key answer at once."""
+"""The command `loadframe` and its verbs. A verb's module is imported on demand, so that help, the version and a press
+of the tab key answer at once."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -41,7 +41,7 @@ VERBS = {
     "fleet": ("fleet:app", "Many machines: whether they can be loaded together."),
     "study": ("studies:app", "Print the schema of study files, or check one."),
 }
-"""Where each verb is, MODULE:NAME in this package, and its line in the list of all."""
+"""Place of each verb, MODULE:NAME in this package, and its line in the list of all."""
 
 
 class Verbs(TyperGroup):
@@ -65,12 +65,12 @@ class Verbs(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Their list, without their modules."""
+        """Their list, without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The verbs that begin so, likewise."""
+        """The verbs with this prefix, likewise."""
         names = [CompletionItem(name, help=line) for name, (_, line) in VERBS.items() if name.startswith(incomplete)]
         return [*names, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
@@ -84,7 +84,7 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out a command line; its exit code, 2 for one that is refused. Raises what is no answer of a verb."""
+    """Carry out a command line; returns its exit code, 2 for a refused one. Raises errors outside of verbs."""
     if about.asked():
         return about.complete(program())
     try:
@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def program() -> Any:
-    """The command with its verbs, as click has it."""
+    """The command with its verbs, as a click object."""
     return get_command(app)
 
 

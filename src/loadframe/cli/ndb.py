@@ -14,7 +14,7 @@ from loadframe.errors import TargetError, UsageError
 from loadframe.formats.named_files import write_whole
 
 MOST_CPUS = 1 << 16
-"""Their numbers are those that a list of CPUs may name (read_cpus)."""
+"""The CPU numbers that a list of CPUs may name (read_cpus)."""
 
 
 def ndb(

@@ -67,7 +67,7 @@ def shown(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 def bars_on(console: Console) -> Bars:
-    """What is drawn. Nothing of it is markup: words come from studies and servers, too."""
+    """The progress bars. Nothing in them is markup: words may come from studies and servers."""
     return Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -83,7 +83,7 @@ BROWSER = "`loadframe serve` shows it in a browser."
 
 
 def check(as_json: bool) -> None:
-    """OutputError where nothing can be drawn, MissingTool where Textual is not installed."""
+    """UsageError where nothing can be drawn, MissingTool where Textual is not installed."""
     if as_json:
         raise UsageError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
@@ -96,8 +96,8 @@ def check(as_json: bool) -> None:
 
 
 class Drawing:
-    """Starts the view when the run folder is there. Lines are told to it by the run; once it has been left, they are
-    told as without it."""
+    """Starts the view when the run folder is there. The run itself sends lines to it; once the view was left, they are
+    printed as without it."""
 
     def __init__(self, plain: Progress) -> None:
         self._plain = plain
@@ -105,7 +105,7 @@ class Drawing:
         self._hold = -1
 
     def follow(self, run: Path) -> None:
-        """Returns once the view is there: what it costs to start is not spent while the first step is measured."""
+        """Returns once the view is there, so that its start does not disturb the first step."""
         theirs, self._hold = os.pipe()
         told, ready = os.pipe()
         try:
@@ -153,7 +153,7 @@ class Drawing:
 
 @contextmanager
 def drawn() -> Iterator[Progress]:
-    """A Progress that draws the run it is told of, until this is left."""
+    """A Progress that draws its run, until this is left."""
     with shown(quiet=True) as plain:
         drawing = Drawing(plain)
         try:

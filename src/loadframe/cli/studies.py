@@ -33,7 +33,7 @@ def _found(
     capacities: bool = False,
     live: bool = False,
 ) -> Found:
-    """What a function of the Python API finds of a study in a file. over, drives, capacities: see executor_of."""
+    """The result of a function of the Python API for a study in a file. over, drives, capacities: see executor_of."""
     declared = loadframe.load_study(study, overrides or [])
     with executor_of(over, declared, drives=drives, capacities=capacities) as executor:
         return measured(as_json, lambda progress: carry_out(declared, progress=progress, executor=executor), live=live)
@@ -96,7 +96,7 @@ def measure(
 
 
 LONE_GUESS = 1.5
-"""A guess without an interval is taken to be right up to this factor."""
+"""A guess without an interval is assumed right up to this factor."""
 
 
 def capacity(

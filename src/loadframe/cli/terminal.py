@@ -1,7 +1,6 @@
-"""The one way out: every line for people and every JSON object. Much of it was written by others: control characters
-are shown escaped, and nothing is markup. A stream that takes nothing more never costs a measurement: lines on stderr
-are lost, an answer on stdout is an OutputError once everything has ended and was put back, but for a reader that has
-left."""
+"""All output: every line for people and every JSON object. Much of it is foreign text: control characters are shown
+escaped, and nothing is markup. A stream that takes nothing more never costs a measurement: lines on stderr are lost,
+and an answer on stdout is an OutputError once everything has ended and was put back, unless its reader has left."""
 
 import os
 import re
@@ -16,8 +15,9 @@ from loadframe.masking import masked, masked_values
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and line feed (Unicode, C0 and C1), the separators and directions with which a line shows
-as another one than it is (Unicode Technical Report 36, 2.5), and what stands for undecodable bytes of a file's name."""
+"""Control characters except tab and line feed (Unicode, C0 and C1), the separators and directions with which a line can
+look different from what it is (Unicode Technical Report 36, 2.5), and stand-ins for undecodable bytes of a file's
+name."""
 
 
 def plain(text: str) -> str:
@@ -26,21 +26,21 @@ def plain(text: str) -> str:
 
 
 def say(words: object) -> None:
-    """A line for people, on stderr. Never raises: what was measured is worth more than what is said of it."""
+    """A line for people, on stderr. Never raises: the measurement is worth more than its message."""
     if sys.stderr is not None:
         try:
             print(plain(masked(str(words))), file=sys.stderr, flush=True)
-        except (OSError, ValueError):  # full, or closed; where it is ours, the exit code tells of it
+        except (OSError, ValueError):  # full, or closed; the exit code reports it
             return
 
 
 def answer(text: object = "", *, run: object = None) -> None:
-    """An answer for people, on stdout. run: the folder of which it tells. OutputError where stdout does not take it."""
+    """An answer for people, on stdout. run: the folder that it is about. OutputError where stdout does not take it."""
     _write(plain(masked(str(text))), run)
 
 
 def deliver(data: bytes) -> None:
-    """A file's bytes, on stdout: as they are, but on a terminal, which gets text. OutputError as `answer`."""
+    """A file's bytes, on stdout: unchanged, except on a terminal, which gets text. OutputError as `answer`."""
     if sys.stdout is None or sys.stdout.isatty():
         _write(plain(data.decode("utf-8", "backslashreplace")), None)
         return
@@ -54,14 +54,14 @@ def deliver(data: bytes) -> None:
 
 
 def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
-    """The one JSON object of a --json command, on a line of ASCII characters. What is not a finite number is null.
+    """The one JSON object of a --json command, on a line of ASCII characters. Numbers that are not finite are null.
     with_secrets: none is hidden. OutputError as `answer`."""
     _Answer.begun = True
     _write(write_json(document if with_secrets else masked_values(document)), run)
 
 
 def emit_error(document: dict[str, Any]) -> None:
-    """The object of a command that failed, unless it has given its answer before. Never raises."""
+    """The object of a command that failed, unless it has already given its answer. Never raises."""
     if _Answer.begun:
         return
     try:
@@ -71,7 +71,7 @@ def emit_error(document: dict[str, Any]) -> None:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, also one that cannot be carried out."""
+    """Whether a command line asks for JSON, even an invalid one."""
     return "--json" in takewhile(lambda each: each != "--", arguments)
 
 
@@ -81,12 +81,11 @@ def begin() -> None:
 
 
 def answered() -> bool:
-    """Whether the command's JSON object is on its way."""
     return _Answer.begun
 
 
 class _Answer:
-    """Whether the command's object is on its way: there is one, whatever happens after it."""
+    """Whether the command's object has been started: there is only one, whatever happens after it."""
 
     begun = False
 
@@ -103,7 +102,7 @@ def _write(text: str, run: object) -> None:
 
 
 def _swallow() -> None:
-    """The reader has what it wanted, as `head` does, and has left: what else is answered goes nowhere."""
+    """The reader has left, as `head` does once it has enough: the rest of the answer goes nowhere."""
     os.dup2(opened := os.open(os.devnull, os.O_WRONLY), STDOUT)
     os.close(opened)
 
@@ -118,7 +117,7 @@ def _refused(error: OSError | ValueError, run: object) -> OutputError:
 
 
 class Unfailing:
-    """stderr as libraries write to it, too: what it does not take is lost, and `failed` says so."""
+    """stderr, also for libraries: what it does not take is lost, and `failed` is set."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -142,9 +141,9 @@ class Unfailing:
 
 
 def prepare() -> None:
-    """Bring the standard streams of this process in order, before anything is written. A closed one is opened, or the
-    next file would get its number, and all that is written to it: stdin is empty, stdout refuses, stderr swallows, also
-    of a program that takes our place (watch). What an encoding does not have is escaped."""
+    """Repair the standard streams of this process, before anything is written. A closed one is opened, or the next file
+    would get its number, and all that is written to it: stdin is empty, stdout refuses, stderr swallows, also for a
+    program that replaces ours (watch). Characters outside the encoding are escaped."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         if not _is_open(descriptor):
             os.dup2(opened := os.open(os.devnull, mode), descriptor)
@@ -164,7 +163,7 @@ def prepare() -> None:
 
 
 def finished(code: int) -> int:
-    """Flush both streams, and answer the exit code: 1 where one did not take what was said, and all else went well."""
+    """Flush both streams, and return the exit code: 1 where one of them failed, and all else went well."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""loadframe watch: stay beside a service that runs, and say in time what will give."""
+"""loadframe watch: monitor a running service from outside, and warn before a limit is reached."""
 
 from pathlib import Path
 from typing import Annotated
@@ -111,7 +111,7 @@ def watch(
         if subjects == 0:
             _import_alone(imports or [], series or [], counter or [], folder, load, as_json)
             return
-        boot_id()  # CageError without /proc, of which a watch reads nearly all
+        boot_id()  # CageError without /proc, from which a watch reads nearly everything
         if study is not None:
             plan = watching.of_study(loadframe.load_study(study, overrides or []), wishes)
         elif attach is not None:
