@@ -1,7 +1,7 @@
-"""Records that other distributions add to a registry: each is the object of an entry point, loaded when asked for.
+"""Records that other distributions add to a registry: each is the object of an entry point, loaded on demand.
 
-An entry point that cannot be used ends nothing else. Who names it reads which distribution it is from, what is wrong
-and what to do; `loadframe doctor` lists it. Specification:
+An entry point that cannot be used affects nothing else. A study that names it gets an error with its distribution, what
+is wrong and what to do; `loadframe doctor` lists it. Specification:
 https://packaging.python.org/en/latest/specifications/entry-points/
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
-"""Of entry points, by what they register."""
+"""Groups of entry points, by what they register."""
 WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload"}
 """The word for it."""
 
@@ -27,7 +27,7 @@ WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload"}
 class Named(Protocol):
     @property
     def kind(self) -> str:
-        """The word that a study has for it."""
+        """Its name in a study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Offer:
 
     @property
     def package(self) -> str:
-        """The one that its module is in; "" for a module of its own."""
+        """The package of its module; "" for a top-level module."""
         return self.module.rpartition(".")[0]
 
 
@@ -84,11 +84,9 @@ Record = TypeVar("Record", bound=Named)
 
 
 class Registry(Mapping[str, Record], Generic[Record]):
-    """Records by their kind: Loadframe's own first, then those of other distributions, by name.
-
-    A kind of our own is found without a look at other distributions. Of theirs a look-up loads the one that it names;
-    iterating loads all of them, and leaves out those that cannot be used (`broken`).
-    """
+    """Records by their kind: Loadframe's own first, then those of other distributions, by name. A kind of our own is
+    found without looking at other distributions. A look-up loads only the record that it names; iterating loads all of
+    them, and leaves out those that cannot be used (`broken`)."""
 
     def __init__(
         self,
@@ -97,8 +95,8 @@ class Registry(Mapping[str, Record], Generic[Record]):
         own: Callable[[], Iterable[Record]],
         check: Callable[[Record], Flaw | None] = lambda _: None,
     ) -> None:
-        """group: of the entry points. record: what their objects must be. own: those of this package, in order. check:
-        what is wrong with one of another distribution, if anything."""
+        """group: of the entry points. record: required type of their objects. own: those of this package, in order.
+        check: the flaw of another distribution's record, if any."""
         self._group = group
         self._record = record
         self._make_own = own
@@ -126,7 +124,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return {record.kind: record for record in self._make_own()}
 
     def why_not(self, kind: str) -> Broken | None:
-        """Why a kind that another distribution offers cannot be used; None where no distribution offers it."""
+        """Why a kind that another distribution offers cannot be used; None where none offers it."""
         found = None if kind in self.own else self._load(kind)
         return found if isinstance(found, Broken) else None
 
@@ -141,13 +139,13 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return (*self._unusable, *(found for found in loaded if isinstance(found, Broken)))
 
     def needs(self, kind: str, ask: Callable[[Record], Iterable["Requirement"]]) -> list["Requirement"]:
-        """What a record needs on the machine. One of another distribution that fails when asked is missing
-        itself. KeyError."""
+        """A record's requirements on the machine. One of another distribution that fails when asked is missing itself.
+        KeyError."""
         if kind in self.own:
             return list(ask(self.own[kind]))
         try:
             return list(ask(self[kind]))
-        except Exception as error:  # what a stranger's function raises must end no command of ours
+        except Exception as error:  # foreign code must end no command of ours
             if kind not in self:
                 raise
             (offer,) = (one for one in self._offers if one.point is not None and one.point.name == kind)
@@ -158,7 +156,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
     @property
     def _names(self) -> list[str]:
-        """What other distributions offer and we have not."""
+        """Kinds that other distributions offer, without our own."""
         return sorted({offer.point.name for offer in self._offers if offer.point is not None} - self.own.keys())
 
     @property
@@ -191,7 +189,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         assert first.point is not None, "only what could be read is offered"
         try:
             record = first.point.load()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is a stranger's, and must end no command of ours
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code must end no command of ours
             return Broken(kind, whose, f"its entry point does not load: {shown(error)}", _repair(whose))
         if not isinstance(record, self._record):
             fact = f"{first.point.value} is of type {type(record).__name__}, not {self._record.__name__}"
@@ -201,13 +199,13 @@ class Registry(Mapping[str, Record], Generic[Record]):
             return Broken(kind, whose, fact, AUTHOR)
         try:
             flaw = self._check(record)
-        except Exception as error:  # noqa: BLE001 - as above: of a stranger's record
+        except Exception as error:  # noqa: BLE001 - as above, for a foreign record
             flaw = Flaw(f"{first.point.value} cannot be checked: {shown(error)}")
         return record if flaw is None else Broken(kind, whose, flaw.fact, flaw.remedy)
 
 
 def offers(group: str) -> tuple[Offer, ...]:
-    """What the installed distributions offer in a group."""
+    """Offers of the installed distributions in a group."""
     found: dict[str, tuple[Offer, ...]] = {}
     for distribution in distributions():
         if (offered := _offered(distribution, group)) and offered[0].distribution not in found:
@@ -217,9 +215,9 @@ def offers(group: str) -> tuple[Offer, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TookPart:
-    """What another distribution registers and whose code was at work when an exception was raised. name: as an entry
-    point. package: the uppermost one. raised: it was raised there, or in a library that was called from there; else in
-    our code, called from there."""
+    """What another distribution registers and whose code was running when an exception was raised. name: as an entry
+    point. package: the top-level one. raised: it was raised there, or in a library called from there; else in our code,
+    called from there."""
 
     what: str
     name: str
@@ -249,10 +247,10 @@ def _whole(module: str) -> str:
 
 
 def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
-    """What a distribution offers in a group. Those that say nothing of it are not looked at any closer."""
+    """A distribution's offers in a group; only a mention of the group is parsed."""
     try:
         text = distribution.read_text("entry_points.txt") or ""
-    except (OSError, UnicodeDecodeError):  # whether it offers anything cannot be told: it may be anything's
+    except (OSError, UnicodeDecodeError):  # it may be anything's: whether it offers something is unknown
         return ()
     if f"[{group}]" not in text:
         return ()
@@ -276,5 +274,5 @@ def _repair(distribution: str) -> str:
 
 
 def shown(error: BaseException) -> str:
-    """An exception of a stranger's code, in one line."""
+    """An exception of foreign code, in one line."""
     return f"{type(error).__name__}: {words(error)}" if words(error) else type(error).__name__

@@ -2,7 +2,7 @@
 
     LoadframeError
     ├── UserError                the user must act; the message says how (exit 1)
-    │   ├── UsageError           an option whose value, or which beside another one, makes no sense (exit 2)
+    │   ├── UsageError           an option whose value makes no sense, or not together with another one (exit 2)
     │   ├── StudyError           the study file: unknown key, wrong unit, impossible level
     │   ├── MissingTool          a binary or package that is not installed
     │   ├── TargetError          the target will not start, died, or refuses a level
@@ -22,7 +22,7 @@
     │   └── OutsideFault         a fault of a kind or workload that another distribution registers
     └── Interrupted              Ctrl-C or SIGTERM: reverted, reported, exit 130 (1 where not all could be)
 
-Every message tells the fact, the offending value and the next thing to do. Third-party exceptions are mapped to these
+Every message states the fact, the offending value and the next thing to do. Third-party exceptions are mapped to these
 once, in the adapter that calls the third party.
 """
 
@@ -36,13 +36,13 @@ class LoadframeError(Exception):
 
 
 LONGEST_FACT = 4000
-"""Characters. A fact quotes what others wrote, and that may be as long as it likes."""
+"""Characters. A fact quotes foreign texts of any length."""
 
 
 class UserError(LoadframeError):
-    """The user must act. `fact` says what is wrong with the value, `remedy` what to do next, `details` is shown
-    below them as it is (for instance the last lines of a server's log). Secrets are hidden in all three; of a fact that
-    is too long to be read, the middle is left out."""
+    """The user must act. `fact` states the problem and the value, `remedy` what to do next, `details` is appended
+    verbatim (for instance the last lines of a server's log). Secrets are hidden in all three; too long a fact is cut in
+    the middle."""
 
     def __init__(self, fact: str, *, remedy: str = "", details: str = "") -> None:
         fact = masked(fact)
@@ -74,8 +74,7 @@ CORRECT_ALL = "Correct all of these."
 
 
 def check_all(checks: Iterable[Callable[[], object]]) -> None:
-    """Carry out every check. One StudyError says all that they found wrong, each once; a single fault is raised as it
-    is."""
+    """Carry out every check. One StudyError lists all distinct faults; a single fault is raised as it is."""
     faults: dict[str, UserError] = {}
     for check in checks:
         try:
@@ -88,20 +87,20 @@ def check_all(checks: Iterable[Callable[[], object]]) -> None:
         raise StudyError("\n".join(faults), remedy=CORRECT_ALL)
 
 
-class MissingTool(UserError):  # noqa: N818 - what is missing is a tool
-    """A program that is needed is not installed."""
+class MissingTool(UserError):  # noqa: N818 - a tool is missing
+    """A required program is not installed."""
 
 
 class TargetError(UserError):
-    """The server under test will not start, died, or refuses what it is asked."""
+    """The server under test will not start, died, or refuses a request."""
 
 
 class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
-    """A server that served before a load fell under it: it died, or it refuses or is silent for longer than what a load
-    uses up takes to come back. died: how its process ended, and full: what had run out, both in words; "" where it
-    runs, or that is not known. path, status: what it was asked for, and how it answers; 0 where it does not, with `why`
-    in words. waited_s: how long it was asked again, without other load. level, treatment: of the step that it fell in;
-    None where no step was under way: then it was the last one. noted: it is in the run folder already."""
+    """A server that served before a load fell under it: it died, or it refuses or is silent for longer than exhausted
+    resources take to recover. died: how its process ended, and full: what had run out, both in words; "" where it runs,
+    or that is unknown. path, status: the request, and its answer; 0 without an answer, with the reason in `why`.
+    waited_s: how long it was asked again, without other load. level, treatment: of the step that it fell in; None where
+    no step was running: then it was the last one. noted: it is already in the run folder."""
 
     def __init__(
         self,
@@ -128,8 +127,8 @@ class WorkloadError(UserError):
     """The load driver failed."""
 
 
-class TooFewRequests(WorkloadError):  # noqa: N818 - too few there were
-    """In no window enough happened to decide anything. needed_s: by level, how long a window would have to be."""
+class TooFewRequests(WorkloadError):  # noqa: N818 - it counts requests
+    """No window had enough requests to decide anything. needed_s: by level, how long a window would have to be."""
 
     def __init__(self, fact: str, *, remedy: str, needed_s: Mapping[float, float]) -> None:
         super().__init__(fact, remedy=remedy)
@@ -175,14 +174,14 @@ class OutputError(UserError):
 
 
 class MachineError(UserError):
-    """The machine has no more of something: memory, descriptors, room on a disk; or the system refuses an operation."""
+    """The machine has run out of memory, descriptors or disk space; or the system refuses an operation."""
 
 
-class Fault(UserError):  # noqa: N818 - whose it is, is what it says
-    """What must not happen: the user can only report it."""
+class Fault(UserError):  # noqa: N818 - its name says whose it is
+    """An internal error: the user can only report it."""
 
 
-class OutsideFault(UserError):  # noqa: N818 - whose it is, is what it says
+class OutsideFault(UserError):  # noqa: N818 - its name says whose it is
     """The code of a kind or workload that another distribution registers has failed: its authors must mend it."""
 
 

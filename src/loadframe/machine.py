@@ -32,11 +32,11 @@ CAGED = {
     "io": "I/O rate",
     "pids": "process count",
 }
-"""What each controller limits, as `[cage]` of a study says it."""
+"""What each controller limits, as in `[cage]` of a study."""
 
 
 def examine(root: Path = Path("/")) -> list[Requirement]:
-    """Everything that `loadframe doctor` shows; found is None where it is missing. root: for recorded trees."""
+    """The rows of `loadframe doctor`; found is None where something is missing. root: for recorded trees."""
     return [
         *dict.fromkeys((*targets.check(), *workloads.check())),
         *_recording(root),
@@ -91,7 +91,7 @@ def _cage(root: Path) -> list[Requirement]:
 
 
 def _drivers() -> list[Requirement]:
-    """Whether load drivers may run as a user of their own, without rights, where Loadframe is called by root."""
+    """Whether load drivers may run as an unprivileged user of their own, where Loadframe is called by root."""
     ways = {"in Python": (importing("loadframe.workloads.job_queue_worker"),), "others": http_driver.trials()[1:]}
     number = free_user()
     if number is None:
@@ -118,7 +118,7 @@ def _drivers() -> list[Requirement]:
 
 
 def _change_logs() -> list[Requirement]:
-    """Tried where temporary data is: a change log depends on the file system."""
+    """Tried in the place of temporary data: a change log depends on the file system."""
     try:
         return permitted(scratch_directory())
     except CageError as error:
@@ -144,8 +144,8 @@ def _place(name: str, find: Callable[[], Path], wanted: str = "", *, disk: bool 
 
 
 LEAST_ADDRESS_SPACE = 2 * 2**30
-"""Bytes. The tables of a run are written by a library that ends the whole process where it cannot reserve memory: so
-seen on two CPUs with 1,000,000 KiB (`ulimit -v`), and not with 1,500,000."""
+"""Bytes. The tables of a run are written by a library that ends the whole process where it cannot reserve memory: seen
+on two CPUs with 1,000,000 KiB (`ulimit -v`), and not with 1,500,000."""
 
 
 def check_address_space() -> None:

@@ -1,12 +1,10 @@
-"""Secrets in texts: which names and values look like one, and the one function that hides them.
+"""Secrets in texts: which names and values look like one, and the one function that hides them. Pure.
 
-Every error, all that is printed for people, each traceback that is kept and each command line that a run keeps goes
-through `masked`. It hides values by their form (a password in an address, the value of an option or a variable whose
-name says that it is secret), and those that were seen in such a place wherever else they stand. Pure.
-
-A form is a head (`password=`, `--token `, `postgres://`) and the value behind it. A secret is passed over whole; behind
-any other head the search goes on at the beginning of the value. Values that are not passed over have no head in them,
-or few characters: the time is in proportion to the text.
+Every error, all output for people, each stored traceback and each command line that a run keeps passes through
+`masked`. It hides values by their form (a password in an address, the value of an option or a variable with a secret's
+name), and wherever else they occur once seen in such a place. A form is a head (`password=`, `--token `, `postgres://`)
+and the value behind it. A secret is skipped whole; behind any other head the search continues at the beginning of the
+value. Values that are not skipped have no head in them, or few characters, so the time is linear in the text.
 """
 
 import re
@@ -17,9 +15,9 @@ from urllib.parse import unquote
 
 HIDDEN = "***"
 SHORTEST = 8
-"""Characters of a value that is hidden wherever it stands: a shorter one may be a part of any word."""
+"""Characters of a value that is hidden wherever it occurs: a shorter one may be a part of any word."""
 BETWEEN = "\0"
-"""Between the words of a list, as in /proc/PID/cmdline: a word ends there and nowhere else."""
+"""Between the words of a list, as in /proc/PID/cmdline: only there a word ends."""
 _NAME = re.compile(
     r"(.*_)?(passwort|(api)?key|auth|authorization|cookies?|requirepass|masterauth|jwt)(_?\d+)?|.+_(pat|keys)|(.*_)?pw"
     r"|.*(pass|pwd|tokens?)(_?\d+)?|.*(password|passwd|passphrase|secret|credential|access_key).*|pass(in|out)"
@@ -29,13 +27,13 @@ _NO_NAME = re.compile(
     r"|.*(public|primary|foreign|sort|ssl|tls|cache|index|partition)_keys?"
 )
 _WORD = re.compile(r"pass|pwd?|secret")
-"""In the name of a value that is a secret also where it is a number."""
+"""In the name of a value that is a secret even if it is a number."""
 _OF_STUDY = re.compile(r"([a-z_]+\.)*key|workload\.options\.(keys|keep_cookies)")
 """In a study, and in errors about it, `key` is a name in a file; `keys` are a number, and `keep_cookies` yes or no."""
 _PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+|\[\]|(?i:yes|no|true|false|none|null)(?!\w)")
-"""Stands for a value, and is none."""
+"""A placeholder, which is no value."""
 _CLOSING = ":;,.)]}>\"'`\\"
-"""Behind a value, not of it."""
+"""After a value, not part of it."""
 _FLAGS = {
     "redis": "-a",
     "valkey": "-a",
@@ -45,8 +43,8 @@ _FLAGS = {
     "sshpass": "-p",
     "curl": "-u",
 }
-"""The option of a password, by how the names of programs begin; that of the two in _GLUED has it in the same word.
-That of curl has NAME:PASSWORD, perhaps in the same word."""
+"""Prefix of a program's name -> its password option; those in _GLUED have the password in the same word. That of curl
+has NAME:PASSWORD, perhaps in the same word."""
 _GLUED = ("mysql", "mariadb")
 _ACCOUNTS = ("-u", "-U", "--user", "--proxy-user")
 """Options whose value is NAME:PASSWORD for curl and others."""
@@ -56,7 +54,7 @@ _PHRASE = (
     r"(?i:requirepass|masterauth)|"  # of the configuration of Redis
     r"(?i:identified[ \t]+(?:with[ \t]+\S{1,64}[ \t]+)?(?:by|as)|password)(?=[ \t]{1,8}[\"'])"  # of SQL
 )
-"""Words with the secret behind them, without a sign between."""
+"""Words directly followed by the secret, without a sign between."""
 _HEAD = re.compile(
     rf"(?<![\w.-])(?P<program>(?:{'|'.join(_FLAGS)})[\w-]*)(?=[\s\"',\0])"
     r"|(?<![\w+.-])(?P<scheme>[A-Za-z][\w+.-]*)://"
@@ -79,21 +77,21 @@ _PORT = re.compile(r"(?:\d{1,5}|\{\w+\}|\$\w+)(?:[/?#,\s\"']|$)")
 _USER = re.compile(r"[^\s/:@?#'\"\[\0]*")
 _UP_TO_SCHEME = re.compile(r"[^\s'\":\0]*+(?::(?!//)[^\s'\":\0]*+)*+")
 _AT_HOST = re.compile(r"[^\s/@:'\"{}\0]+(?=@[\w\[])(?!@sha\d+:)|[^\s'\"=:\0]+={0,2}(?=@(?:\w*\(|/))")
-"""A password of user:password@host, or as drivers of Go have it: user:password@tcp(host:3306)/name."""
+"""A password of user:password@host, or as Go's drivers write it: user:password@tcp(host:3306)/name."""
 _NO_USER = ("mailto", "npm")
 remembered: set[str] = set()
 
 
 @lru_cache(1024)
 def is_secret(name: str) -> bool:
-    """Whether a variable, an option or a key of this name usually has a secret."""
+    """Whether a variable, an option or a key of this name usually holds a secret."""
     plain = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name.strip("-")[-100:])
     plain = re.sub(r"[-.]", "_", plain).lower()
     return _NAME.fullmatch(plain) is not None and _NO_NAME.fullmatch(plain) is None
 
 
 def remember(values: Iterable[str]) -> None:
-    """Hide these from now on wherever they stand; not plain words and numbers, which may stand anywhere."""
+    """Hide these from now on wherever they occur; not plain words and numbers, which may occur anywhere."""
     for value in values:
         remembered.update(one for one in {value, unquote(value)} if len(one) >= SHORTEST and not one.isalpha())
 
@@ -106,7 +104,7 @@ def masked(text: str) -> str:
 
 
 def masked_values(declared: Any, name: str = "") -> Any:
-    """The same of all texts in what becomes JSON. name: of the value."""
+    """The same for all texts in a JSON-like value. name: of the value."""
     if isinstance(declared, Mapping):
         return {key: masked_values(value, _judged_by(name, key)) for key, value in declared.items()}
     if isinstance(declared, list | tuple):
@@ -118,7 +116,7 @@ def masked_values(declared: Any, name: str = "") -> Any:
 
 
 def secrets_in(declared: object, name: str = "") -> Iterator[str]:
-    """What in tables of a study, words of a command line or a single value looks like a secret. name: of the value."""
+    """The apparent secrets in tables of a study, words of a command line or a single value. name: of the value."""
     found: dict[str, None] = {}
     if isinstance(declared, Mapping):
         for key, value in declared.items():
@@ -142,7 +140,7 @@ def _judged_by(table: str, key: object) -> str:
 
 
 def is_value_of(name: str, value: str) -> bool:
-    """Whether a value is a secret for its name: a number only of what is called a password or so."""
+    """Whether a value is a secret by its name; a number only with a name like password."""
     if not value or _PLACE.fullmatch(value) or not is_secret(name):
         return False
     if name.upper() in ("PWD", "OLDPWD") and value.startswith("/"):  # a shell's; in a connection string, a password
@@ -156,13 +154,13 @@ def are_words(declared: Sequence[object]) -> bool:
 
 
 def replaced_words(words: Sequence[Any], stand_in: Callable[[str, str], str]) -> list[str]:
-    """The words of a command (see `are_words`) with something else in the place of what is a secret."""
+    """The words of a command (see `are_words`) with secrets replaced."""
     return replaced(BETWEEN + BETWEEN.join(words) + BETWEEN, stand_in).split(BETWEEN)[1:-1]
 
 
 def replaced(text: str, stand_in: Callable[[str, str], str]) -> str:
-    """With something else in the place of what, by its form, is a secret. stand_in: of the secret and the name that it
-    has there: of an option, a variable or a kind of address."""
+    """The text with secrets, recognised by their form, replaced. stand_in: called with the secret and its name there:
+    of an option, a variable or a kind of address."""
     parts, done, at, program, outer = [], 0, 0, "", (-1, "")
     while (head := _HEAD.search(text, at)) is not None:
         at, form = head.end(), head.lastgroup
@@ -222,7 +220,7 @@ def _behind_name(text: str, head: re.Match[str], program: str) -> tuple[int, int
 
 
 def _in_address(text: str, head: re.Match[str]) -> tuple[int, int, str] | None:
-    """The same of a password behind `scheme://user:`, and of a token that is the user of a web server."""
+    """The same for a password behind `scheme://user:`, and for a token that is the user of a web server."""
     user = _USER.match(text, head.end())
     end = user.end() if user else head.end()
     if text.startswith("@", end):
@@ -239,14 +237,14 @@ def _secret(name: str, text: str, span: tuple[int, int]) -> tuple[int, int, str]
     place = _PLACE.match(value)
     if not is_value_of(name or "password", value) or (place and not value[place.end() :].strip(_CLOSING)):
         return None
-    if value.startswith(HIDDEN):  # it was hidden before: what stands behind is no part of it
+    if value.startswith(HIDDEN):  # it was hidden before: what follows is no part of it
         return None
     return (*span, name)
 
 
 def _value(text: str, at: int, around: str, plain: re.Pattern[str] = _PLAIN) -> tuple[int, int]:
-    """From where to where a value goes. around: the mark directly before its head, up to the next of which it goes;
-    behind an escaped one the next may be escaped, too. plain: a value without marks."""
+    """Start and end of a value. around: the mark directly before its head, up to the next of which it extends; after an
+    escaped mark the next may be escaped, too. plain: a value without marks."""
     if around != BETWEEN and text.startswith(("'", '"'), at):
         closed = _UNTIL[text[at]].match(text, at + 1) or _LINE.match(text, at + 1)
         return closed.span() if closed else (at, at)

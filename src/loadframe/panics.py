@@ -1,5 +1,5 @@
-"""Libraries in other languages, where the machine has no more memory, threads or descriptors for them: they panic,
-which is no Exception, or say so in an error of their own."""
+"""Panics of libraries in other languages, where the machine lacks memory, threads or descriptors for them: a panic is
+no Exception, or an error of the library's own."""
 
 import mmap
 import os
@@ -17,17 +17,18 @@ REMEDY = (
 kept: `loadframe report RUN` goes on once there is more."
 )
 ROOM_BYTES = 256 << 20
-"""What polars and V8 may take for the tables and charts of a run; both abort the process where memory ends then."""
+"""Memory that polars and V8 may take for the tables and charts of a run; both abort the process where it is not
+available."""
 ROOM_FILES = 16
-"""Files that they may open; V8's threads panic on a line of their own where they cannot."""
+"""Files that they may open; V8's threads panic with a message of their own where they cannot."""
 PANIC = "PanicException"
-"""Of every library that is written with pyo3 (polars, vl-convert): each has a class of its own of this name."""
+"""Of every library written with pyo3 (polars, vl-convert): each has its own class of this name."""
 
 
 @contextmanager
 def in_words(what: str, kind: type[UserError], *errors: type[Exception], room_bytes: int = 0) -> Iterator[None]:
-    """Raises `kind`, with the first line of what the library says, where it panics, has no memory, or raises one of
-    `errors`. what: cannot be done then. room_bytes: of address space that it may take; it is not begun without them and
+    """Raises `kind`, with the first line of the library's message, where it panics, has no memory, or raises one of
+    `errors`. what: cannot be done then. room_bytes: address space that it may take; it is not begun without that and
     ROOM_FILES, for a library that aborts the process where it gets none."""
     try:
         if room_bytes:
@@ -54,8 +55,8 @@ def _find_room(size: int) -> None:
 
 
 def reserve(kind: type[UserError]) -> None:
-    """Have the libraries take the threads and the memory that they keep, before anything is measured: where there is
-    none later, OpenBLAS ends the process, and polars panics for good. Raises `kind` where there is none now."""
+    """Have the libraries take the threads and the memory that they keep, before anything is measured: without memory
+    later, OpenBLAS ends the process, and polars panics for good. Raises `kind` where there is none now."""
     import numpy as np
     import polars
     import scipy.linalg
@@ -71,7 +72,7 @@ def reserve(kind: type[UserError]) -> None:
 
 
 def _settled() -> bool:
-    """Whether each thread has taken what it takes as it begins: it has waited for work, and does so now."""
+    """Whether each thread has taken its initial resources: it has waited for work before, and waits now."""
     for task in Path("/proc/self/task").iterdir():
         if int(task.name) == threading.get_native_id():
             continue
@@ -85,7 +86,7 @@ def _settled() -> bool:
 
 
 SETTLED_WITHIN_S = 5.0
-"""On a busy machine a thread that was begun has its first turn much later, and aborts the process where there is no
-memory for what it takes then."""
+"""On a busy machine a new thread gets its first turn much later, and aborts the process where there is no memory for
+its initial resources then."""
 ENOUGH = 256
-"""Rows of what is calculated: smaller matrices need no memory of the libraries' own."""
+"""Rows of the calculation: smaller matrices need no memory of the libraries' own."""

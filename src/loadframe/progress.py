@@ -1,11 +1,11 @@
-"""How a long command tells where it is. The lab calls it; the command line draws it."""
+"""Progress of a long command: the lab calls it; the command line draws it."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 
 class Progress(Protocol):
-    """Told about every phase and step as it happens."""
+    """Called for every phase and step as it happens."""
 
     def phase(self, words: str, steps: int) -> None:
         """A new phase begins, of about this many steps."""

@@ -1,4 +1,4 @@
-"""Words for on and off, as servers and those who configure them write them."""
+"""Words for on and off, as servers and their configurations spell them."""
 
 WORDS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 

@@ -1,4 +1,4 @@
-"""Values with their units, as people read them."""
+"""Values with their units, for people."""
 
 import math
 
@@ -51,5 +51,5 @@ def show(value: float, unit: str) -> str:
 
 
 def show_metric(metric: str, value: float) -> str:
-    """A metric's value as people read it."""
+    """A metric's value with its unit, for people."""
     return show(value, metric_of(metric).unit)

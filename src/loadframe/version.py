@@ -1,3 +1,3 @@
-"""The version of this package: what a report, a recorded profile and a server of ours name themselves by."""
+"""The version of this package, in reports, recorded profiles and our servers' names."""
 
 __version__ = "0.1.0"
