@@ -1,8 +1,6 @@
 """Connections to PostgreSQL for all of Loadframe: with complete parameters of libpq, so that neither the environment
-nor a driver's default leads elsewhere, and with bounded answers (bounds.py).
-
-Parameters: PostgreSQL documentation, libpq, "Parameter Key Words" and "Environment Variables".
-"""
+nor a driver's default leads elsewhere, and with bounded answers (bounds.py). Parameters: PostgreSQL documentation,
+libpq, "Parameter Key Words" and "Environment Variables"."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""An entry of a tree, as it flows through the pipeline and lies in the database.
-
-Paths are bytes relative to the root of the tree, names separated by "/"; b"" is the root itself. In the database an
-entry is found by a hash of its path: no path is too long, and its bytes need not be text.
-"""
+"""An entry of a tree, as it flows through the pipeline and lies in the database. Paths are bytes relative to the root
+of the tree, names separated by "/"; b"" is the root itself. In the database an entry is found by a hash of its path: no
+path is too long, and its bytes need not be text."""
 
 from __future__ import annotations
 

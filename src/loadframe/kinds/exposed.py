@@ -1,8 +1,6 @@
-"""The counters that a service exposes, read while it is loaded.
-
-One thread for each source asks it at most once a second, five times in a short step. The answers are parsed after the
-load has ended, so that this takes no CPU from what is measured. What is missing is reported with its reason.
-"""
+"""The counters that a service exposes, read while it is loaded. One thread for each source asks it at most once a
+second, five times in a short step. The answers are parsed after the load has ended, so that this takes no CPU from what
+is measured. What is missing is reported with its reason."""
 
 import difflib
 import threading

@@ -1,7 +1,5 @@
-"""The sources of a service's counters: each is asked once, within bounds, and its answer is parsed later.
-
-While a load runs, only the bytes of an answer are kept, with the time at which it began.
-"""
+"""The sources of a service's counters: each is asked once, within bounds, and its answer is parsed later. While a load
+runs, only the bytes of an answer are kept, with the time at which it began."""
 
 import contextlib
 import os

@@ -1,7 +1,5 @@
-"""What all private servers have in common: a folder of the lease, a process, a log, waiting until it answers, ending.
-
-A subclass says which programs the server is made of and how they are asked to end.
-"""
+"""What all private servers have in common: a folder of the lease, a process, a log, waiting until it answers, ending. A
+subclass says which programs the server is made of and how they are asked to end."""
 
 import contextlib
 import errno

@@ -1,8 +1,6 @@
-"""The rules for limits: where the ceiling and the use of each are read, and what happens there.
-
-To add a limit of a server, add a row to its `kinds/NAME/limits.toml`; of the layers below, to limits.toml in this
-folder; of a study's cage, to cage_limits.toml. docs/ledger.md explains the columns.
-"""
+"""The rules for limits: where the ceiling and the use of each are read, and what happens there. To add a limit of a
+server, add a row to its `kinds/NAME/limits.toml`; of the layers below, to limits.toml in this folder; of a study's
+cage, to cage_limits.toml. docs/ledger.md explains the columns."""
 
 from __future__ import annotations
 

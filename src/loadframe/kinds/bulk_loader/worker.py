@@ -1,8 +1,5 @@
-"""Loads files into the shards, one after the other: the work of each process of the bulk loader.
-
-The key of each row decides its shard; rows are sent in batches by COPY. A file is loaded whole or not at all
-(ingest/store.py).
-"""
+"""Loads files into the shards, one after the other: the work of each process of the bulk loader. The key of each row
+decides its shard; rows are sent in batches by COPY. A file is loaded whole or not at all (ingest/store.py)."""
 
 import socket
 import struct

@@ -1,8 +1,6 @@
 """The counters of MariaDB and MySQL, read in the steps of a study and by the limits, of private and of running servers.
-
 Names and meanings: SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance
-schema; its counters of the redo log came with 8.0.30.
-"""
+schema; its counters of the redo log came with 8.0.30."""
 
 from __future__ import annotations
 

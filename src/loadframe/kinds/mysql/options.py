@@ -1,7 +1,5 @@
-"""Option files and command lines of MySQL's family: configured settings, and the account to connect with.
-
-Syntax: MariaDB documentation, "Configuring MariaDB with Option Files"; MySQL and MySQL Cluster read theirs alike.
-"""
+"""Option files and command lines of MySQL's family: configured settings, and the account to connect with. Syntax:
+MariaDB documentation, "Configuring MariaDB with Option Files"; MySQL and MySQL Cluster read theirs alike."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence

@@ -1,9 +1,6 @@
 """The rules for a config.ini, those of MySQL Cluster itself and those of its benchmark: what is written in it, the
 nodes that it describes, and what these need: slots for the connections of servers, memory of hosts, CPUs for the
-threads of data nodes.
-
-A rule is a function from a Case to its findings, which have its name.
-"""
+threads of data nodes. A rule is a function from a Case to its findings, which have its name."""
 
 import difflib
 import re

@@ -1,8 +1,6 @@
 """The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node;
-their programs, and the threads of a data node.
-
-None of them goes into the background, so that each is one process, and a child of ours.
-"""
+their programs, and the threads of a data node. None of them goes into the background, so that each is one process, and
+a child of ours."""
 
 import os
 import re

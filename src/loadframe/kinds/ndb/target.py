@@ -1,8 +1,6 @@
 """A private MySQL Cluster as a target: a management server, data nodes, which are its shards, and the kind's SQL nodes.
-
 Without SQL nodes programs of the NDB API load it, with them all that can load a MySQL. With two copies of the data it
-goes on while a data node is gone; the step is flagged, and the node is started again before the next one.
-"""
+goes on while a data node is gone; the step is flagged, and the node is started again before the next one."""
 
 import time
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
-"""The threads of a data node (ndbmtd), and the CPUs to which its settings bind them.
-
-Source of counts, bounds and binding: thr_config.cpp of MySQL Cluster; MySQL 8.4 Reference Manual, 25.4.3.6,
-MaxNoOfExecutionThreads, LockExecuteThreadToCPU, ThreadConfig.
-"""
+"""The threads of a data node (ndbmtd), and the CPUs to which its settings bind them. Source of counts, bounds and
+binding: thr_config.cpp of MySQL Cluster; MySQL 8.4 Reference Manual, 25.4.3.6, MaxNoOfExecutionThreads,
+LockExecuteThreadToCPU, ThreadConfig."""
 
 import re
 from collections import Counter

@@ -1,9 +1,6 @@
 """A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone; reached by its socket's folder or by host
-and port.
-
-A connection pooler (PgBouncer, Odyssey and the like) in front of it may send each statement over any connection of its
-own, and drop a connection's start-up parameters: a table made through it may be anywhere.
-"""
+and port. A connection pooler (PgBouncer, Odyssey and the like) in front of it may send each statement over any
+connection of its own, and drop a connection's start-up parameters: a table made through it may be anywhere."""
 
 import configparser
 import os

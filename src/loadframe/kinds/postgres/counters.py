@@ -1,9 +1,6 @@
 """The counters of a PostgreSQL: one statement for each version, and the waits of its connections added up between
-looks.
-
-Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; differences between versions are
-noted at the lines.
-"""
+looks. Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; differences between
+versions are noted at the lines."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
-"""Squid as a cache in front of an origin of its own: own folder, own port of 127.0.0.1, an unprivileged user.
-
-Its store on the disk (cache_dir_kind) survives a restart, that in memory does not.
-"""
+"""Squid as a cache in front of an origin of its own: own folder, own port of 127.0.0.1, an unprivileged user. Its store
+on the disk (cache_dir_kind) survives a restart, that in memory does not."""
 
 from collections.abc import Mapping, Sequence
 

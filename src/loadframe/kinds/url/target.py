@@ -1,7 +1,5 @@
-"""A running server that is known by its address alone; its processes are recorded where it is on this machine.
-
-It has an owner: on another machine it is loaded only where the study says that its owner has authorised it.
-"""
+"""A running server that is known by its address alone; its processes are recorded where it is on this machine. It has
+an owner: on another machine it is loaded only where the study says that its owner has authorised it."""
 
 import http.client
 from collections.abc import Mapping
