@@ -144,8 +144,7 @@ class Cage:
         return {name: value for name, value in found.items() if value is not None}
 
     def forget(self) -> None:
-        """Have the kernel reclaim memory, page cache above all. No effect without a memory group, nor in version 2
-        before Linux 5.19."""
+        """Have the kernel reclaim memory, above all page cache; needs a memory group, in version 2 Linux 5.19."""
         group = self._group("memory")
         if group is None:
             return
@@ -219,8 +218,7 @@ class Cage:
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
-        """How many processes the kernel has ended since `begin` because memory was full, its own or the machine's; of
-        any program where no group counts them."""
+        """Processes that the kernel ended for lack of memory since `begin`; of any program without a memory group."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:

@@ -59,8 +59,7 @@ def is_here(host: str, *, afresh: bool = False) -> bool:
 
 
 def decide(host: str, port: int, number: str = "") -> Place:
-    """Where to connect from now on: of several addresses the first that accepts a connection, else the first. number:
-    the address that an earlier command resolved. StudyError as `look_up`."""
+    """Where to connect: the first address that accepts a connection, else the first. number: decided before."""
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)

@@ -1,5 +1,4 @@
-"""HTTP/1.1 for all of Loadframe: to the resolved address, without proxies, redirects or decompression, and bounded
-(bounds.py) whatever the server sends."""
+"""HTTP/1.1 for all of Loadframe: without proxies, redirects or decompression, and bounded (bounds.py)."""
 
 import http.client
 import io

@@ -66,8 +66,7 @@ def driver() -> Any:
 
 
 def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """The TLS options of an option file, in pymysql's words; empty where it has none. TargetError for options that we
-    cannot carry over: no connection may be less secure than asked for."""
+    """The TLS options of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
     given = {
         name: value for name, value in options.items() if name.startswith(("ssl", "tls")) and value not in ("0", "OFF")
     }

@@ -92,8 +92,7 @@ def driver() -> Any:
 
 
 def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
-    """The parameters of an option file, with absolute paths, as drivers work in a folder of their own. TargetError for
-    one that load drivers cannot be given, or that leads elsewhere."""
+    """An option file's parameters, with absolute paths. TargetError for one that drivers cannot have."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
             f"{whose}: {unable[0]} cannot be given to load drivers",
@@ -119,8 +118,7 @@ def check_environment() -> None:
 
 
 def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Forbids readable passwords to a server elsewhere, unless TLS is asked for, or the option file or PGREQUIREAUTH
-    chooses the authentication (libpq 16 and later)."""
+    """Forbids readable passwords to a server elsewhere, unless other parameters protect them (libpq 16 and later)."""
     secure = (parameters.get("sslmode") or os.environ.get("PGSSLMODE", "")) in ("require", "verify-ca", "verify-full")
     said = parameters.get("require_auth") or os.environ.get("PGREQUIREAUTH")
     if secure or said or not parameters.get(NUMBER) or driver().pq.version() < KNOWS_REQUIRE_AUTH:

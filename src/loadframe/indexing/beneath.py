@@ -66,8 +66,7 @@ class Beneath:
         self._at, self._path = self.root, b""
 
     def directory(self, path: bytes) -> int:
-        """A descriptor (O_PATH) of the directory, open until the next call. OSError: FileNotFoundError,
-        NotADirectoryError (also for a symbolic link)."""
+        """An O_PATH descriptor of a directory, open until the next call. OSError, also for a symbolic link."""
         if self._path and path != self._path and not path.startswith(self._path + b"/"):
             self._back()
         rest = path[len(self._path) :].lstrip(b"/")

@@ -216,8 +216,7 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """Give as many to a process that asks as its letter takes; their number, 0 where it was given some
-        meanwhile."""
+        """Give a process that asks as many as its letter takes; their number, 0 where it was given some meanwhile."""
         letter, count = bytearray(), 0
         for path, above in directories:
             chain = b"".join(number.to_bytes(CHAIN_WORD, "little") for number in above)

@@ -132,8 +132,7 @@ def _late(program: str) -> WorkloadError:
 
 
 def listed(full: bytes, wanted: Sequence[str | bytes], printed: str, fields: int) -> Iterator[list[bytes]]:
-    """The fields that find prints for each entry. MissingTool; WorkloadError where it is late, or ends within an
-    entry."""
+    """The fields that find prints for each entry. MissingTool; WorkloadError where it is late or incomplete."""
     command: list[str | bytes] = [_located("find"), "-P", full, "-xdev", *wanted, "-printf", printed]
     running = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()

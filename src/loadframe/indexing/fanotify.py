@@ -186,8 +186,7 @@ class Fanotify(OfKernel):
         return directory if place.name in (b"", b".") else joined(directory, place.name)
 
     def _resolved(self, handle: bytes) -> bytes | None:
-        """The path of a directory below the root. An existing one that cannot be opened makes its record a lost one:
-        the kernel refuses now and then with ENOMEM."""
+        """The path of a directory below the root. One that cannot be opened (ENOMEM now and then) loses its record."""
         for _ in range(ATTEMPTS):
             try:
                 opened = kernel.open_by_handle(self._tree.root, handle)

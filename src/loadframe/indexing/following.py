@@ -83,8 +83,7 @@ class Following:
         return 0.0 if self.drained or not self._newest_s else max(0.0, self._clock_ns() / 1e9 - self._newest_s)
 
     def start(self) -> None:
-        """Scan the tree, unless the log goes on from an acknowledged record. The reader was opened before: changes
-        meanwhile are applied afterwards."""
+        """Scan the tree, unless the log goes on from an acknowledged record. Open the reader before."""
         if not (self._reader.resumes and self._store.acknowledged(self._reader.name)):
             self._scan()
 
@@ -196,8 +195,7 @@ class Following:
         return inodes
 
     def _elsewhere(self, wanted: "_Wanted", found: Mapping[bytes, Entry | None]) -> set[int]:
-        """Inodes of the records' files that may have other names: a name is gone, or its records are of several
-        files."""
+        """Inodes of the records' files that may have other names: one name is gone, or stood for several files."""
         unsure = [files for path, files in wanted.files.items() if len(files) > 1 or found.get(path) is None]
         inodes = {self._reader.inode_of(file) for files in unsure for file in files}
         return {inode for inode in inodes if inode is not None}

@@ -1,5 +1,4 @@
-"""The system calls of change logs that Python does not have: fanotify(7), inotify(7), open_by_handle_at(2). Each raises
-OSError with the kernel's number; ENOSYS where the C library does not have the call."""
+"""System calls of change logs: fanotify(7), inotify(7), open_by_handle_at(2). ENOSYS where the C library lacks them."""
 
 import ctypes
 import errno
@@ -56,8 +55,7 @@ def handle_of(directory: int) -> bytes:
 
 
 def open_by_handle(mount: int, handle: bytes) -> int:
-    """A descriptor (O_PATH) of the object with this `struct file_handle` on the file system of `mount`. OSError: ESTALE
-    where it is gone, EPERM without CAP_DAC_READ_SEARCH."""
+    """An O_PATH descriptor by handle, on the file system of `mount`. OSError: ESTALE, EPERM (CAP_DAC_READ_SEARCH)."""
     return _call("open_by_handle_at", mount, handle, os.O_PATH | os.O_CLOEXEC)
 
 

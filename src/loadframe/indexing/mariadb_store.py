@@ -1,5 +1,4 @@
-"""The database of the entries in a MariaDB. Values are sent as hexadecimal literals: the client escapes values one by
-one in Python, which costs more CPU time than the whole rest of a batch here."""
+"""The database of the entries in a MariaDB. Values are hexadecimal literals: escaping them costs the most CPU time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar

@@ -27,8 +27,7 @@ class Reader(abc.ABC):
     name: str
     """As a study names it: fanotify, inotify, injected, recorded."""
     resumes: bool = False
-    """Whether the log outlives its reader, and is read on from the last acknowledged record; else the tree is
-    scanned."""
+    """Whether the log outlives its reader, and is read on from the last acknowledged record."""
 
     @property
     def waiting(self) -> int:
@@ -40,8 +39,7 @@ class Reader(abc.ABC):
         """The records that are there, after this time at the latest; none is no error. MachineError."""
 
     def inode_of(self, file: bytes) -> int | None:
-        """The inode of a record's file (Change.file); None where it has no name any more, or is unknown.
-        Thread-safe."""
+        """The inode of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
         return int(file)
 
     def acknowledge(self, number: int) -> None:  # noqa: B027 - most logs keep no record that was read

@@ -80,8 +80,7 @@ class Recorded(Reader):
     resumes = True
 
     def __init__(self, log: Path, *, after: int = 0) -> None:
-        """after: the number of the last acknowledged record, 0: read all. MachineError where the log cannot be
-        opened."""
+        """after: the last acknowledged record's number, 0: read all. MachineError where the log cannot be opened."""
         try:
             self._file = os.fdopen(regular_file(log), "rb", buffering=0)
         except OSError as error:

@@ -212,8 +212,7 @@ class Store(abc.ABC):
         return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self._text(log)}")
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that answer a SELECT. values: for its marks; others are numbers and literals (`literal`) in its
-        text."""
+        """The rows that answer a SELECT. values: for its marks; others are literals (`literal`) in its text."""
         with self.explained():
             return list(self._run(question, values).fetchall())
 

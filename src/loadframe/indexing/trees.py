@@ -53,8 +53,7 @@ class Shape:
 
 
 def make(tree: Path, shape: Shape) -> bool:
-    """Make a tree of this shape in an existing folder, in place of one of another shape that was made here; whether it
-    was made now. MachineError where something else is there, or it cannot be made."""
+    """Make a tree of this shape, or use the one that was made here; whether it was made. MachineError."""
     place, wanted = Folder(tree.parent, Whose.ANOTHERS, MachineError), {"form": FORM, **asdict(shape)}
     try:
         made = _made(place, tree)

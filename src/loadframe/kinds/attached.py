@@ -1,5 +1,4 @@
-"""Running servers of the kinds that can be attached to. Their counters are read; their settings are changed in place
-and put back by changes/durable.py."""
+"""Running servers of the kinds that can be attached to; changes/durable.py puts their changed settings back."""
 
 from collections.abc import Mapping
 from pathlib import Path

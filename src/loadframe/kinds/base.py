@@ -24,15 +24,14 @@ class Target(Protocol):
         """Check that the binaries exist (MissingTool), make the data directory."""
 
     def check(self, state: TargetState) -> None:
-        """Have the server's own check examine a state; nothing changes. TargetError, with the server's words, for a
-        state in which it would not start. Whether memory suffices is only tried while it is stopped."""
+        """Have the server's own check examine a state; nothing changes. TargetError, in its words, where it would not
+        start. Whether memory suffices is only tried while it is stopped."""
 
     def start(self, state: TargetState) -> None:
         """Start with this state and wait until it answers."""
 
     def apply(self, state: TargetState) -> None:
-        """Go to another state with as few restarts as possible; the data stay. A front end of shards may restart for
-        any change: it holds only connections."""
+        """Go to another state with few restarts; the data stay. A front end of shards may restart for any change."""
 
     def reset(self) -> None:
         """Before a step: reset high-water marks and caches of handles, so that what is read after it belongs to it."""
@@ -84,8 +83,7 @@ class Listening(Protocol):
     """A private target that other machines can reach, where its kind says so (KindOfTarget.listening)."""
 
     def listen_on(self, number: str) -> None:
-        """Before its first start: accept connections on this numeric address of its machine instead of 127.0.0.1. Its
-        administrative interface stays on 127.0.0.1 or on a socket."""
+        """Before its first start: accept connections on this numeric address; administration stays local."""
 
 
 @runtime_checkable
@@ -155,7 +153,7 @@ class Attached(Protocol):
 
     def settle(self) -> None:
         """Wait until no other connection of the account changes a setting or the load's schema: a server finishes the
-        statement of a client that was killed or did not wait. TargetError where that takes too long."""
+        statement of a client that was killed. TargetError where that takes too long."""
 
     def configured(self) -> dict[str, SettingValue]:
         """The settings as configured, as far as they can be read."""
@@ -200,8 +198,7 @@ class ServerAddress:
     number: str = ""
 
     def written(self, kind: str, address: str, thing: str, number: str) -> dict[str, str]:
-        """The record for Attached.address. address, number: as resolved. thing: which server it is, by whichever
-        address."""
+        """The record for Attached.address; address, number: as resolved; thing: which server it is."""
         return {
             "kind": kind,
             "address": address,

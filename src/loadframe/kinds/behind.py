@@ -68,8 +68,7 @@ def comm_of(pid: int) -> str:
 
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """The processes that listen at an address and were not started by another process of the service. TargetError, with
-    the reason, where they are not visible."""
+    """The processes that listen at an address, without descendants. TargetError, with the reason: not visible."""
     found = listening.at(port, number)
     if not found:
         raise TargetError(
@@ -100,8 +99,7 @@ class Components:
         self._first: dict[str, list[Identity]] = {}
 
     def look(self, pids: Collection[int], taken: Collection[str] = ()) -> None:
-        """Find the programs that these processes, the target's, are connected to now. taken: component names that are
-        in use; a program of such a name gets the suffix "-behind"."""
+        """Find the programs that the target is connected to now. taken: names that get the suffix "-behind"."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
         unix = _unix_peers(pids)
         places: frozenset[object] = frozenset([*((one.number, one.port) for one in tcp), *unix])

@@ -89,8 +89,7 @@ class Catalogue:
         return spec is None or not spec.dynamic or spec.sized_at_start
 
     def shown(self, name: str, text: str | None) -> SettingValue:
-        """A value as the target reports it, in canonical form where the setting is known. None: the target reports
-        none, so the default (0 without one) is in use."""
+        """A reported value, in canonical form where the setting is known; None: its default (0 without one)."""
         spec = self.get(name)
         if text is None:
             return 0 if spec is None or spec.default is None else spec.default
@@ -102,8 +101,8 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """The settings in canonical form. also: names that the real target knows beyond the catalogue; passed on
-        unchecked. StudyError for an unknown name (with close matches), a value of the wrong kind or out of bounds."""
+        """The settings in canonical form. also: names beyond the catalogue, passed on unchecked. StudyError for an
+        unknown name (with close matches), a value of the wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 

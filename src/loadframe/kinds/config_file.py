@@ -30,8 +30,7 @@ class ConfigFile:
     """See changes.places.Place. Its only setting is the file's content, line by line; "" while there is none."""
 
     def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
-        """path: a file name that the server reads. restart: the command that restarts it. server: its address, as
-        Attached has it. ValueError for a kind that cannot be attached to."""
+        """restart: the command that restarts the server. server: as Attached.address. ValueError for other kinds."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
         self._aside = f"{path.name}.aside"
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
@@ -49,8 +48,7 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> "ConfigFile":
-        """From the address that `address` gave; a restart begun by a killed command may still be under way. KeyError,
-        ValueError for an invalid address."""
+        """From what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])

@@ -1,5 +1,4 @@
-"""What MariaDB and PostgreSQL have in common as targets: our own connection, kept open to read counters and change
-settings; a private server; a running server."""
+"""What MariaDB and PostgreSQL have in common as targets: our own connection, a private server, a running server."""
 
 import threading
 import time
@@ -198,8 +197,7 @@ class AttachedDatabase(ABC, Generic[Own]):
     _control: Own
 
     def settle(self) -> None:
-        """MariaDB 10.11 takes two seconds to resize a redo log of half a gigabyte and reports the old size meanwhile;
-        PostgreSQL's ALTER SYSTEM writes a file and flushes it."""
+        """MariaDB 10.11 takes 2 s to resize a redo log of half a gigabyte and reports the old size meanwhile."""
         until = time.monotonic() + SETTLED_WITHIN_S
         while doing := self._control.ask(self.changing, self.patterns):
             if time.monotonic() > until:

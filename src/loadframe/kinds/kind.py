@@ -1,5 +1,4 @@
-"""A kind of server: the record by which it registers itself, in `kinds/NAME/kind.py`, or in another distribution by an
-entry point of the group `loadframe.kinds`."""
+"""A kind of server: its record in `kinds/NAME/kind.py`, or at an entry point of the group `loadframe.kinds`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -13,8 +13,7 @@ from loadframe.model import Requirement
 
 
 def ask(*command: str, by: Allowance | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a server's program that reports something and ends; its output may hold any bytes. by: who runs it where it
-    reads what a server has written; None: ourselves."""
+    """Run a server's program that reports something; its output may hold any bytes. by: who runs it; None: we."""
     if by is None:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         status, said, complained = done.returncode, done.stdout, done.stderr

@@ -1,5 +1,4 @@
-"""What all private servers have in common: a folder of the lease, a process, a log, waiting until it answers, ending. A
-subclass says which programs the server is made of and how they are asked to end."""
+"""What all private servers have in common: a folder of the lease, a process, a log, start and end."""
 
 import contextlib
 import errno
@@ -165,8 +164,7 @@ class PrivateServer:
         *,
         within_s: float = CHECK_TIMEOUT_S,
     ) -> tuple[int, str]:
-        """Run a checking program as the server would run: its exit status, and the end of its output. It is killed
-        where it takes longer than within_s, or prints without end."""
+        """Run a checking program as the server would run, for at most within_s: exit status, end of its output."""
         with (self.folder / "check.log").open("w+b") as output:
             process = spawn(
                 command,
@@ -284,8 +282,7 @@ class PrivateServer:
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
     ) -> None:
-        """Return once `done` is true. TargetError where the server dies or gives up meanwhile (new: what would not
-        start), or, with this fact, after within_s."""
+        """Return once `done` is true. TargetError where it dies or gives up (new: what did), or after within_s."""
         deadline = time.monotonic() + within_s
         while not done():
             if (error := self.died()) is not None:

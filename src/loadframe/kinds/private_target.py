@@ -1,5 +1,4 @@
-"""What targets that are one private server have in common: its user, its resources, its state, the change from one
-state to another, and its description."""
+"""What targets that are one private server have in common: user, resources, state, changes of state, description."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -115,8 +114,7 @@ class PrivateTarget(ABC, Generic[Server]):
         """Whether it answers now. Never raises."""
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Bring the running server into this state, then call `_entered`. changed: the settings that differ, all
-        dynamic; never called for a catalogue without dynamic ones."""
+        """Change the running server, then call `_entered`. changed: the settings that differ, all dynamic."""
         raise NotImplementedError
 
     def _entered(self, state: TargetState) -> None:

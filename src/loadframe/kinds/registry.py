@@ -86,8 +86,7 @@ def of_study(study: Study, kind: str = "") -> KindOfTarget:
 
 
 def canonical(study: Study) -> Study:
-    """The study with all settings of its targets in the form in which `effective` answers, so that the two can be
-    compared. Done once, here; all later code relies on it. StudyError."""
+    """The study with all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
     target = study.target.model_copy(update={"settings": of_study(study).check_settings(study.target.settings)})
     tables = {
         name: [_with_canonical(study, each) for each in getattr(study, name)] for name in ("alternative", "change")

@@ -10,8 +10,7 @@ from loadframe.model import Change, ChangeRecord, SettingValue
 
 
 def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
-    """The target's own settings file with these settings: its name and its text. StudyError for a kind without such a
-    file, and for a name or a word that does not fit in a line."""
+    """The target's own settings file: its name and text. StudyError without one, and for unprintable words."""
     form = row.file
     if form is None:
         known = ", ".join(name for name, one in registry.KINDS.items() if one.file is not None)

@@ -50,8 +50,7 @@ _outside = cache(outside.homes)
 
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
-    """What each page has under this name, if any: by the kind's folder, in alphabetical order, then of other
-    distributions, by the first kind of each. TypeError for another form."""
+    """What pages have under this name: ours by folder, then others by their first kind. TypeError for another form."""
     found: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):
@@ -73,8 +72,7 @@ def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
 
 
 def rows_of(kind: str) -> str:
-    """The key in `tables` of a kind's pages: the first of the kinds that one distribution registers; else the kind
-    itself."""
+    """The key in `tables` of a kind's pages: the first of the kinds that its distribution registers; else itself."""
     return next((home.kinds[0] for home in _outside() if kind in home.kinds), kind)
 
 

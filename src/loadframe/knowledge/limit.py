@@ -53,8 +53,7 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of our TOML file: a table for each, named by its id. words: replacements for `{word}`. TypeError for a
-    column that a rule does not have."""
+    """The rows of our TOML file, each a table named by its id. words: for `{word}`. TypeError for an unknown column."""
     found = []
     for kind, tables in documents(file, **words):
         rules = (

@@ -55,8 +55,7 @@ BUILDERS: tuple[Page, str] = ("remedies", "BUILDERS")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The pages of one package of a distribution. kinds: the words for it in studies, by name. tables: none with a
-    flaw."""
+    """The pages of one package of a distribution. kinds: their names in studies. tables: none with a flaw."""
 
     package: str
     distribution: str
@@ -89,8 +88,7 @@ def homes() -> tuple[Home, ...]:
 
 
 def _packages() -> dict[tuple[str, str], list[str]]:
-    """By distribution and package, the kinds. A kind that two distributions offer, or that has our name, is left out;
-    so is a module outside of a package, which has no pages."""
+    """The kinds by distribution and package; none that two offer, that has our name, or without a package."""
     found: dict[tuple[str, str], list[str]] = {}
     by_name: dict[str, list[Offer]] = {}
     for offer in offers(KINDS_GROUP):

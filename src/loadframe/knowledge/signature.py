@@ -142,8 +142,7 @@ class Trace:
 
 
 def signature_rows(file: Path) -> tuple[Signature, ...]:
-    """The [[signature]] tables of our TOML file, each with its [[signature.again]]. TypeError for a column that a
-    signature does not have, ValueError for an invalid condition."""
+    """The [[signature]] and [[signature.again]] tables of our TOML file. TypeError, ValueError for invalid ones."""
     return tuple(
         row
         for kind, document in documents(file)

@@ -27,8 +27,7 @@ class Series:
 def read_limits(
     steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """Every limit whose ceiling and use were measured in these steps of one state; use is the largest seen. Pressures
-    are left out: the diagnosis judges them by signatures."""
+    """Every limit measured in these steps of one state, with its largest use; no pressures (see signatures)."""
     found = []
     for rule in rules:
         if rule.pressure or rule.now_only:
@@ -111,8 +110,7 @@ def as_number(value: SettingValue | None) -> float | None:
 
 
 def clamped(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """The settings that the target clamped below what was configured, in words. A higher value is not clamped, nor is
-    another spelling of the same value (case, ON for 1)."""
+    """The settings that the target clamped, in words; not a higher value, or another spelling of the same one."""
     found = []
     for name, asked in configured.items():
         got = effective.get(name)

@@ -93,8 +93,7 @@ def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
 
 
 def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[LimitRule, ...]:
-    """All rules for these steps: those that their study declares, those of the stages that were seen, and all others.
-    The names of the steps' metrics say what was exposed, so a run folder is enough."""
+    """All rules for these steps: declared ones, those of the stages in their metrics, and all others."""
     return rules_among(limits, {name for step in steps for name in step.metrics})
 
 
@@ -104,8 +103,7 @@ def rules_among(limits: Sequence[LimitTable], there: Collection[str]) -> tuple[L
 
 
 def declared_rule(limit: LimitTable | SimpleNamespace, there: Collection[str]) -> LimitRule:
-    """A limit that a study declares, where these metrics were read. A metric that is not exposed keeps its name, which
-    matches nothing. Also takes plain records: the light process of a watch has no others."""
+    """A limit that a study declares. A metric that is not exposed keeps its name, which matches nothing."""
     use = resolve(limit.use, there) or f"{OF}{limit.use}"
     ceiling, most = "", None
     if isinstance(limit.ceiling, str):

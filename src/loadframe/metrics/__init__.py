@@ -50,8 +50,7 @@ CONVENTIONS = dict(_cells(_table("conventions.txt")))
 
 
 def register(rows: str, component: str = "", words: str = "") -> None:
-    """Rows of name | unit | what, with a source for a server's counters. component: the prefix of the names; words:
-    replace {} in `what`. ValueError for a name that is registered already."""
+    """Rows of name | unit | what. component: prefix of the names; words: for {}. ValueError for a known name."""
     for end, unit, what, *_ in _cells(rows):
         name, what = f"{component}{end}", what.replace("{}", words) if component else what
         if name in METRICS:
@@ -78,8 +77,7 @@ _register_pieces()
 
 
 def metric(name: str) -> Metric:
-    """What a metric is. One of a family (families.py), or that a service exposes (exposed.py), is described by its
-    name; any other unregistered one (a record may come from anywhere) has its name as its description."""
+    """What a metric is: from tables, else from its name (families.py, exposed.py); an unknown one has its name."""
     if name not in METRICS and (told := _told(name)) is not None:
         return Metric(name, *told)
     return METRICS.get(name) or Metric(name, "", name)

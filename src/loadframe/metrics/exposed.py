@@ -77,8 +77,7 @@ def all_of(name: str, there: Iterable[str]) -> list[str]:
 
 
 def unit_of(name: str) -> str:
-    """As units.show takes it, from the name alone, as Prometheus and OpenMetrics advise to name metrics: base units at
-    the end ("Metric and label naming"). "count" where it has none."""
+    """The unit for units.show, from the end of the name (Prometheus, "Metric and label naming"); else "count"."""
     base = name.removeprefix(OF).partition("{")[0]
     if base.endswith("_count"):
         return "1/s"

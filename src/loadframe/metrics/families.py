@@ -1,5 +1,4 @@
-"""Metrics whose names contain a name that no table lists: of a peer of a component, of a component that a study names
-or that its target connects to, of a program outside the study."""
+"""Metrics whose names contain the name of a peer, of a component, or of a program outside the study."""
 
 import re
 from collections.abc import Mapping

@@ -162,8 +162,7 @@ def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
 
 
 def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
-    """Of the workers of a stage: those at work, idle, and blocked. Where several processes work on it, weighted by its
-    entries (recording/stage_tail.py)."""
+    """Workers at work, idle, blocked; several processes are weighted by entries (recording/stage_tail.py)."""
     workers = own.get("workers")
     idle = own["idle_s"] if "idle_s" in own else own.get("idle")
     blocked = own.get("blocked_s")
@@ -181,8 +180,7 @@ def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
 
 
 def _follow(lag_growth: float | None, read: float | None, applied: float | None) -> float | None:
-    """Log time over real time: in dt the record that is applied moves on by dt minus the growth of the lag. Without the
-    lag, records applied of those read."""
+    """Log time over real time: 1 minus the growth of the lag; without the lag, records applied of those read."""
     if lag_growth is not None:
         return max(0.0, 1.0 - lag_growth)
     return applied / read if read and applied is not None else None

@@ -23,8 +23,7 @@ from loadframe.version import __version__
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
-"""A file is loaded by a prepared transaction on each shard, which PostgreSQL refuses unless max_prepared_transactions
-allows it. Some connections are kept for counting rows and reading counters."""
+"""A file is loaded by a prepared transaction on each shard; some connections are kept for counts and counters."""
 
 
 class BulkLoaderTarget:

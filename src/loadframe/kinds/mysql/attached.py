@@ -237,8 +237,7 @@ class FamilyControl(Control):
 
 
 def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
-    """(socket, host, port); the socket is None for a host. StudyError for an invalid port, TargetError for a protocol
-    of other systems."""
+    """(socket, host, port); socket is None for a host. StudyError for a bad port, TargetError for a bad protocol."""
     protocol = options.get("protocol", "").lower()
     if protocol not in ("", "tcp", "socket"):
         raise TargetError(

@@ -78,15 +78,13 @@ class FamilyServer(PrivateServer):
         self.run_once(self.installing(), "install.log")
 
     def start(self, settings: Sequence[str], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these options (--name=value); return once `answers` is true. TargetError where it does not
-        start."""
+        """Start with these options (--name=value) and return once `answers` is true. TargetError."""
         self.take_port()
         self.launch((self.required(), *self.own_options(), *settings), allowance, answers)
         self.accounts_file.unlink(missing_ok=True)  # its statements have been executed by now
 
     def check(self, state: TargetState, settings: Sequence[str], allowance: Allowance) -> None:
-        """TargetError, in the server's words, where it would not start with these options. A value that a storage
-        engine does not accept may be reported by a line alone, with exit status 0."""
+        """TargetError, in the server's words, where it would not start. An invalid value may leave exit status 0."""
         begin = (self.required(), *(each for each in self.own_options() if "--init-file" not in each), *settings)
         status, said = self.said_to_its_end((*begin, *self.checking()), allowance)
         if status != 0 or NOT_TAKEN in said:

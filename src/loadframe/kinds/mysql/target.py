@@ -39,8 +39,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         )
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None) -> None:
-        """lease: its folder holds data, socket and log; decides the user where we are root. port: None for a socket
-        alone, 0 for a free port of 127.0.0.1."""
+        """port: None for a socket alone, 0 for a free port of 127.0.0.1."""
         allowance = resources.run_by(lease.account("mysql"))
         server = self.make(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.data)
@@ -57,8 +56,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         self._server.check(wanted, options_of(wanted.settings), self._allowed(wanted))
 
     def reset(self) -> None:
-        """Close all cached tables, reset the high-water marks. FLUSH STATUS also zeroes counters: take rates after
-        it."""
+        """Close cached tables, reset high-water marks. FLUSH STATUS zeroes counters: take rates after it."""
         control = self._talk()
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")

@@ -88,8 +88,7 @@ class AttachedCluster:
         self._ceilings = ceilings_of(dict(self._of_data_nodes()))
 
     def _one_cluster(self) -> str:
-        """The management server that the first SQL node has its configuration from. TargetError where a SQL node has no
-        cluster, or another one: a cluster has a name, and may have two management servers."""
+        """The management server of the first SQL node. TargetError where a SQL node has no cluster, or another one."""
         found: dict[str, AttachedSqlNode] = {}
         seen: dict[str, AttachedSqlNode] = {}
         for node in self._nodes:
@@ -216,8 +215,7 @@ def each_of(address: str) -> list[str]:
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The first host of these SQL nodes that is another machine, else the first; "" for sockets. Raises as that of a
-    MySQL."""
+    """The first host that is another machine, else the first; "" for sockets. Raises as that of a MySQL."""
     hosts = list(dict.fromkeys(host for one in each_of(address) if (host := host_of_one(one, option_file))))
     if len(hosts) < 2:
         return hosts[0] if hosts else ""

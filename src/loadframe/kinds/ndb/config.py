@@ -55,8 +55,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section. kind: a value of KINDS. default: whether it is for all later sections of its kind. line: that of its
-    heading."""
+    """kind: a value of KINDS. default: for all later sections of its kind. line: that of its heading."""
 
     kind: str
     default: bool
@@ -112,8 +111,7 @@ class Config:
 
 
 def read_config(text: str) -> Config:
-    """A config.ini from its text, whatever it says. A broken heading is read as its likely meaning, so that the lines
-    below it are read in their place."""
+    """A config.ini from its text, whatever it says. A broken heading is read as its likely meaning."""
     sections: list[Section] = []
     problems: list[Problem] = []
     open_section: Section | None = None
@@ -229,8 +227,7 @@ class Node:
         return f"data node {self.node_id}"
 
     def threads(self) -> tuple[NdbThreads, ...] | None:
-        """Its threads and their CPUs; None where it chooses them itself (AutomaticThreadConfig). ValueError says what
-        ndb_mgmd or ndbmtd would refuse."""
+        """Threads and CPUs; None where it chooses them itself. ValueError says what ndb_mgmd or ndbmtd refuses."""
         if self.number("AutomaticThreadConfig"):
             return None
         config = self.entry("ThreadConfig")

@@ -104,8 +104,7 @@ def blocks(text: str) -> tuple[list[Block], str]:
 
 @dataclass
 class Totals:
-    """Sums over nodes and threads that only grow: one that ended keeps its count, and adds to it from 0 when it is
-    back."""
+    """Sums over nodes and threads that only grow: one that was restarted adds to what it had counted."""
 
     known: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict)
     _shares: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -128,8 +127,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What the effective settings allow each data node; None where unknown. changes: of one transaction. shared_bytes:
-    SharedGlobalMemory."""
+    """What the effective settings allow each data node; None where unknown. changes: of one transaction."""
 
     transactions: int | None = None
     operations: int | None = None

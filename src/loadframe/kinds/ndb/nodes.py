@@ -84,8 +84,7 @@ PRIVATE = ("--no-defaults",)
 
 
 class Management(PrivateServer):
-    """The management server, which has the config.ini and gives it to the nodes. It keeps nothing else, so that it may
-    be killed: asked to end, it takes 5 s."""
+    """The management server, which has the config.ini. It may be killed: asked to end, it takes 5 s."""
 
     package, name = PACKAGE, "the cluster's management server"
 

@@ -136,8 +136,7 @@ HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
 
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
-    """By the names of own_settings, in canonical form, from what ndb_mgmd prints. Of several nodes or connections the
-    first one counts: settings of one node alone are not seen."""
+    """From what ndb_mgmd prints, by our names. Of several nodes or connections the first one counts."""
     found: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():

@@ -28,8 +28,7 @@ Settings = Mapping[str, SettingValue]
 
 
 class PrivateCluster:
-    """A private cluster without its SQL nodes. Settings: those of own_settings, in any form; StudyError for others. All
-    methods raise TargetError with a node's last log lines where it fails."""
+    """A private cluster without SQL nodes. Settings: those of own_settings, in any form; StudyError for others."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources], shape: Shape) -> None:
         """resources: by component, "management", "shard1", "shard2", ...; one that is not named has no limits."""
@@ -65,8 +64,7 @@ class PrivateCluster:
             self._allowances[name] = replace(given, limits={**given.limits, **limits})
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
-        """By the management server's own check; nothing is started, and what runs is left alone. Returns all settings
-        that the nodes would have, by the names of own_settings."""
+        """By the management server; nothing is started or stopped. All settings that the nodes would have."""
         wanted = self.wanted(settings)
         text = self._config(wanted, self.management.port or 1186)
         said = self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
@@ -219,8 +217,7 @@ class PrivateCluster:
 
     @contextmanager
     def _room_or_nothing(self, wanted: Settings) -> Iterator[None]:
-        """Starts data nodes with these settings. Where they had more DataMemory before, and one ends because its rows
-        do not fit any more, they begin again without rows."""
+        """Data nodes with less DataMemory than before, whose rows do not fit any more, begin again without rows."""
         memory = _number(wanted, "DataMemory")
         try:
             yield
@@ -237,8 +234,7 @@ class PrivateCluster:
         self._grown = max(self._grown, memory)
 
     def _await(self, names: Collection[str], how: str) -> None:
-        """Until the management server reports these data nodes as started. TargetError where one dies, or it takes too
-        long; how: the words for one of these that has died."""
+        """Until these data nodes are started. TargetError where one dies (how: in words), or it takes too long."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while any(self.states()[name] != STARTED for name in names):
             for name in (*names, *(other for other in self.data if other not in names)):
@@ -291,16 +287,14 @@ class Stage:
 
 
 def changed(old: Settings, new: Settings) -> list[str]:
-    """The settings that differ. A missing one differs even from its default, which a version may have changed, except
-    where no restart could follow."""
+    """The settings that differ. A missing one differs even from its default, which a version may have changed."""
     names, defaults = differing(old, new), CATALOGUE.defaults()
     ends = differing({**defaults, **old}, {**defaults, **new})
     return [name for name in names if name in ends or setting_of(name).restart != NEVER]
 
 
 def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
-    """The restarts that lead from one to the other, in order: one of all nodes comes first, with the old values of what
-    needs an empty file system. TargetError where the data would not survive them."""
+    """The restarts that lead from one to the other, in order. TargetError where the data would not survive them."""
     of: dict[Restart, list[str]] = {}
     for name in changed(old, new):
         of.setdefault(_restart(name, replicas), []).append(name)

@@ -162,8 +162,7 @@ def _transactions(situation: Situation) -> Mapping[str, int] | None:
 def _enlarged(
     cause: str, setting: str, title: str, why: str, factor: int, pieces: Callable[[Situation], int], of: str
 ) -> Builder:
-    """A setting in bytes, within the machine's memory. pieces: how many of that size a data node has. of: the same in
-    words, with a place for the number."""
+    """A setting in bytes, within the machine's memory. pieces: how many a data node has. of: that in words."""
     note = f"this much memory in each data node{of}; {restart_of(setting)}"
     documentation = MANUAL.removesuffix(", ")
     return enlarged(setting, cause, title, why, note, *KINDS, documentation=documentation, factor=factor, pieces=pieces)

@@ -1,5 +1,4 @@
-"""A private cluster's SQL node: a mysqld with its tables in the cluster, to which a pool of API nodes connects it. NDB
-is the engine of a table that names none."""
+"""A private cluster's SQL node: a mysqld with NDB as its default engine, connected by a pool of API nodes."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

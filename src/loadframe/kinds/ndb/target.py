@@ -123,8 +123,7 @@ class NdbTarget:
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """As the management server gives them to the nodes, which read them when they start; resource limits of the
-        first data node, settings of the first SQL node."""
+        """As the management server gives them to the nodes; limits of the first data node; the first SQL node's."""
         self._cluster.check_alive()
         first = next(pid for name, pids in self._cluster.processes().items() if name != MANAGER for pid in pids)
         sql = {} if self._first is None else self._first.effective()
@@ -150,8 +149,7 @@ class NdbTarget:
         return {MANAGER: (*nodes.pop(MANAGER), *reader), **sql, **nodes}
 
     def endpoint(self) -> Endpoint:
-        """That of the first SQL node, with those of all where there are more, to share the connections; without any,
-        the connect string for programs of the NDB API."""
+        """The SQL nodes', whose connections drivers share out; without any, the connect string for the NDB API."""
         return in_front(node.endpoint() for node in self._sql.values()) or Endpoint(self.kind, self.connect_string)
 
     @property

@@ -144,8 +144,7 @@ def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, .
 
 
 def check_apart(groups: Iterable[Threads]) -> None:
-    """ValueError where threads' sets of CPUs overlap, which ndbmtd refuses. Threads that are bound one by one may share
-    a CPU, and those that come and go any."""
+    """ValueError where threads' sets of CPUs overlap, except for those bound one by one and those that come and go."""
     lasting = [group for group in groups if group.cpus is not None and group.kind not in PASSING]
     sets = [group for group in lasting if group.shared]
     for at, group in enumerate(sets):

@@ -70,8 +70,7 @@ class Server(PrivateServer):
         self.files.chmod(0o755)
 
     def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """TargetError, in nginx's words, where it would not start in this state. `nginx -t` does not check workers, so
-        a stopped one is started and stopped, which takes 0.1 s."""
+        """TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is started for 0.1 s."""
         if self.started:
             self._test(state, allowance)
             return
@@ -95,8 +94,7 @@ class Server(PrivateServer):
         self.launch(self._command(self.configuration, "-g", "daemon off;"), allowance, answers)
 
     def reload(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Replace the workers by new ones with these settings. TargetError, with nothing changed, where nginx
-        refuses."""
+        """Replace the workers by new ones with these settings. TargetError, with nothing changed."""
         assert self.pid is not None, "a server that runs has a process"
         self._configure(settings, allowance)
         self._lost = self.logged()[NO_WORKER]

@@ -18,8 +18,7 @@ minutes, none and off; with ours nothing expires or is fetched twice in the midd
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """A line of the configuration: its context, and its form with the names of its settings in braces. off: the setting
-    whose default leaves the directive out."""
+    """A line of the configuration: its form has settings in braces. off: the setting whose default leaves it out."""
 
     context: Context
     form: str
@@ -63,7 +62,6 @@ CEILINGS = tuple(counters_in(_METRICS, "ceiling").values())
 """The number of workers, the connections of each, and how many clients there may be before idle connections are closed;
 the descriptors that a worker may have, and those of the worker that has most."""
 WORK = tuple(counters_in(_METRICS, "work").values())
-"""Seconds of CPU, and in uninterruptible sleep, averaged over the workers. The latter is the share of them that slept
-so at each look, times the time since the look before."""
+"""Seconds of CPU, and in uninterruptible sleep (sampled at each look), averaged over the workers."""
 LOGGED = tuple(counters_in(_METRICS, "log").values())
 """Counted in the error log, as nginx keeps no counter of them."""

@@ -64,8 +64,7 @@ class NginxTarget(PrivateTarget[Server]):
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """From `nginx -T`, with defaults for what it does not name; the actual number of workers, their descriptors and
-        the backlog as the kernel has them."""
+        """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:

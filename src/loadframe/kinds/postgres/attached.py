@@ -138,8 +138,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._control.reload(self.words, RELOADED_WITHIN_S)
 
     def configured(self) -> dict[str, SettingValue]:
-        """The catalogue's settings that were set in the configuration, with ALTER SYSTEM or on the command line.
-        PostgreSQL takes them as they are, or does not start."""
+        """Those set in the configuration, with ALTER SYSTEM or on the command line."""
         rows = self._control.ask(
             "SELECT name, setting, unit FROM pg_settings"
             " WHERE name = ANY(%s) AND source NOT IN ('default', 'override')",
@@ -217,8 +216,7 @@ def read_service(path: Path) -> dict[str, str]:
 
 
 def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
-    """host, port, hostaddr. StudyError for an invalid port, several hosts, and a hostaddr that contradicts the
-    address."""
+    """host, port, hostaddr. StudyError for an invalid port, several hosts, or a contradiction."""
     port, number = options.get("port", str(PORT)), options.get(NUMBER, "")
     if "," in f"{address}{options.get('host', '')}{number}":
         raise StudyError(

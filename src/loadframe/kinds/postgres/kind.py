@@ -10,8 +10,7 @@ from loadframe.kinds.postgres.target import PostgresTarget, check_settings
 FILE = SettingsFile(
     "tuned.conf", "{name} = {value}", quotes="'", size="B", statement="ALTER SYSTEM SET {name} = {value};"
 )
-"""A bare number is in pages for shared_buffers, in megabytes for max_wal_size: bytes need their B
-(https://www.postgresql.org/docs/current/config-setting.html)."""
+"""Bare numbers are pages or megabytes: bytes get a B (https://www.postgresql.org/docs/current/config-setting.html)."""
 KINDS = (
     KindOfTarget(
         PostgresTarget.kind,

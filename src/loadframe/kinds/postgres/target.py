@@ -41,8 +41,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     def __init__(
         self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
     ) -> None:
-        """lease: its folder holds data, socket and log, in `folder`; decides the user where we are root. port: None for
-        a socket alone, 0 for a free port of 127.0.0.1."""
+        """folder: in the lease's. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
         allowance = resources.run_by(lease.account("postgres"))
         server = Server(lease, allowance.user, port, folder)
         super().__init__(server, allowance, data=server.data)

@@ -50,8 +50,7 @@ def parsed(text: str) -> CommandLine:
 
 
 def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
-    """Without what looks like a secret: words get {ENV:NAME} in its place, variables are left out. Also the secrets, by
-    the names of environment variables."""
+    """Words with {ENV:NAME} for secrets, variables without them; and the secrets by the names of variables."""
     values = {name: value for name, value in line.environment.items() if any(secrets_in({name: value}))}
     environment = {name: value for name, value in line.environment.items() if name not in values}
 

@@ -40,8 +40,7 @@ class Files:
         self._user: Privilege
 
     def make(self, user: Privilege) -> None:
-        """Read the user's files, with the rights of the user who runs the service, and make the folders of the copies,
-        which the service may read and not replace. TargetError, OSError."""
+        """Read the user's files as the service's user, and make folders for the copies. TargetError, OSError."""
         self._user = user
         if not self._tables:
             return
@@ -111,8 +110,7 @@ class OwnFile:
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
 
     def read(self, key: str) -> SettingValue | None:
-        """The value that we gave a key, whether or not the service has read it; None for an unchanged one.
-        ChangeError."""
+        """The value that we gave a key, even before the service has read it; None: unchanged. ChangeError."""
         try:
             kept = self._kept()
             if not kept.exists():
@@ -174,8 +172,7 @@ class OwnFile:
         )
 
     def _now(self) -> tuple[str, os.stat_result]:
-        """Its text and status, from one descriptor: in another user's folder a link may take its place at any
-        moment."""
+        """Text and status from one descriptor: in another user's folder a link may replace the file at any moment."""
         data, status = self._folder.read_own(self._path.name, MOST_BYTES)
         return data.decode("utf-8"), status
 

@@ -1,5 +1,4 @@
-"""The processes of a running service, found by the pid of the first, by the port at which it listens, or by the control
-group of its unit or container. Nothing is sent to any of them."""
+"""The processes of a running service, by pid, port, or the control group of its unit or container."""
 
 import importlib
 import importlib.util

@@ -34,8 +34,7 @@ def of_name(name: str) -> str:
 
 
 def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """The text with this key, with dots between its parts, set to the value. ValueError where the text is not of that
-    format, or has no place for the key."""
+    """The text with this key ("a.b.c") set to the value. ValueError for another format, or without a place for it."""
     editor = _EDITORS.get(format_)
     return _edit_lines(text, format_, key, value) if editor is None else editor(text, key, value)
 

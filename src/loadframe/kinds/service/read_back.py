@@ -52,8 +52,7 @@ def here(host: str, port: int) -> address.Place:
 def read(
     name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str], text_of: Callable[[Path], str]
 ) -> SettingValue:
-    """The value in use. fill: replaces names in braces. text_of: a file, as the service's user reads it. TargetError
-    where the value cannot be read."""
+    """The value in use; fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
     if table.command:
         command = [fill(word) for word in table.command]
         said = run(command).strip()

@@ -90,8 +90,7 @@ class RunningService:
         return {name: self._used(name) for name, table in self._target.setting.items() if table.read_back is not None}
 
     def read(self, name: str) -> SettingValue:
-        """The value in use, or the one that we set in its file, even before a restart. TargetError without a read_back,
-        ChangeError."""
+        """The value in use, or the one that we set in its file. TargetError without a read_back; ChangeError."""
         table = self._target.setting[name]
         pending = self._file(table.file).read(table.key) if table.file and table.key else None
         return self._used(name) if pending is None else self._catalogue.shown(name, shown(pending))
@@ -108,8 +107,7 @@ class RunningService:
         return self._catalogue.shown(name, shown(value))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Run the command that applies it, or set it in its file and restart the service; then wait until it is read
-        back, as far as it is. TargetError, ChangeError."""
+        """Run its command, or set it in its file and restart; wait until it is read back. TargetError, ChangeError."""
         table = self._target.setting[name]
         if table.file:
             file = self._file(table.file)

@@ -90,8 +90,7 @@ KNOBS = (
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
-    """By the name of the running program. go: whether its file has the mark of Go's linker. interpreter: that of a
-    script, used where the script's name says nothing."""
+    """By the program's name, the mark of Go's linker (go), or, for a script, the name of its interpreter."""
     if go:
         return GO
     found = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE

@@ -168,8 +168,7 @@ class Server(PrivateServer):
         return {**settings, **self._beside, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
-        """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError with
-        `fact`."""
+        """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError."""
         try:
             status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
         except MissingTool as error:
@@ -211,8 +210,7 @@ class Server(PrivateServer):
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
-        """End what has come from it, whatever has become of its parent. It may fork meanwhile, so it has ended once
-        nothing is found twice in a row."""
+        """End all that has come from it. It may fork meanwhile: it has ended once nothing is found twice in a row."""
         identity.end_all(family, 1.0)
         absent = 0
         for _ in range(MOST_LOOKS):
@@ -225,8 +223,7 @@ class Server(PrivateServer):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
-        """The command with its settings, at its end where they have no place in braces, here or in a helper's
-        command."""
+        """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
         words = [filled(word, values) for word in self._target.command]
         placed = places([*self._target.command, *(text for each in self._target.with_ for text in texts_of(each))])
         for name, table in self._target.setting.items():
@@ -287,8 +284,7 @@ class Company:
             server.create()
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """Start those that do not run yet, each until it is ready; restart those whose commands have other values of
-        the settings (by name) now; find the others. TargetError."""
+        """Start those that do not run, restart those with changed commands, find the others. TargetError."""
         for name, table in self._tables.items():
             server = self._servers.get(name)
             given = {each: value for each, value in (settings or {}).items() if each in places(texts_of(table))}

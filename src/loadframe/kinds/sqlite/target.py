@@ -152,8 +152,7 @@ class SqliteTarget:
 
     @contextmanager
     def _connection(self, settings: Mapping[str, SettingValue]) -> Iterator[sqlite3.Connection]:
-        """A connection outside of transactions; errors of SQLite become TargetErrors here. The folder is the load
-        driver's: files there are opened with that user's rights."""
+        """A connection outside of transactions, opened with the load driver's rights, as its folder is the driver's."""
         if not self._folder.is_dir():
             raise TargetError(f"The folder of the SQLite database is gone: {self._folder}", remedy="Call create first.")
         try:

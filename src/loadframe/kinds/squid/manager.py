@@ -41,8 +41,7 @@ class Manager:
             return None
 
     def read(self) -> dict[str, float]:
-        """The counters by the names of COUNTERS and GAUGES, and "client_connections", without our own; empty: no
-        answer."""
+        """By the names of COUNTERS and GAUGES, and "client_connections", without our own; empty: no answer."""
         before = self._asked  # it counts a question once it has answered
         counters, info, clients = self.page("counters"), self.page("info"), self.page("client_list")
         if counters is None or info is None or clients is None:

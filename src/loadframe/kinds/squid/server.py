@@ -83,8 +83,7 @@ class Server(PrivateServer):
             raise self.refusal(state, "\n".join(complaints) or said)
 
     def start(self, state: TargetState, origin: str, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with this origin (host:port) and return once `answers` is true and its store is read. TargetError, with
-        Squid's words, where it refuses the settings."""
+        """Start with this origin (host:port); return once `answers` is true and its store is read. TargetError."""
         self.take_port()
         self._configure(state, origin, allowance)
         self._make_store({**CATALOGUE.defaults(), **state.settings}, allowance)
@@ -93,8 +92,7 @@ class Server(PrivateServer):
         self.launch(command, allowance, lambda: self.logged()[STORE_IS_READ] >= reads and answers())
 
     def reconfigure(self, state: TargetState, origin: str, allowance: Allowance, entered: Callable[[], bool]) -> None:
-        """Have it take new settings; return once `entered` is true. TargetError, with nothing changed, where it
-        refuses."""
+        """Have it take new settings; return once `entered` is true. TargetError, with nothing changed."""
         assert self.pid is not None, "a server that runs has a process"
         self._configure(state, origin, allowance)
         os.kill(self.pid, signal.SIGHUP)

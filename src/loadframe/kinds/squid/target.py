@@ -15,8 +15,7 @@ from loadframe.model import CounterSpec, SettingValue, TargetState
 
 
 class SquidTarget(CacheTarget[Server]):
-    """See kinds.base.Target and CacheTarget. A change of state is a reconfiguration, or a restart where a setting that
-    differs needs one, or a limit of the process."""
+    """See kinds.base.Target and CacheTarget. A change of state is a reconfiguration, or a restart where needed."""
 
     kind = "squid"
     catalogue = CATALOGUE
@@ -41,8 +40,7 @@ class SquidTarget(CacheTarget[Server]):
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, float]:
-        """The cache manager's. Where it does not answer, having no descriptor left or too much to do, only descriptors,
-        ceilings and the log's counts are there."""
+        """The cache manager's; where it does not answer, only descriptors, ceilings and the log's counts."""
         self._running()
         self._origin.check()
         found = self._manager.read()

@@ -99,8 +99,7 @@ class UrlTarget:
         return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
-        """address: the numeric one that was resolved at the start, and the port. options: `paths`, separated by blanks;
-        `host`, for the header of that name."""
+        """address: numeric, and the port. options: `paths`, separated by blanks; `host`, for that header."""
         settings, place = self._known().settings, self._place
         assert place is not None, "what is known has a place"
         named = joined(place.host, place.port)

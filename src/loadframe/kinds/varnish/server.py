@@ -41,8 +41,7 @@ def library() -> str | None:
 
 
 class Counters:
-    """Counters of the instance in this working directory. user: its owner, whose rights it takes. group: see
-    rights_of."""
+    """Counters of the instance in this directory, read with its user's rights. group: see rights_of."""
 
     def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
         self._directory, self._user, self._group = directory, user, group
@@ -51,8 +50,7 @@ class Counters:
         self._vsc: Any = None
 
     def read(self) -> dict[str, int]:
-        """All counters now, by varnishstat's names; those of the storage as STORAGE.*. Empty while no cache process
-        runs. MissingTool, TargetError."""
+        """All counters, by varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
         self._api = self._api or _load()
         found: dict[str, int] = {}
 
@@ -146,8 +144,7 @@ class Server(PrivateServer):
     def start(
         self, settings: Mapping[str, SettingValue], origin: str, allowance: Allowance, answers: Callable[[], bool]
     ) -> None:
-        """Start with this origin (host:port); return once `answers` is true. TargetError where it refuses the
-        settings."""
+        """Start with this origin (host:port); return once `answers` is true. TargetError."""
         self.take_port()
         command = (
             self.required(), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",

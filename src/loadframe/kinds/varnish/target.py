@@ -21,8 +21,7 @@ TIMEOUT_S = 5.0
 
 
 class VarnishTarget(CacheTarget[Server]):
-    """See kinds.base.Target and CacheTarget. A change of state sets parameters, or restarts where a setting that
-    differs needs one, or a limit of the processes."""
+    """See kinds.base.Target and CacheTarget. A change of state sets parameters, or restarts where needed."""
 
     kind = "varnish"
     catalogue = CATALOGUE
