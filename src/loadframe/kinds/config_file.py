@@ -156,7 +156,6 @@ def _head(kind: str) -> str:
 
 
 def _silent(address: Mapping[str, str]) -> str | None:
-    """Why a server does not answer; None where it does."""
     try:
         server: Attached = again(address)
     except UserError as error:

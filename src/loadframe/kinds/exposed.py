@@ -66,7 +66,6 @@ class Exposure:
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """The counters of all readings so far."""
         return tuple(self._specs.values())
 
     @contextmanager

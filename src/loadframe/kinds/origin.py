@@ -33,7 +33,6 @@ class Origin:
 
     @property
     def files(self) -> Path:
-        """The folder that it serves."""
         return self._server.files
 
     @property

@@ -135,7 +135,6 @@ class PrivateTarget(ABC, Generic[Server]):
         self._hang_up()
 
     def _wanted(self, state: TargetState) -> TargetState:
-        """A state in its canonical form. StudyError."""
         return TargetState(self._canonical(state.settings), dict(state.limits))
 
     def _running(self) -> TargetState:

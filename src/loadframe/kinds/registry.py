@@ -21,7 +21,6 @@ State = TypeVar("State", bound=StateTable)
 
 
 def _own() -> Iterator[KindOfTarget]:
-    """The kinds of this package, in the alphabetical order of their folders."""
     folders = sorted(found.name for found in pkgutil.iter_modules(kinds.__path__) if found.ispkg)
     return (record for name in folders for record in import_module(f"{kinds.__name__}.{name}.kind").KINDS)
 

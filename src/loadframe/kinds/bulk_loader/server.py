@@ -124,7 +124,6 @@ class Server:
                 self._free.append(turn)
 
     def end(self) -> None:
-        """End every loading process."""
         self._end_telling()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reap()

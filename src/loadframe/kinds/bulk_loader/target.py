@@ -163,7 +163,6 @@ class _Server(PrivateServer):
 
 
 def requirements() -> list[Requirement]:
-    """Those of its shards."""
     return postgres_server.requirements()
 
 
@@ -194,7 +193,6 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def _own_and_behind(state: TargetState) -> tuple[dict[str, SettingValue], TargetState]:
-    """The loader's settings, and the state of the shards. StudyError."""
     own, behind = parted(check_settings(state.settings))
     return own, TargetState({**PREPARED, **behind}, state.limits)
 

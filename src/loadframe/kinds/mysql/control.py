@@ -26,7 +26,6 @@ class Control(database.Control):
         pids: Callable[[], Iterable[int]] = tuple,
         server: str = "MariaDB",
     ) -> None:
-        """pids: the server's processes, as far as they are visible."""
         super().__init__(died)
         self._reach, self._processes, self.server = reach, pids, server
         known = driver().err

@@ -179,7 +179,6 @@ class AttachedCluster:
         return tuple(found)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """Empty: its data nodes are part of it."""
         return {}
 
     def local(self) -> bool:

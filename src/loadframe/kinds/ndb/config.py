@@ -78,8 +78,6 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A config.ini as it was read."""
-
     text: str
     sections: Sequence[Section]
     problems: Sequence[Problem]
@@ -256,7 +254,6 @@ class Node:
         return plain + self.number(PER_PART) * self.number("NoOfFragmentLogParts")
 
     def redo_bytes(self) -> int:
-        """Its redo log on disk."""
         files = self.number("NoOfFragmentLogFiles") * self.number("NoOfFragmentLogParts")
         return files * self.number("FragmentLogFileSize")
 

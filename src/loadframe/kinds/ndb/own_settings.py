@@ -191,7 +191,6 @@ def as_private(cluster: Cluster) -> AsPrivate:
 
 
 def _settings(section: Section) -> dict[str, SettingValue]:
-    """Those that a private cluster takes, in canonical form."""
     found: dict[str, SettingValue] = {}
     for entry in section.entries:
         if (name := own_name(section.kind, entry.name)) is not None:

@@ -115,7 +115,6 @@ class PrivateCluster:
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def replicas(self, settings: Settings | None = None) -> int:
-        """Copies of each row."""
         return _number(self._running() if settings is None else settings, "NoOfReplicas")
 
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
@@ -131,7 +130,6 @@ class PrivateCluster:
         return wanted
 
     def states(self) -> dict[str, str]:
-        """The state of each data node by its name."""
         told = self.management.states()
         return {name: told.get(node.number, "unknown") for name, node in self.data.items()}
 
@@ -171,7 +169,6 @@ class PrivateCluster:
         return PACKAGE.version()
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of each node, under its name."""
         tails = {name: node.log_tail(lines) for name, node in self._nodes.items()}
         return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
 

@@ -145,7 +145,6 @@ def read_counters(control: Control) -> dict[str, float]:
 
 
 def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
-    """The settings of mysqld, and the CPUs of its process."""
     settings = dict(state.settings)
     cpus = settings.pop(CPUS, None)
     return TargetState(settings, state.limits), None if cpus is None else str(cpus)

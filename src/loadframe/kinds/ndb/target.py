@@ -211,7 +211,6 @@ class NdbTarget:
         self._seen_lost.clear()
 
     def _entered(self, state: TargetState, sql: TargetState) -> None:
-        """The data nodes are in this state; the SQL nodes follow."""
         self._state = state
         self._effective = self._cluster.check(state.settings)
         self._read()

@@ -126,7 +126,6 @@ class NginxTarget(PrivateTarget[Server]):
         return self._known
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a reload: record the settings in use."""
         self._state, self._known = state, ()
         self._server.watch_workers()
         stands = read_back(self._server.dump())
@@ -139,7 +138,6 @@ class NginxTarget(PrivateTarget[Server]):
         self._effective = values
 
     def _stands(self, name: str, text: str | None) -> SettingValue:
-        """A value as it stands in the configuration, in canonical form; None: it does not."""
         if name == "listen_reuseport" and text is not None:
             return True
         return self.catalogue.shown(name, "-1" if text == "off" and self.catalogue.known(name).low == -1 else text)
@@ -179,7 +177,6 @@ class Looks:
         }
 
     def _open_files(self, pid: int) -> int:
-        """0 where the process has ended."""
         try:
             return len(os.listdir(self._root / str(pid) / "fd"))  # noqa: PTH208 - thousands of paths would be made
         except OSError:

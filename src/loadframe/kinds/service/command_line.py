@@ -83,7 +83,6 @@ def with_port(line: CommandLine, port: int | None) -> CommandLine:
 
 
 def _named(line: CommandLine) -> int | None:
-    """The port in a usual place."""
     words = line.words
     candidates = [line.environment.get("PORT", "")]
     for at, word in enumerate(words):

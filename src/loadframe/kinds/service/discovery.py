@@ -89,7 +89,6 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
 
 
 def is_go(file: Path) -> bool:
-    """Whether a program was linked by Go."""
     with suppress(OSError, ValueError), os.fdopen(regular_file(file, links=True), "rb") as program:
         size = min(os.fstat(program.fileno()).st_size, MOST_SEARCHED_BYTES)
         with mmap.mmap(program.fileno(), size, access=mmap.ACCESS_READ) as text:

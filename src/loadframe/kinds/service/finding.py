@@ -76,7 +76,6 @@ def members_of_unit(unit: str) -> set[int]:
 
 
 def name_of(pid: int) -> str:
-    """The name of a process, for people."""
     return words(comm_of(pid)) or "ended"
 
 
@@ -164,7 +163,6 @@ def _groups() -> Iterator[Path]:
 
 
 def _members(group: Path) -> set[int]:
-    """Of a group and of those below it."""
     found: set[int] = set()
     for folder, _, _ in os.walk(group):
         found |= set(groups.members(Path(folder)))

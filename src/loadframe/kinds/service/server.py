@@ -132,7 +132,6 @@ class Server(PrivateServer):
         return TargetError(fact, remedy=remedy, details=self.log_tail())
 
     def late(self, within_s: float) -> TargetError:
-        """That it is not ready, with what is seen of it."""
         first, readiness = self.pid, self.readiness
         fact = f"{self.name} is not ready after {within_s:g} s: {readiness.missing if readiness is not None else ''}"
         ports = listening.ports_of(each.pid for each in identity.family(first)) if first is not None else ()
