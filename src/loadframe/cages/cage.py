@@ -79,7 +79,7 @@ class Cage:
         make_folder: Callable[[Path], None] = Path.mkdir,
     ) -> "Cage":
         """Make the groups and set the limits. CageError, with what is needed, where the machine does not grant them.
-        cpus: also bound by a cpuset where there is one; affinity is set by the launcher. of: tells apart two of the
+        cpus: also bound by a cpuset where there is one; affinity is set by the launcher. of: distinguishes two of the
         same name. root and make_folder: for recorded trees."""
         wanted = {LIMITS[name] for name in limits}
         io = any(LIMITS[name] == "io" for name in limits)

@@ -1,6 +1,5 @@
 """A small HTTP/1.1 client for a process that has to stay light: one request per connection, its answer in one piece,
-without the imports and objects of http.client. The same limits hold (bounds.py): to the resolved address, without
-proxies, redirects or decompression."""
+without http.client. The same limits hold (bounds.py): no proxies, redirects or decompression."""
 
 import socket
 import struct

@@ -21,9 +21,8 @@ _EACH = ", ".join(f"{value} AS {name}" for name, value in zip(SUMS, ENTRY, stric
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """entries: names. files: each of them once, however many names it has. bytes_on_disk: blocks of 512 bytes, as du
-    counts. apparent_bytes: of all sizes; file_bytes: of those of files and symbolic links (POSIX leaves the size of
-    others open: du -b of coreutils 9.2 and later counts these alone)."""
+    """entries: names. files: each once, however many names it has. bytes_on_disk: as du. apparent_bytes: of all sizes;
+    file_bytes: of files and symbolic links alone, as du -b of coreutils 9.2 and later counts."""
 
     entries: int
     files: int

@@ -39,10 +39,9 @@ class InFolder:
 
 @dataclass(frozen=True)
 class Config(InFolder):
-    """Of the pipeline. scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of each stage
-    in a process. batch: entries in one. queue: entries that may wait before a stage. seconds: how long it works; 0:
-    until the tree is scanned once. rewrite: unchanged entries are written, too, not only noted as seen. forget: after a
-    whole scan, entries that it did not see are removed."""
+    """scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of a stage in a process. batch:
+    entries in one. queue: entries that may wait before a stage. seconds: how long; 0: for one scan. rewrite: write
+    unchanged entries, too. forget: after a whole scan, remove entries that it did not see."""
 
     scanners: int = 1
     scan_threads: int = 1

@@ -34,9 +34,8 @@ EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 
 
 class Entry(NamedTuple):
-    """One name in a directory. device, inode: of what the name leads to, the same for hard links. type: of TYPES. size:
-    bytes. blocks: of 512 bytes on the disk. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64 bits. A plain tuple of
-    the same values may stand for one: there are millions."""
+    """One name in a directory. device, inode: of what it leads to. type: of TYPES. size: bytes. blocks: of 512 bytes.
+    atime_ns, mtime_ns, ctime_ns: since the epoch, in 64 bits. A plain tuple may stand for it: there are millions."""
 
     path: bytes
     parent: bytes
@@ -105,9 +104,8 @@ KINDS = ("create", "unlink", "rename", "setattr", "close_write")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """kind: of KINDS. path: bytes, relative to the root of the tree. to: where a rename leads. number: grows within a
-    log. time_s: since the epoch. file: identifies the file, whatever its names are now, for the reader
-    (Reader.inode_of); b"" where unknown."""
+    """kind: of KINDS. path, to: relative to the root of the tree; to: where a rename leads. number: grows within a log.
+    time_s: since the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"": unknown."""
 
     kind: str
     path: bytes

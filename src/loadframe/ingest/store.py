@@ -72,9 +72,8 @@ def empty(shards: Sequence[str]) -> None:
 
 
 def wrong(shards: Sequence[str], sent: Callable[[int], Content | None], committed: Sequence[int]) -> list[str]:
-    """Settle the shards, count their rows, and report violations, in sentences. sent: the content of the file of a
-    number, None for one that was not sent. committed: the files whose clients were told so. psycopg.Error where a shard
-    refuses, or a loader still works after PATIENCE."""
+    """Settle the shards, count their rows, and report violations, in sentences. sent: the content of a file by its
+    number. committed: the files acknowledged to clients. psycopg.Error, also for a loader that outlasts PATIENCE."""
     said: list[str] = []
     loaded: dict[int, list[Content]] = {}
     with _alone(shards) as connections:

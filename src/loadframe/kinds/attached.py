@@ -26,8 +26,7 @@ def kinds() -> tuple[str, ...]:
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
     """Connect to KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
-    account: how the user names an account, BY_OPTION or BY_STUDY; messages say it. StudyError for an unknown kind,
-    TargetError where the server refuses the connection."""
+    account: how the user names an account. StudyError for an unknown kind, TargetError where refused."""
     kind, _, address = where.partition(":")
     known = attachable(kind)
     if known is None:

@@ -10,9 +10,8 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
 class Target(Protocol):
-    """A server under test that Loadframe starts privately: temporary data directory, own socket, unprivileged user.
-    Life: `create` once, `start`, any number of `apply` and `reset`, `stop`, `destroy` (always, and idempotent). All
-    methods raise TargetError, with the server's last log lines, where it refuses or fails."""
+    """A server under test that Loadframe starts privately: `create` once, `start`, any number of `apply` and `reset`,
+    `stop`, `destroy` (always, and idempotent). All raise TargetError, with the server's last log lines."""
 
     kind: str
     embedded: bool

@@ -38,9 +38,8 @@ OF_STUDY = SettingsFile(
 @dataclass(frozen=True, slots=True)
 class Attachable:
     """How a running server of this kind is read and changed. host_of: from the address in a study and the option file,
-    the host, "" for a socket of this machine; raises as `attach` does. head: the first lines of a configuration file
-    that its restart reads. password: the environment variable that may hold one. read_only: why it may not be
-    changed."""
+    the host, "" for a socket; raises as `attach` does. head: the first lines of a configuration file that its restart
+    reads. password: the environment variable that may hold one. read_only: why not to change it."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]

@@ -28,9 +28,8 @@ def ask(*command: str, by: Allowance | None = None) -> subprocess.CompletedProce
 
 @dataclass(frozen=True)
 class Package:
-    """Where a server is from. name: in messages. programs: those needed, the server itself first. install: how to get
-    them. asked: the arguments that print the version. told: a pattern whose group finds it. find: the path of a
-    program."""
+    """Where a server is from. name: in messages. programs: those needed, the server first. install: how to get them.
+    asked: arguments that print the version. told: a pattern whose group finds it. find: a program's path."""
 
     name: str
     programs: tuple[str, ...]

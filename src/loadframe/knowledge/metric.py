@@ -28,10 +28,9 @@ def derived(metric: str, needs: str, compute: Callable[..., float]) -> Derived:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """counter: metrics whose sum must be at least `share` of the smallest of `witnesses`, each of which is a sum of
-    metrics; checked where that is `floor` or more and all of them were measured. also: what is blind with it; a name
-    that ends with a dot stands for all rates that begin so. why: the usual cause. whole: nothing contradicts it where
-    the target is in pieces."""
+    """counter: metrics whose sum must be at least `share` of the smallest of `witnesses`, each a sum of metrics;
+    checked where that is `floor` or more and all were measured. also: what is blind with it; a name that ends with a
+    dot stands for all rates that begin so. why: the usual cause. whole: not checked of a target in pieces."""
 
     counter: tuple[str, ...]
     witnesses: tuple[tuple[str, ...], ...]

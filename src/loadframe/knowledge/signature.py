@@ -131,8 +131,7 @@ Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "sprea
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Where a cause shows, and in which form. price: whether an event costs the same before and after, so that the gain
-    bounds what may be left of them. ceiling: the metric of what the limit lets pass ("passes"), most: that number
-    itself."""
+    bounds what may be left. ceiling: the metric of what the limit lets pass ("passes"), most: its number."""
 
     metric: str
     form: Form = "events"

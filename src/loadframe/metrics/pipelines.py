@@ -1,7 +1,5 @@
-"""Metrics of pipelines: of each stage, and of each change log that is followed. Their names contain the name of the
-stage or log, which no table lists: `pipeline.STAGE.END` and `changelog.LOG.END`. What a stage prints
-(formats/stage_lines.py) is recorded as it is; what follows from it is derived here, of a window and of a row of a
-series alike."""
+"""Metrics of pipelines: of each stage, `pipeline.STAGE.END`, and of each change log, `changelog.LOG.END`; no table
+lists their names. What a stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
 
 import math
 import re

@@ -53,9 +53,8 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket.
-        TargetError where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without
-        pymysql."""
+        """Its address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError where
+        the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:

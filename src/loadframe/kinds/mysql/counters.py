@@ -29,8 +29,7 @@ FILLED = "redo_fill"
 @dataclass(frozen=True, slots=True)
 class Counting:
     """The counters of one kind. redo: names in `status` of the used bytes of the redo log and of its capacity. usable:
-    the share of the capacity that is used before pages have to be written. waits: by performance schema's names, in
-    s."""
+    its share that is used before pages have to be written. waits: by performance schema's names, in seconds."""
 
     kind: str
     status: tuple[CounterSpec, ...]

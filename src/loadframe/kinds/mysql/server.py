@@ -84,7 +84,8 @@ class FamilyServer(PrivateServer):
         self.accounts_file.unlink(missing_ok=True)  # its statements have been executed by now
 
     def check(self, state: TargetState, settings: Sequence[str], allowance: Allowance) -> None:
-        """TargetError, in the server's words, where it would not start. An invalid value may leave exit status 0."""
+        """TargetError, in the server's words, where it would not start with these options. Exit status 0 may hide an
+        error."""
         begin = (self.required(), *(each for each in self.own_options() if "--init-file" not in each), *settings)
         status, said = self.said_to_its_end((*begin, *self.checking()), allowance)
         if status != 0 or NOT_TAKEN in said:

@@ -1,6 +1,5 @@
-"""The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node;
-their programs, and the threads of a data node. None of them goes into the background, so that each is one process, and
-a child of ours."""
+"""The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node.
+None goes into the background, so that each is one process, and a child of ours."""
 
 import os
 import re
@@ -110,8 +109,7 @@ class Management(PrivateServer):
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
         """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
-        it would not accept it: then it prints none, and its exit status is 1 in both cases. A running one is left
-        alone."""
+        it prints none: its exit status is 1 in both cases. A running one is left alone."""
         path = self.folder / "check.ini"
         write_readable(path, text)
         command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={path}", f"--ndb-nodeid={number}")

@@ -29,9 +29,9 @@ API_SLOTS = 16
 
 class NdbTarget:
     """See kinds.base.Target. Its components are "management", "sql1", "sql2", ... and the data nodes. All SQL nodes
-    have the same settings. They start after the data nodes and end before them. They restart one after the other for
-    their own settings, and with data nodes that restart: otherwise they would find other nodes than they know, some of
-    them with errors for their clients."""
+    have the same settings. They start after the data nodes, end before them, and restart one after the other for their
+    own settings, and with data nodes that restart: otherwise they would find unknown nodes, some with errors for their
+    clients."""
 
     kind = "ndb"
     embedded = False

@@ -1,6 +1,5 @@
-"""nginx, as a private instance: own folder, own port, an unprivileged user, its own configuration alone. It listens on
-127.0.0.1 unless another address is set. It serves the files below `Endpoint.options["files"]`: as a web server, or as
-the origin of a cache. As a cache it keeps the origin's answers as files on the disk, which survive a restart."""
+"""nginx, as a private instance with its own configuration alone. It serves the files below `Endpoint.options["files"]`:
+as a web server, or as the origin of a cache. A cache keeps answers as files, which survive a restart."""
 
 import os
 import time

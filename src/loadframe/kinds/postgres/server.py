@@ -65,9 +65,8 @@ def _described(postgres: str) -> list[tuple[str, str]]:
 
 
 class Server(PrivateServer):
-    """A private PostgreSQL in a lease's folder. The postmaster is ended by signals of its own (postgres(1)): SIGINT
-    disconnects clients and writes a checkpoint, SIGQUIT ends it and all its children at once. SIGKILL would leave
-    children running, and its shared memory behind."""
+    """A private PostgreSQL in a lease's folder. SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and
+    its children at once (postgres(1)); SIGKILL would leave children running, and its shared memory behind."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGINT

@@ -161,9 +161,8 @@ LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A service that listens at a port. number: the address. first: the processes that started all others of it;
-    several where they share the port and have no parent with their command line. holders: its processes that hold the
-    port."""
+    """A service that listens at a port. first: the processes that started all others of it; several where they share
+    the port and have no parent with their command line. holders: its processes that hold the port."""
 
     port: int
     number: str

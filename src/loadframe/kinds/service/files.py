@@ -1,6 +1,5 @@
-"""Settings that a service reads from a file. A service that Loadframe starts gets a private copy of the user's file,
-with the values in it. In the file of a running one, keys are set and taken back: its bytes are kept meanwhile, and
-restored once no key is changed."""
+"""Settings that a service reads from a file. A private service gets a copy of the user's file, with the values in it.
+In a running one's file keys are set and taken back: its bytes are restored once no key is changed."""
 
 import hashlib
 import os

@@ -1,6 +1,5 @@
-"""The runtimes and frameworks of services: how each is recognised, and its own knobs for how much it does at a time.
-Pure. Only `loadframe init` uses it: it writes the recognised knobs into the study, where the user sees them. No
-diagnosis depends on it."""
+"""The runtimes and frameworks of services: how each is recognised, and its knobs for how much it does at a time. Pure.
+Only `loadframe init` uses it, to write the knobs into the study. No diagnosis depends on it."""
 
 import re
 from collections.abc import Mapping, Sequence

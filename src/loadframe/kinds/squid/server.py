@@ -51,8 +51,7 @@ manager: else it also caches, or collapses, the manager's pages."""
 
 class Server(PrivateServer):
     """A private Squid in a lease's folder: one process, with threads where cache_dir_kind is aufs. SIGTERM ends it a
-    second later, with the store's index written; SIGHUP has it read its configuration again (squid(8)). It uses shared
-    memory whose names begin with its service's."""
+    second later, with its index written; SIGHUP reconfigures it (squid(8)). It uses named shared memory."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM

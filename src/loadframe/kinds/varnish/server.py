@@ -118,9 +118,8 @@ SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granul
 
 
 class Server(PrivateServer):
-    """A private Varnish in a lease's folder: a manager and the cache process that it starts, of one unprivileged user
-    and one process group. SIGTERM ends both (varnishd(1)); after a SIGKILL of the manager the cache process ends, too,
-    as it reads the end of their pipe."""
+    """A private Varnish in a lease's folder: a manager and its cache process, of one unprivileged user and one process
+    group. SIGTERM ends both (varnishd(1)); without its manager the cache process ends, too."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM

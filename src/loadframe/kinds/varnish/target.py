@@ -1,6 +1,5 @@
-"""Varnish, as a private instance in front of an origin of its own: own folder, own port, an unprivileged user. It
-listens on 127.0.0.1 unless another address is set. Its store ends with its cache process, whatever the storage: a
-restart leaves a cold cache."""
+"""Varnish, as a private instance in front of an origin of its own: own folder, own port, an unprivileged user. Its
+store ends with its cache process, whatever the storage: a restart leaves a cold cache."""
 
 import http.client
 from collections.abc import Mapping, Sequence
