@@ -44,8 +44,7 @@ class Logged:
 
 
 def parse_line(line: str) -> Logged | None:
-    """The request of a line; None if it has none that can be sent again: no time, no request line, a path with blanks
-    or escapes of the log."""
+    """None if a line has no time, no request line, or a path with blanks or the log's escapes."""
     found = REQUEST.search(line)
     if found is None:
         return None
@@ -78,7 +77,6 @@ def _moment(text: str) -> tuple[float, bool] | None:
 
 
 def _path(target: str) -> str | None:
-    """The path and query; None if it cannot be sent."""
     if not target.startswith("/"):
         try:
             parts = urlsplit(target)
@@ -92,8 +90,7 @@ def _path(target: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str | None]:
-    """The lines of a log, unpacked if it is gzip; None for one longer than LONGEST_LINE. Raises OSError if it cannot be
-    read or is damaged."""
+    """The lines of a log, also a gzipped one; None for one longer than LONGEST_LINE. Raises OSError."""
     with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw

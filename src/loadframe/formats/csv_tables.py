@@ -37,8 +37,7 @@ def name_of(place: str) -> str:
 
 
 def read_text(place: str, *, remedy: str) -> str:
-    """The text of a file, or of standard input for "-". remedy: what to give instead of a missing file. Raises
-    SampleError if it cannot be read."""
+    """place: a path, "-" for standard input. remedy: for a missing file. Raises SampleError."""
     name = name_of(place)
     try:
         data = sys.stdin.buffer.read(LARGEST_BYTES + 1) if place == STDIN else read_up_to(Path(place), LARGEST_BYTES)
@@ -76,8 +75,7 @@ def header(lines: list[Row]) -> list[str]:
 
 
 def check_commas(names: list[str], name: str) -> None:
-    """Raises SampleError for a header without a comma but with the separator of spreadsheets whose decimal sign is a
-    comma."""
+    """Raises SampleError for semicolons or tabs, as spreadsheets write where the comma is a decimal sign."""
     between = next((one for one in ";\t" if len(names) == 1 and one in names[0]), "")
     if between:
         raise SampleError(
@@ -138,8 +136,7 @@ MOST_ROWS = 200_000
 
 
 def read_load(place: str) -> tuple[LoadWindow, ...]:
-    """The windows of a load in a file, or on standard input for "-". Raises SampleError, naming the line and the value
-    that is wrong."""
+    """place: a path, "-" for standard input. Raises SampleError, naming the wrong line and value."""
     return parse_load(read_text(place, remedy="Give a CSV file of entries,seconds[,reads]."), name_of(place))
 
 
@@ -186,8 +183,7 @@ Point = tuple[float, float, float | None]
 
 
 def _check(before: Point, after: Point, row: Row) -> None:
-    """Raises SampleError unless seconds grow and entries and reads do not fall. Entries may stand still: a loader that
-    notes its progress each second shows the same count while a transaction is committed."""
+    """Entries may stand still: a loader that notes its progress each second shows one count while a commit runs."""
     for column, first, last in zip(OF_LOADS, before, after, strict=True):
         if first is None or last is None:
             continue
@@ -224,8 +220,7 @@ class Sample:
 
 
 def read_sample(place: str) -> Sample:
-    """The sample in a file, or on standard input for "-". Raises SampleError, naming the line and the value that is
-    wrong."""
+    """place: a path, "-" for standard input. Raises SampleError, naming the wrong line and value."""
     return parse_sample(read_text(place, remedy="Give two runs, two CSV files, or one study."), name_of(place))
 
 
@@ -297,8 +292,7 @@ MOST_COLUMNS = 1000
 
 
 def read_observations(place: str) -> Observations:
-    """The curve in a file, or on standard input for "-". Raises SampleError, naming the line and the value that is
-    wrong."""
+    """place: a path, "-" for standard input. Raises SampleError, naming the wrong line and value."""
     return parse_observations(read_text(place, remedy="Give a run folder or a CSV file."), name_of(place))
 
 

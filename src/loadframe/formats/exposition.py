@@ -1,9 +1,7 @@
 """Numbers that a service exposes, as text of three forms: Prometheus or OpenMetrics, JSON, and lines of name and value.
-
-Others write them, so all is bounded: lines, their length, names, values, series, and the CPU time of reading. What is
-left out is named with its reason; what contradicts the format as a whole is an ExpositionError, and nothing of it is
-used. Names are as in metrics/exposed.py.
-"""
+All is bounded: lines, their length, names (as in metrics/exposed.py), values, series, and the CPU time of reading. What
+is left out is named with its reason; what contradicts the format as a whole is an ExpositionError, and nothing of it is
+used."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,7 +125,6 @@ class _Found:
 
 
 def _means(asked: str, name: Name) -> bool:
-    """Whether a study's name is this series, or its family."""
     wanted = split(asked)
     return wanted.base in (name.base, _stem(name.base)) and set(wanted.labels) <= set(name.labels)
 
@@ -178,8 +175,7 @@ TYPE, END = "# TYPE ", "# EOF"
 
 
 def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
-    """The lines about wanted series, up to MOST_LINES and the end of the family that is begun there. Raises
-    ExpositionError after LONGEST_READING_S."""
+    """Ends after MOST_LINES and the family that is begun there. Raises ExpositionError after LONGEST_READING_S."""
     stems = {_stem(split(one).base) for one in pick.select}
     until_s = time.thread_time() + LONGEST_READING_S
     taken = 0
@@ -348,7 +344,7 @@ class Page:
 
 
 def _parted(data: bytes) -> tuple[list[str], list[str]]:
-    """Each line without its last word, and these words. Nothing of other than text, or of too much."""
+    """Each line without its last word, and these words; nothing of invalid or too long text."""
     heads: list[str] = []
     tails: list[str] = []
     if len(data) > LARGEST_PAGE or data.count(b"\n") > MOST_LINES:

@@ -76,7 +76,6 @@ def _entry(given: Any) -> Entry | None:
 
 
 def _address(url: object) -> tuple[str, str] | None:
-    """Origin and path; None for other than HTTP."""
     if not isinstance(url, str):
         return None
     try:
@@ -102,5 +101,4 @@ def _moment(text: object) -> float | None:
 
 
 def _number(value: object) -> float:
-    """0 for anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

@@ -1,9 +1,6 @@
 """The one reader and the one writer of JSON. What others wrote, or edited, and the rest of the program cannot carry is
-refused here, once. Records of a run folder are written by runs/formats.py, which knows their types.
-
-The standard parser accepts NaN, numbers beyond a float, integers of thousands of digits (or raises), and nesting up to
-the interpreter's stack. All of these are JsonError here, like invalid JSON.
-"""
+refused here: the standard parser accepts NaN, numbers beyond a float, integers of thousands of digits (or raises), and
+nesting up to the interpreter's stack. Records of a run folder are written by runs/formats.py."""
 
 import json
 import math

@@ -103,8 +103,8 @@ def _folder_of(place: Path) -> Iterator[Folder]:
 
 
 def _end_of(path: Path, *, reading: bool = False) -> Path:
-    """Where a path leads by links of ours or of root, with none of another user's on the way to them. Raises OSError
-    for one of another user. reading: what a descriptor of this process is open for may have lost its name."""
+    """Follows links of ours or of root. Raises OSError for another user's. reading: an open descriptor may have lost
+    its name."""
     for _ in range(MOST_LINKS):
         if (number := _own_descriptor(path)) is not None:
             if reading or not stat.S_ISREG(os.fstat(number).st_mode):

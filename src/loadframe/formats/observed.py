@@ -150,8 +150,7 @@ def is_text(text: str) -> bool:
 
 
 def check_not_of_sar(text: str, name: str) -> None:
-    """Raises SampleError for the tables that sar prints: their times have no day, and their columns depend on the
-    locale."""
+    """Raises SampleError for sar's tables: their times have no day, and their columns depend on the locale."""
     if OF_SAR.match(text.removeprefix("\ufeff").lstrip().partition("\n")[0]):
         raise SampleError(
             f"{name} is what sar prints, which is for people to read",

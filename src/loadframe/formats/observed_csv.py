@@ -14,7 +14,6 @@ from loadframe.model import ObservedMapping
 from loadframe.progress import counted
 
 TIMES = ("time", "time_s", "timestamp", "timestamp_s", "ts", "date", "datetime", "time_ms", "timestamp_ms")
-"""Names of the column of times."""
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "-"})
 MILLISECONDS_FROM = 1e11
@@ -39,8 +38,7 @@ def is_timed(text: str) -> bool:
 
 
 def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
-    """The series in CSV text. untimed: rows without a column of times are one second apart, in the order of the file.
-    Raises SampleError, naming the line and the value that is wrong."""
+    """untimed: rows without times are one second apart, in file order. Raises SampleError, naming line and value."""
     lines = rows(text, name)
     if not lines:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
@@ -110,7 +108,6 @@ def _usual(lower: Sequence[str]) -> ObservedMapping:
 
 
 def _servers(series: Sequence[Series], name: str) -> dict[str, float]:
-    """How many equal servers each resource has, constant over its column."""
     found: dict[str, float] = {}
     for one in series:
         if not one.name.startswith("servers."):

@@ -6,8 +6,7 @@
     use cpu      process_cpu_seconds_total / 4               a share of four CPUs
 
 Series that match one name are added up. Times are those of the load; other series are interpolated linearly at these
-times, and are missing if their neighbours lie further apart than MOST_APART usual steps.
-"""
+times, and are missing if their neighbours lie further apart than MOST_APART usual steps."""
 
 import math
 import re
@@ -148,7 +147,7 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
 
 
 def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes: list[str]) -> _Column:
-    """The series that a term means. A series' own name may contain a slash."""
+    """A series' own name may contain a slash."""
     whole = _matching(table, term)
     if whole:
         return _summed(whole, mapping, notes)
@@ -264,8 +263,7 @@ def _all_times(columns: Sequence[_Column]) -> list[float]:
 
 
 def _were_reset(series: Sequence[Series], resets: Sequence[int]) -> list[str]:
-    """resets: of each series that was reset, how often. One line for all series of a term: a release resets each
-    instance."""
+    """One line for all series of a term: a release resets each instance."""
     if not resets:
         return []
     most = f"{max(resets):,} time{'s' if max(resets) > 1 else ''}"

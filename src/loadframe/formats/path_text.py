@@ -8,8 +8,7 @@ REMEDY = "Choose a path in plain letters, or a locale of UTF-8 (LC_ALL=C.UTF-8, 
 
 
 def why_no_text(path: Path) -> str | None:
-    """Why a path cannot be written as text; None if it can. Its bytes may be invalid in the locale's encoding, or its
-    letters not encodable."""
+    """Bytes may be invalid in the locale's encoding, or letters not encodable; None if all is well."""
     try:
         whole = str(path.absolute())
     except OSError:  # the working folder is gone

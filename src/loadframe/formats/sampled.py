@@ -31,8 +31,7 @@ class Arranged:
     notes: tuple[str, ...]
 
     def judged(self, by: str) -> Verdict:
-        """The verdict by a quantity. Raises ValueError if the samples cannot be compared, TooFewError if they say too
-        little about it."""
+        """Raises ValueError if the samples cannot be compared, TooFewError if they say too little about it."""
         if self.pairs is None:
             return samples.unpaired(self.before.values, self.after.values, by=by, between=self._between(by))
         reduce = partial(quantity.of, quantity=by)

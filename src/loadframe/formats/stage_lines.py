@@ -8,8 +8,7 @@ batch; cl_reader_dump_stats (chglog_reader.c) what was read, what is pending, an
 Total and ms/op are of the period since the last report, and are added up here; before that they are since its start,
 which shows in totals that never go back. ms/op is the time of a batch over its entries, so Total x ms/op are the
 seconds of workers. It counts entries where we count operations: they are divided by the mean batch. "Idle threads"
-(2.4: "Threads waiting") are those of the one pool that works on all stages.
-"""
+(2.4: "Threads waiting") are those of the one pool that works on all stages."""
 
 import re
 from collections import Counter
@@ -31,7 +30,6 @@ _STAGE = re.compile(
     re.ASCII,
 )
 _STAGE_LINE = re.compile(r"\d{1,3}: [A-Za-z]\w* *\|", re.ASCII)
-"""How the line of a stage begins."""
 _IDLE = re.compile(r"(?:Idle threads|Threads waiting): (\d{1,6})", re.ASCII)
 _READER = re.compile(r"ChangeLog reader #(\d{1,3}):", re.ASCII)
 _COUNT = re.compile(r"records (read|pending) *= (\d{1,15})", re.ASCII)
@@ -175,8 +173,7 @@ class StageLines:
 
     @classmethod
     def of(cls, pieces: Iterable[bytes | None]) -> "StageLines":
-        """A reader for a file that has these pieces, None where it begins again: only several reports show whether
-        RobinHood's totals are of periods."""
+        """pieces: of the file, None where it begins again: only several reports show what RobinHood's totals are of."""
         scout = cls()
         for piece in pieces:
             if piece is None:
@@ -262,8 +259,7 @@ def parse_stage_line(line: bytes) -> StageLine | None:
 
 
 def _object_in(text: bytes) -> Any:
-    """The object of a line: from its first brace on, or from the one before the word that marks it, if a logger has
-    braces of its own. Raises JsonError if neither is one."""
+    """From the first brace on, or from the one before the marking word, if a logger has braces of its own."""
     end = text.rfind(b"}") + 1
     marked = min(place for word in _MEANT if (place := text.find(word)) >= 0)
     try:

@@ -1,9 +1,7 @@
-"""TOML that others wrote: what the rest of the program cannot carry is refused here, once.
-
-The standard parser raises other errors than its own for integers of thousands of digits and for deep nesting, takes
-seconds for a key of thousands of parts, and accepts what TOML allows and no study needs: numbers that are not finite,
-integers of more than 64 bits, control characters.
-"""
+"""TOML that others wrote: what the rest of the program cannot carry is refused here, once. The standard parser raises
+other errors than its own for integers of thousands of digits and for deep nesting, takes seconds for a key of thousands
+of parts, and accepts what no study needs: numbers that are not finite, integers of more than 64 bits, control
+characters."""
 
 import math
 import re

@@ -1,10 +1,7 @@
 """The one reader of the day files of a watch folder (docs/watching.md, loadframe.watch/1), and a table of what was
-observed.
-
-A killed watcher leaves a last line without its end, which is left out. A folder may be a stranger's: the cost of
-reading it is bounded by its bytes on the disk. Light: the lasting process of a watch reads its own last lines with this
-module; zstandard is imported only for a compacted day.
-"""
+observed. A killed watcher leaves a last line without its end, which is left out. A folder may be a stranger's: the cost
+of reading it is bounded by its bytes on the disk. Light: the lasting process of a watch reads its own last lines with
+this module; zstandard is imported only for a compacted day."""
 
 import io
 import math
@@ -176,8 +173,7 @@ class DayText:
 
 
 def parse_line(text: bytes) -> WatchLine | None:
-    """One line with its end; None for one that is torn, or is no line of a watch. Raises RecordingError for one of a
-    later version."""
+    """None for a line that is torn, or not of a watch. Raises RecordingError for a later version."""
     if not text.endswith(b"\n"):
         return None
     try:

@@ -58,8 +58,7 @@ def importing(module: str) -> list[str]:
 
 
 def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of our Python processes: as `environment`, with the safe path and absolute state folders, since
-    they work in `/`."""
+    """For our Python processes: with the safe path and absolute state folders, since they work in `/`."""
     found = environment(given)
     folders = {name: str(Path(found[name]).absolute()) for name in FOLDERS if found.get(name)}
     return {**found, **folders, SAFE_PATH: found.get(SAFE_PATH) or SAFELY}
@@ -74,15 +73,13 @@ def take_own_environment() -> None:
 
 
 def is_own(command: Sequence[str | Path]) -> bool:
-    """Whether a command runs a module of ours, as `python` writes it. A user's locustfile runs in locust, which is not
-    ours."""
+    """Whether a command runs a module of ours, as `python` writes it; locust with a user's locustfile does not."""
     ours = [*map(str, command[:4])]
     return ours[:3] == python("")[:3] and "".join(ours[3:]).startswith("loadframe.")
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process, by default ours, with only absolute entries in search paths. Relative ones in
-    PYTHONPATH are made absolute, as Loadframe may have been found there."""
+    """Of a process, by default ours: search paths have only absolute entries, also those of PYTHONPATH."""
     found = dict(os.environ if given is None else given)
     if found.get(SAFE_PATH) == SAFELY:
         del found[SAFE_PATH]
@@ -102,8 +99,7 @@ def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
 
 
 def located(program: str, beside: str = "") -> str | None:
-    """The path of a program, or None. Relative entries of PATH are ignored. beside: folders to search after PATH,
-    separated by colons."""
+    """Relative entries of PATH are ignored. beside: folders to search after PATH, separated by colons."""
     path = _absolute(f"{os.environ.get('PATH', os.defpath)}:{beside}", ":")
     return shutil.which(program, path=path)
 

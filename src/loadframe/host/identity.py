@@ -18,8 +18,7 @@ PROC = Path("/proc")
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
 MACHINE_ID = Path("/etc/machine-id")
 LONGEST_STAT = 4096
-"""Bytes of /proc/PID/stat: 52 fields of at most 20 digits, and a name. One read(2), without a file object: a search for
-a family reads it of each process."""
+"""Bytes of /proc/PID/stat: 52 fields of at most 20 digits, and a name; one read(2)."""
 AT_ONCE = 128
 """Each takes a descriptor, and RLIMIT_NOFILE is often 1,024."""
 
@@ -144,8 +143,7 @@ def end(process: Identity, grace_s: float) -> bool:
 
 
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """As `end`, for several at once: the grace period of a server of many processes passes only once. None for one that
-    belongs to another user."""
+    """As `end`, for several at once, within one grace period. None for one that belongs to another user."""
     chosen = list(dict.fromkeys(processes))
     found: dict[Identity, bool | None] = {}
     for first in range(0, len(chosen), AT_ONCE):

@@ -7,8 +7,7 @@ A script of its own, on the standard library alone, because `preexec_fn` is unsa
 matters: control groups, mounts and limits while still root, then affinity, then the user, then the death signal
 (changing the user clears it), and only then the check that the parent still lives, which closes the race between fork
 and prctl. A failure is written to the report descriptor as one line of kind and text; the descriptor closes by itself
-when the command takes over, so silence means success.
-"""
+when the command takes over, so silence means success."""
 
 import contextlib
 import ctypes
@@ -134,8 +133,7 @@ def set_limit(text: str) -> None:
 
 
 def set_cpus(text: str) -> None:
-    """Bind to these CPUs. Raises LaunchError if the kernel gives fewer (it silently leaves out what a cpuset
-    forbids)."""
+    """Raises LaunchError also if the kernel gives fewer (it silently leaves out what a cpuset forbids)."""
     wanted = {int(cpu) for cpu in text.split(",")}
     try:
         os.sched_setaffinity(0, wanted)
@@ -147,8 +145,7 @@ def set_cpus(text: str) -> None:
 
 
 def become(uid: int, gid: int, *shared_groups: int) -> None:
-    """Give up root for good: the groups first, the user last. No program run from then on regains rights, as one that
-    is set-user-ID would."""
+    """Give up root for good, the groups first: no set-user-ID program run from then on gives it back."""
     try:
         os.setgroups([gid, *shared_groups])
         os.setgid(gid)

@@ -4,10 +4,8 @@ Servers started with processes.spawn die with their owner at once; what is left 
 itself - is ended and removed by the next command's sweep (leftovers.py). Only what is certainly ours is ended: the
 processes that the lease names, those in its control groups, those that carry its mark in their environment, and their
 descendants. Whether the owner lives is known from a lock (state.Life), which holds across PID namespaces, unlike pids.
-
-Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH, else /var/tmp, which is a disk where
-/tmp often is memory.
-"""
+Leases are in the state directory (state.py); data in $LOADFRAME_SCRATCH, else /var/tmp, a disk where /tmp often is
+memory."""
 
 import contextlib
 import os
@@ -135,13 +133,11 @@ class Lease:
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Who runs a service of the user's: another such user, as a service must not reach the load driver's memory and
-        files. Raises CageError like `runs_as`."""
+        """Another such user for a service, which must not reach the load driver's memory and files. CageError."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """Who runs a server of a package: the first of these accounts that this machine has; else as
-        `runs_services_as`, and not "nobody", under which other programs run."""
+        """The first of these accounts that exists; else as `runs_services_as`, and not "nobody", which others use."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -203,8 +199,7 @@ class Lease:
                     self._life.end()
 
     def _strays(self) -> list[Identity]:
-        """What has our mark, and our own children that work in the folder: Ctrl-C may come when one, such as a load
-        driver, is started and not recorded yet, and what writes into a folder keeps it from being removed."""
+        """Ctrl-C may come when a child, such as a load driver, is started and not recorded yet."""
         ours = set(identity.children(os.getpid()))
         working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
         in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
@@ -246,8 +241,7 @@ def members(record: Record) -> list[Identity]:
 
 
 def read(file: Path) -> Record:
-    """A lease on disk, of this version or an earlier one. Raises FileNotFoundError, and Damaged for one that cannot be
-    used."""
+    """A lease on disk, of any version so far. Raises FileNotFoundError, Damaged."""
     version, data = read_record(file, KIND, VERSION)
     data = check_keys(
         data,

@@ -83,7 +83,6 @@ def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
 
 
 def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
-    """The lines of a network namespace's tables of TCP sockets, as words."""
     for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         try:
             with (folder / name).open(encoding="ascii", errors="replace") as table:

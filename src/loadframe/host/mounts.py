@@ -1,10 +1,7 @@
-"""What a process of another user sees in place of what is there, by mounts of its own (launch.py): a private /tmp and
-/var/tmp, so that files under names that others can guess do not collide; and Python and Loadframe, if a folder on the
-way to them is closed to other users, as root's home is.
-
-In place of a closed folder it gets an empty one, and in it what Loadframe runs from, read-only, each at its own path,
-so that everything that names a path stays right: first lines of scripts, RUNPATH, pyvenv.cfg.
-"""
+"""What a process of another user sees by mounts of its own (launch.py): a private /tmp and /var/tmp, so that files
+under names that others can guess do not collide; and Python and Loadframe, if a folder on the way to them is closed to
+other users, as root's home is. In place of a closed folder it gets an empty one, and in it what Loadframe runs from,
+read-only, each at its own path, so that first lines of scripts, RUNPATH and pyvenv.cfg stay right."""
 
 import os
 import re

@@ -124,14 +124,12 @@ def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
 
 
 def leave_no_memory_behind() -> None:
-    """Keep this process's memory out of core dumps, and from other processes of its user (PR_SET_DUMPABLE,
-    ptrace(2))."""
+    """Keep our memory from core dumps and other processes of our user (PR_SET_DUMPABLE, ptrace(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 FREE = range(61184, 65520)
-"""From these systemd takes temporary users of services (systemd.exec(5), DynamicUser=): no distribution gives them to
-others."""
+"""systemd's range for temporary users of services (systemd.exec(5), DynamicUser=), given to no others."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
 """linux/capability.h. Without the last one, /proc does not show what a process of another user has open."""
 
@@ -217,7 +215,6 @@ def _known(number: int) -> bool:
 
 
 SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
-"""The number of the system call (syscalls(2))."""
 _SAME = 2**32 - 1
 """Changes nothing, and returns the present value (setfsuid(2))."""
 

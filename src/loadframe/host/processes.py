@@ -87,8 +87,7 @@ MOST_TOLD = 200
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """CPU numbers from the kernel's list format, "0-1,3" (cpuset(7), "List format"). Raises CageError for anything
-    else."""
+    """From the kernel's list format, "0-1,3" (cpuset(7), "List format"). Raises CageError."""
     cpus: set[int] = set()
     told = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
     for part in text.split(","):
@@ -146,7 +145,6 @@ def _may_run(path: Path, user: Privilege, shared_group: int | None) -> bool:
 
 
 def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
-    """Whether the mode lets a user run a program, or pass through a folder."""
     status = path.stat()
     groups = {*ids.groups, shared_group}
     bit = stat.S_IXUSR if status.st_uid == ids.uid else stat.S_IXGRP if status.st_gid in groups else stat.S_IXOTH
@@ -182,8 +180,7 @@ def spawn(
     from one that lives as long as the process should. death_signal: with what, for a server whose children would
     outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It
     searches only the absolute folders of search paths (environment.py). Raises CageError if the machine does not grant
-    the allowance, MissingTool if the command cannot be run.
-    """
+    the allowance, MissingTool if the command cannot be run."""
     joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
     options = [*joined, *_limit_options(allowance.limits)]
     if allowance.cpus is not None:
@@ -231,8 +228,7 @@ def spawn(
 
 
 def _working_folder(path: Path, allowance: Allowance) -> int:
-    """A working folder, open: with the rights of the process's user; if that user may not, with ours, but by no link of
-    another user, which could open a folder closed to its owner. Raises OSError, CageError."""
+    """If the user may not enter, opened with our rights, but by no link of another user. Raises OSError, CageError."""
     try:
         with rights_of(allowance.user, allowance.shared_group):
             return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -387,8 +383,8 @@ def _user_options(allowance: Allowance) -> list[str]:
 
 
 def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], allowance: Allowance) -> list[str]:
-    """What a process of another user sees in place of what is there: a /tmp of its own; and our Python, if it lacks
-    access and its command names a file of Python's or of Loadframe's."""
+    """A /tmp of its own; and our Python, if the user lacks access and the command names a file of it or of
+    Loadframe's."""
     user, group = allowance.user, allowance.shared_group
     if user == US or os.geteuid() != 0 or not may_have_mounts():
         return []

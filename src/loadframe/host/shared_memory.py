@@ -1,9 +1,7 @@
 """Shared memory that killed servers leave behind: POSIX (shm_overview(7)), and PostgreSQL's. It stays until the machine
-reboots, or the same data are served again, which those of a lease never are.
-
-PostgreSQL has a System V segment of 56 bytes that names its data directory, and the piece of POSIX memory that lists
-the others (PGShmemHeader, storage/pg_shmem.h; dsm_control_header, storage/ipc/dsm.c; the same in VERSIONS).
-"""
+reboots, or the same data are served again, which those of a lease never are. PostgreSQL has a System V segment of 56
+bytes that names its data directory, and the piece of POSIX memory that lists the others (PGShmemHeader,
+storage/pg_shmem.h; dsm_control_header, storage/ipc/dsm.c; the same in VERSIONS)."""
 
 import ctypes
 import os
@@ -49,8 +47,7 @@ def name_of(lease: str) -> str:
 
 
 def remove_left(lease: str, folder: Path) -> list[str]:
-    """Remove what a lease's servers left; returns what was done. Call it before its folder goes, which shows what is
-    theirs."""
+    """Remove what a lease's servers left; returns what was done. Call it while the lease's folder exists."""
     pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
     of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
     return [*remove(name_of(lease), _owners(folder)), *of_postgres]
@@ -75,8 +72,7 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
 
 
 def _owners(folder: Path) -> set[int]:
-    """Who has files in a lease's folder: its servers' users. Others cannot know the names in it that they could
-    write."""
+    """The servers' users."""
     try:
         return {entry.lstat().st_uid for entry in folder.iterdir()}
     except OSError:
@@ -167,7 +163,7 @@ def listed(content: bytes) -> list[int]:
 
 
 def _read(path: Path, owner: int) -> bytes:
-    """The beginning of a regular file of this user. Raises OSError for everything else."""
+    """Raises OSError for anything but a regular file of this user."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(file.fileno())
@@ -177,7 +173,6 @@ def _read(path: Path, owner: int) -> bytes:
 
 
 def _unlink(path: Path, owner: int) -> bool:
-    """Whether it was there, was this user's, and is gone."""
     try:
         status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_uid == owner:

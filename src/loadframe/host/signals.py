@@ -27,8 +27,7 @@ def undisturbed(words: str = "") -> Iterator[None]:
     thread that does not block it (polars has some), and then Python's handler runs in the main thread all the same. In
     another thread nothing is done: no handler ever runs there. What is ignored stays ignored.
 
-    words: shown at once to the user who sends one; "" for a short block.
-    """
+    words: shown at once to the user who sends one; "" for a short block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -63,8 +62,7 @@ def ignore(_number: int, _frame: object) -> None:
 
 LONG_S, LOOK_EVERY_S = 1.0, 0.02
 STOPPED = "T"
-"""By a signal (proc_pid_stat(5)). Not "t": a traced process is stopped for a moment at each system call. A frozen
-control group does not show."""
+"""By a signal (proc_pid_stat(5)); "t" is a tracer's stop, which lasts for a moment at each system call."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:

@@ -30,8 +30,7 @@ class Damaged(Exception):  # noqa: N818 - it is no error of the command that mee
 
 
 def state_directory() -> Path:
-    """Where Loadframe keeps its state; made if need be. Raises CageError if it cannot be written, or another user could
-    write to it."""
+    """Made if need be. Raises CageError if it cannot be written, or another user could write to it."""
     own, of_all = os.environ.get("LOADFRAME_STATE"), os.environ.get("XDG_STATE_HOME")
     try:
         path = Path(own or f"{of_all or Path.home() / '.local/state'}/loadframe").absolute()
@@ -131,8 +130,7 @@ def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
 
 
 def write_durably(file: Path, text: str) -> None:
-    """Whole or not at all, also when the power fails. `remove_torn` removes the remains of killed writers. Raises
-    OSError, CageError."""
+    """Whole or not at all, also when the power fails; see `remove_torn`. Raises OSError, CageError."""
     _held(file.parent).replace(file.name, text.encode(), mode=0o600)
 
 

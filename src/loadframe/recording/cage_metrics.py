@@ -1,8 +1,6 @@
-"""What a component used of its resource limits, from each file of its control groups, of either version.
-
-Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{cpuacct,memory,blkio-controller,pids}.rst;
-Documentation/scheduler/sched-bwc.rst for the quota.
-"""
+"""What a component used of its resource limits, from each file of its control groups, of either version. Sources:
+Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{cpuacct,memory,blkio-controller,pids}.rst;
+Documentation/scheduler/sched-bwc.rst for the quota."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -112,8 +110,7 @@ def _io_text(text: bytes, *limits: bytes) -> _Io:
 
 
 def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, elapsed_s: float) -> Metrics:
-    """Of the disk nearest to its limit, with that limit, because the use of other disks does not show it; over all
-    disks if none has a limit. place: index of the limit's file among the limits."""
+    """Of the disk nearest to its limit (the use of others does not show it); over all disks if none has one."""
 
     def rate(devices: Iterable[str]) -> float:
         return (

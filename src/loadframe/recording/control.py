@@ -50,8 +50,7 @@ class Recorder:
     `descriptor` it takes over: so whatever happens to the path meanwhile cannot redirect it.
 
     Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
-    process has died. As a context manager it starts on entry and stops on exit.
-    """
+    process has died. As a context manager it starts on entry and stops on exit."""
 
     def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path
@@ -288,7 +287,7 @@ def _cost(answer: dict[str, Any]) -> RecorderCost:
 
 
 def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:
-    """Wait until a pipe can be read or written, or its other end is closed; False at the deadline (CLOCK_MONOTONIC)."""
+    """False at the deadline (CLOCK_MONOTONIC)."""
     poller = select.poll()
     poller.register(pipe, event)
     return bool(poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000))

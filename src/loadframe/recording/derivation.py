@@ -6,8 +6,7 @@ and the ledger at this moment differ only in how they choose readings:
 - a window takes rates between its two edges, and combines the levels of all its readings (AVERAGE, LOWEST, LATEST; else
   the largest);
 - a series takes rates since the reading before, and each level as it is;
-- a moment takes rates between two looks, and the levels of the later one.
-"""
+- a moment takes rates between two looks, and the levels of the later one."""
 
 import os
 from bisect import bisect_left
@@ -46,8 +45,7 @@ class Derivation:
         return b"\n".join(entries[name] for name in names) if names else None
 
     def reading(self, entries: Mapping[str, bytes]) -> Any:
-        """Its reading at a tick, with the entries of `beside`. Raises RecordingError if it was not recorded, or is
-        damaged."""
+        """The reading at a tick, with those of `beside`. Raises RecordingError if not recorded, or damaged."""
         text = self.text(entries)
         if text is None:
             raise RecordingError(f"{self.source} was not recorded.")
@@ -64,8 +62,7 @@ class Derivation:
     def looks(
         self, before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float
     ) -> tuple[Metrics, list[RecordingError]]:
-        """The metrics of two looks at this machine, the levels of the later one, and why others are missing; no rates
-        if both are of one moment."""
+        """Metrics of two looks at this machine, and why others are missing; no rates if both are of one moment."""
         try:
             first, last = self.reading(before), self.reading(after)
         except RecordingError as error:
@@ -128,16 +125,14 @@ def put_together(metric: str, values: Sequence[float]) -> float:
 
 
 def growth(first: float, last: float) -> float:
-    """last - first of a counter. Raises RecordingError if it went back: it was reset, and the difference means
-    nothing."""
+    """last - first of a counter. Raises RecordingError if it went back, that is, was reset."""
     if last < first:
         raise RecordingError(f"A counter went back from {first} to {last}.")
     return last - first
 
 
 def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callable[..., Metrics]:
-    """How fast numbers of a file of names and numbers grow, in this unit; several names of a metric are added up as far
-    as both readings have them."""
+    """Growth of a file's numbers per second, in this unit, over the names of a metric that both readings have."""
 
     def between(first: Mapping[str, int], last: Mapping[str, int], elapsed_s: float) -> Metrics:
         found = {}
@@ -189,8 +184,7 @@ class Window:
         return self.ticks[0].facts
 
     def readings(self, row: Derivation) -> list[Any]:
-        """A source at each tick of the window that has it, else at the tick nearest to the window. Raises
-        RecordingError if there is none, or one is damaged."""
+        """At each tick of the window that has the source, else at the nearest tick. Raises RecordingError."""
         having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
         if not having:
             around = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -200,8 +194,7 @@ class Window:
         return [row.reading(tick.entries) for tick in having]
 
     def pair(self, row: Derivation) -> tuple[Any, Any, float]:
-        """Two readings of a source and the seconds between them: at the window's edges, or those nearest to them if it
-        is recorded less often. Raises RecordingError if there are no two."""
+        """Readings at the window's edges, or nearest to them, and the seconds between. Raises RecordingError."""
         first, last = self.ticks[0], self.ticks[-1]
         if row.text(first.entries) is None or row.text(last.entries) is None:
             having = [tick for tick in self.around if row.text(tick.entries) is not None]

@@ -1,7 +1,5 @@
-"""Writing a recording: everything is gathered in one buffer, in the layout of frames, and compressed from there.
-
-The recorder process imports this module, which stays light: the standard library and zstandard.
-"""
+"""Writing a recording: everything is gathered in one buffer, in the layout of frames, and compressed from there. Light,
+as part of the recorder process: the standard library and zstandard."""
 
 import os
 import zlib
@@ -47,8 +45,7 @@ class FrameWriter:
     file, open for appending; `path` is only its name then.
 
     What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`), so
-    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError if the disk refuses.
-    """
+    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError if the disk refuses."""
 
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path

@@ -1,11 +1,9 @@
 """The file format of a recording (docs/recording.md shows it byte by byte), and reading it; frame_writer writes it.
 
 A recording is a header followed by blocks. Each block is one zstd frame with a content checksum behind a small header
-with its own checksum, and is self-contained: it names every source it uses, so that a lost block costs only its own
-ticks and a reader can begin anywhere. Nothing here knows what the recorded bytes mean.
-
-The recorder process imports this module, which stays light: the standard library and zstandard.
-"""
+with its own checksum, and names every source it uses, so that a lost block costs only its own ticks and a reader can
+begin anywhere. Nothing here knows what the recorded bytes mean. Light, as part of the recorder process: the standard
+library and zstandard."""
 
 import json
 import os
@@ -37,7 +35,6 @@ MOST_BLOCKS = 1_000_000
 MOST_SEARCHED = 100_000
 """False beginnings of a block; a file with more was made on purpose, and its rest is ignored."""
 _LATEST_S = 1e12
-"""Of any clock."""
 
 FILE_HEADER = struct.Struct("<8sHII")
 """magic, version, length of the facts (JSON) that follow, their crc32."""
@@ -54,7 +51,6 @@ ENTRY = struct.Struct("<II")
 """of a sample or event: source id, length of the bytes that follow."""
 SOURCE_ID = struct.Struct("<I")
 SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
-"""Kinds of record."""
 UNRECORDED = "recorder:unrecorded"
 """The source of an event: what could not be recorded and why, as a sentence."""
 MACHINE = "recorder:machine"
@@ -67,8 +63,7 @@ class Facts:
     """What must be known of the recording machine to read its numbers elsewhere.
 
     boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times of processes, which count suspended time. host:
-    its name; times of different hosts are of different clocks.
-    """
+    its name; times of different hosts are of different clocks."""
 
     interval_s: float
     clock_ticks_per_s: int
@@ -144,15 +139,13 @@ class Scan(NamedTuple):
 
 
 def peak_rss_bytes(status: bytes) -> int:
-    """The peak resident size, from the text of /proc/self/status; getrusage's maxrss would be inherited from the parent
-    that forked us."""
+    """From the text of /proc/self/status; getrusage's maxrss would be inherited from the parent that forked us."""
     _, _, rest = status.partition(b"VmHWM:")
     return int(rest.split(None, 1)[0]) * 1024 if rest else 0
 
 
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
-    """The facts of a recording and the offset of its first block. Raises RecordingError if it is empty, is no
-    recording, or ends within its header."""
+    """Facts, and the offset of the first block. Raises RecordingError for an empty, foreign or cut off file."""
     if not data:
         raise RecordingError(f"The recording {path} is empty.", remedy="Its recorder never started; record again.")
     if not data.startswith(MAGIC[: len(data)]):
@@ -274,7 +267,6 @@ def _places(raw: bytes) -> Iterable[tuple[int, int, int]]:
 
 
 def _entries(raw: bytes, position: int, end: int, names: Mapping[int, str], left: int) -> tuple[dict[str, bytes], int]:
-    """The entries of a tick, and how many more the block may have."""
     entries = {}
     while position < end:
         if (left := left - 1) < 0:

@@ -1,7 +1,5 @@
-"""Files that stay open to be read repeatedly: how many may, and how all of them are read.
-
-The recorder process imports this module, which stays light: the standard library and frames.
-"""
+"""Files that stay open to be read repeatedly: how many may, and how all of them are read. Light, as part of the
+recorder process: the standard library and frames."""
 
 import errno
 import os

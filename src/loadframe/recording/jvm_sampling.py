@@ -1,12 +1,9 @@
 """The counters that a Java virtual machine of HotSpot keeps in a file of its user (`jstat` reads the same ones): the
-time of its collectors, and the use of its heap.
+time of its collectors, and the use of its heap. Light, as part of the recorder process: the standard library alone.
 
 The file is /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. It is read only if it and its folder
 belong to the process's user, without following links, and up to a bound: a target may have put anything there. Layout:
-HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2.
-
-The recorder process imports this module, which stays light: the standard library alone.
-"""
+HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2."""
 
 import os
 import re
@@ -100,7 +97,7 @@ def _open(directory: int) -> int:
 
 
 def _user_and_pid(directory: int) -> tuple[int, int]:
-    """The effective user of a process, and its pid in its own namespace."""
+    """The effective user, and the pid in the process's own namespace."""
     status = os.open("status", READ_ONLY, dir_fd=directory)
     try:
         lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()

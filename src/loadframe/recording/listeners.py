@@ -162,12 +162,11 @@ class Asking:
 
 
 def _request(family: int, state: int, port: int = 0) -> bytes:
-    """For TCP sockets in a state, at this local port (0: any)."""
+    """port: 0 for any."""
     return diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << state, socket.htons(port))
 
 
 def _dump(request: bytes, asking: Asking | None = None) -> list[bytes]:
-    """Uses a socket of its own if none is given."""
     if asking is not None:
         return asking.bodies(request)
     asking = Asking()

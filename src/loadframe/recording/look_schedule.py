@@ -1,10 +1,6 @@
-"""When the recorder looks at sockets: for a bounded share of one CPU, and so that each window of a step has a look.
-
-What is counted at one moment belongs to the load of that moment. A recorder that knows how long the windows of a step
-are, from the mark at the beginning of a step, looks at the target within each of them.
-
-The recorder process imports this module, which stays light: the standard library alone.
-"""
+"""When the recorder looks at sockets: for a bounded share of one CPU, and once in each window of a step, whose length
+it knows from the mark at the step's begin: what is counted at one moment belongs to the load of that moment. Light, as
+part of the recorder process: the standard library alone."""
 
 import math
 from collections import deque
@@ -46,8 +42,7 @@ class LookSchedule:
         self._due_s = now_s + (self._in_step_s() or self._usual_s()) - self._interval_s / 2
 
     def begin_step(self, at_s: float, warmup_s: float, window_s: float) -> None:
-        """A step began whose window is window_s long and begins after its warm-up at the earliest: no look is spent on
-        the warm-up."""
+        """A step began. Its window, window_s long, follows its warm-up, in which no look is made."""
         self._window_s = window_s
         if (apart_s := self._in_step_s()) is not None:
             self._due_s = at_s + warmup_s + min(apart_s, window_s / 2)
@@ -63,8 +58,8 @@ class LookSchedule:
         return min(LONGEST_S, max(self._every_s, self._cost_s() / CPU_SHARE))
 
     def _in_step_s(self) -> float | None:
-        """How far apart looks must be so that any window of the step has one; None outside a step, or if that would
-        cost too much. Whole intervals, less than the window: the looks are at ticks."""
+        """How far apart looks in a step must be, in whole intervals; None outside a step, or if that would cost too
+        much."""
         for looks in LOOKS if self._window_s > 0 else ():
             intervals = math.ceil(self._window_s / looks / self._interval_s - _ROUNDING) - 1
             apart_s = self._interval_s * max(1, intervals)

@@ -66,8 +66,7 @@ def window_metrics(
     notes of the source "service". embedded: the target lives in the driver's processes; if nothing was followed as
     "target", its metrics are those of the driver's processes. pieces: the components that the target is made of; its
     metrics are those of all their processes, and of the fullest control group. What cannot be computed (not recorded,
-    damaged, a counter that was reset, fewer than two ticks) is absent.
-    """
+    damaged, a counter that was reset, fewer than two ticks) is absent."""
     metrics = service_metrics(ticks, start_s, end_s, service)
     window = window_of(ticks, start_s, end_s)
     if window is None:
@@ -105,8 +104,7 @@ def window_metrics(
 
 
 def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
-    """What the target's network namespace counts, if it is another than ours: connections dropped before they were
-    accepted are counted where they arrive."""
+    """Connections dropped before they were accepted are counted in the target's network namespace, if it is another."""
     row = replace(NETSTAT, source=ITS_NETWORK)
     for process in target:
         if any(ITS_NETWORK in tick.entries for tick in process.window.around):
@@ -116,8 +114,7 @@ def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
 
 
 def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[str, float]:
-    """For a target in several pieces: the largest value of each metric over its shards' control groups, which are
-    alike."""
+    """The shards of a target in several pieces are alike: the largest value of each metric."""
     most: dict[str, float] = {}
     for name, value in metrics.items():
         component, _, rest = name.partition(".")
@@ -150,10 +147,10 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapp
 def service_metrics(
     ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]
 ) -> dict[str, float]:
-    """The server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
-    notes' own times; for others the largest value noted within the window (the nearest one where there is none), for
-    levels of a pipeline the mean. Of histograms the quantiles, of pipelines what follows from these. Notes of the step
-    before are of another load, perhaps of another process."""
+    """Of the server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
+    notes' own times; for others the largest value noted within the window (else the nearest one), for levels of a
+    pipeline the mean; the quantiles of histograms, and what follows for pipelines. Notes before the step are ignored:
+    they are of another load, perhaps of another process."""
     if not service:
         return {}
     starts = (tick.monotonic_s for tick in ticks if STEP_START in tick.entries)

@@ -1,17 +1,14 @@
-"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited.
+"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited. A
+connection whose local port is one on which the component listens is served; any other leads to a peer. Little's law:
+the time that a request spends at a peer is the mean number in flight there, over the throughput.
 
-A connection whose local port is one on which the component listens is served; any other leads to a peer. Little's law:
-the time that a request spends at a peer is the mean number of requests in flight there, over the throughput.
-
-Whether a request is in flight: the kernel remembers when data was last sent and last received, in its own ticks (4 ms
-at 250 Hz), and counts segments. Of two moments in different ticks the later one decides. If the next request follows an
-answer at once, both are in the same tick: then segments decide, if the connections to that peer exchange a fixed number
-of them, which the looks show by themselves: a request is in flight if the segments of requests exceed those of answers
-by one request more than usual. If there is no such number (answers of any size, pipelined requests), the
-acknowledgements decide: an answer carries that of its request, so data that is not acknowledged, or was acknowledged
-separately, has no answer yet. An acknowledgement in the same tick shows nothing; the connection then counts as idle, so
-the error is towards too few. Layouts: linux/tcp.h.
-"""
+Whether a request is in flight: the kernel remembers when data was last sent and received, in its own ticks (4 ms at 250
+Hz), and counts segments. Of two moments in different ticks the later one decides. A request that follows an answer at
+once is in the same tick: then segments decide, if the connections to that peer exchange a fixed number of them, as the
+looks show: those of requests exceed those of answers by one request more than usual. Otherwise (answers of any size,
+pipelined requests) acknowledgements decide: an answer carries that of its request, so data that is not acknowledged, or
+was acknowledged separately, has no answer yet. An acknowledgement in the same tick shows nothing; the connection then
+counts as idle, so the error is towards too few. Layouts: linux/tcp.h."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -173,13 +170,11 @@ def peer_metrics(connections: Connections) -> Metrics:
 
 
 def _awaited(moments: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> list[list[bool | None]]:
-    """For each look, whether an answer is awaited on each connection to one peer."""
     pace = pace_of((one for moment in moments for one in moment if one.inode not in mute), "made")
     return [[one.inode not in mute and awaits_answer(one, pace) for one in moment] for moment in moments]
 
 
 def _asked(moments: Sequence[Collection[OpenSocket]]) -> list[list[bool | None]]:
-    """For each look, whether a request on each served connection has no answer yet."""
     pace = pace_of((one for moment in moments for one in moment), "served")
     return [[is_asked(one, pace) for one in moment] for moment in moments]
 
@@ -195,8 +190,7 @@ def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> 
 
 
 def _numbers(told: Sequence[Sequence[bool | None]]) -> Metrics:
-    """Connections on average and at most; how many of them were busy, absent if the kernel knows it of none. told: for
-    each look, whether each connection was."""
+    """told: for each look, whether each connection was busy; None: unknown."""
     counts = [len(moment) for moment in told]
     found: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
     if any(counts) and all(one is None for moment in told for one in moment):
@@ -206,7 +200,6 @@ def _numbers(told: Sequence[Sequence[bool | None]]) -> Metrics:
 
 
 def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look]) -> float:
-    """Segments sent again per second, between the first and the last look."""
     elapsed_s = looks[-1].at_s - looks[0].at_s
     if elapsed_s <= 0:
         return 0.0
@@ -225,7 +218,6 @@ def _queues(looks: Sequence[Look]) -> Metrics:
 
 
 Side = Literal["made", "served"]
-"""Whether the component sends the requests of a connection, or the answers."""
 PACES = ((1, 1), (1, 2), (2, 1), (2, 2))
 """Segments of a request and of an answer that are tried: a small one is one segment, a head and a body are two."""
 FEWEST_ANSWERS = 8

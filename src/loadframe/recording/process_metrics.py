@@ -32,7 +32,6 @@ def _clock(first: int, last: int, elapsed_s: float) -> Metrics:
 
 
 def _counted(ticks_per_s: int, first: ProcessStat, last: ProcessStat, elapsed_s: float) -> Metrics:
-    """Of the process itself and of its ended children."""
     own, inherited = _grown(first, last, ""), _grown(first, last, "children_")
     both = {name: (own[name] + max(0.0, inherited[name])) / elapsed_s for name in own}
     return {

@@ -1,10 +1,7 @@
-"""The followed processes in a window: the target's, the driver's, and the recorder's own.
-
-What is recorded at each tick is compared between the process's first and last tick in the window: a process born in the
-window counts from zero. What is recorded less often (everything of a process of more than a thousand threads, context
-switches) is compared between the two readings nearest to the window's edges, by their own times. Of threads that are
-looked at in turn the sample stands for all.
-"""
+"""The followed processes in a window: the target's, the driver's, and the recorder's own. What is recorded at each tick
+is compared between the process's first and last tick in the window: a process born in the window counts from zero. What
+is recorded less often (everything of a process of more than a thousand threads, context switches) is compared between
+the two readings nearest to the window's edges. Of threads that are looked at in turn the sample stands for all."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -92,8 +89,7 @@ class ProcessInWindow:
             return 0
 
     def pair(self, row: Derivation) -> tuple[object, object, float]:
-        """As Window.pair; over the whole window if the source is there at each of the process's ticks, from zero if it
-        was born in it."""
+        """As Window.pair; if recorded at each of its ticks, over the whole window, from zero if born in it."""
         inside = [tick for tick in self.window.ticks if row.source in tick.entries]
         if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
             born = born_since(self.last_stat, self.window.ticks[0].monotonic_s, self.window.facts)
@@ -160,8 +156,8 @@ class ProcessInWindow:
     def _thread_rates(
         self, source: str, numbers: Callable[[TaskTexts], tuple[int, ...] | None]
     ) -> dict[int, tuple[float, ...]]:
-        """Growth per second of each thread's numbers. If all threads are looked at each time, one that appears began
-        from zero, and one that lived for a part of the window counts for that part."""
+        """If all threads are looked at each time, a new one began from zero, and counts for the part of the window that
+        it lived."""
         sights: dict[int, list[Sight]] = {}
         complete, before_s = True, None
         for tick in self.window.around:
@@ -265,15 +261,14 @@ def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _polling(moments: Sequence[Census]) -> Metrics:
-    """A kernel that never says where a thread sleeps gives no count rather than zero: a census asks only some of the
-    threads where they sleep."""
+    """No count, rather than zero, if the kernel says of no thread where it sleeps."""
     asked = [one.states[POLLING] for one in moments if one.states is not None]
     silent = any(one.sleepers for one in moments) and not any(one.where_known for one in moments)
     return {"threads.polling": sum(asked) / len(asked)} if asked and not silent else {}
 
 
 def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The CPUs that its process with the widest affinity may use, and the share of them in use."""
+    """Of the process with the widest affinity."""
     allowed = []
     for process in processes:
         text = process.held.ticks[-1].entries.get("status")
@@ -296,8 +291,8 @@ def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The process with most CPU; over how many threads that is spread (the inverse Herfindahl index: n for n equal
-    threads, 1 if one has all of it); and whether its threads run one at a time because of its interpreter."""
+    """cpu.busiest_threads: the inverse Herfindahl index of its threads' CPU, n for n equal threads, 1 if one has all of
+    it."""
     busiest = max(processes, key=lambda process: process.rates.get("cpu.cores", -1.0))
     found: Metrics = {"cpu.busiest_process": busiest.cores}
     runs = [run for run, _ in busiest.cpu_rates.values()]

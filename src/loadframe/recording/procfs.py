@@ -1,9 +1,6 @@
-"""Parsing procfs texts: bytes in, numbers out; no files, so that it works on a recording from anywhere.
-
-All functions raise RecordingError if what they must find is missing or is no number; unknown lines are ignored, because
-kernels add some. Layouts: proc(5), Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst,
-Documentation/scheduler/sched-stats.rst.
-"""
+"""Parsing procfs texts: bytes in, numbers out; no files, so that it works on a recording from anywhere. All functions
+raise RecordingError if what they must find is missing or is no number; unknown lines are ignored, because kernels add
+some. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst, scheduler/sched-stats.rst."""
 
 import itertools
 import math
@@ -183,8 +180,7 @@ def parse_vmstat(data: bytes) -> dict[str, int]:
 
 
 def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
-    """/proc/diskstats: whole disks only, without partitions, loop and ram devices, and devices stacked on others (dm,
-    md), which would count twice."""
+    """/proc/diskstats, without partitions, loop and ram devices, and dm and md, which would count twice."""
     rows: dict[str, list[int]] = {}
     for line in data.splitlines():
         fields = line.split()

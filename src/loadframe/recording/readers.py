@@ -36,13 +36,10 @@ FEW_BLOCKS = 10
 
 
 class _Room:
-    """The memory for the ticks of one reading."""
-
     def __init__(self, most_bytes: int, warn: Callable[[str], None]) -> None:
         self._most, self._left, self._warn = most_bytes, most_bytes, warn
 
     def holds(self, block: Block, ticks: Sequence[Tick]) -> bool:
-        """Whether there is room for these ticks of a block, too."""
         entries = sum(len(tick.entries) for tick in ticks)
         held = _TICK_BYTES * len(ticks) + _ENTRY_BYTES * entries
         self._left -= block.raw_length + (held or block.raw_length)  # an empty result takes time as well
@@ -57,8 +54,7 @@ class RecordingReader:
     ends within its header; corrupt blocks go to `warnings`.
 
     host: whose ticks are read; None for the host that began the recording. Times are of that host's clock. descriptor:
-    the open file, which is closed with the reader; `path` is only its name then.
-    """
+    the open file, which is closed with the reader; `path` is only its name then."""
 
     def __init__(self, path: Path, *, host: str | None = None, descriptor: int | None = None) -> None:
         self.path = path
@@ -137,8 +133,7 @@ class RecordingReader:
         return _Room(min(MOST_MEMORY_BYTES, FREE_BYTES + PER_BYTE * os.fstat(self._fd).st_size), self._warn)
 
     def _apart(self, most_entries: int) -> int:
-        """N to read one of N blocks, estimated from a few of them. Decoding an examined block costs as much again as
-        what is read of it."""
+        """N, to read one of N blocks. Decoding an examined block costs as much again as what is read of it."""
         chosen = self._blocks[:: max(1, len(self._blocks) // FEW_BLOCKS)]
         entries = once = once_bytes = 0
         for block in chosen:
@@ -168,7 +163,6 @@ class RecordingReader:
             return []
 
     def _warn(self, *facts: str) -> None:
-        """Each fact once."""
         self.warnings += [fact for fact in facts if fact not in self.warnings]
 
     def close(self) -> None:

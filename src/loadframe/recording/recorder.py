@@ -2,9 +2,8 @@
 
 It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
 `flush` and `stop` are acknowledged by a JSON line with their number on stdout. It ends by itself when stdin is closed
-or its parent dies. Light on purpose, because it runs next to what is measured: the standard library, zstandard, and
-modules of this room that are as light.
-"""
+or its parent dies. Light, because it runs next to what is measured: the standard library, zstandard, and modules that
+are as light."""
 
 import argparse
 import ctypes
@@ -157,7 +156,7 @@ class RecorderProcess:
         self._writer.event(at_s, wall_s, [(self._writer.source(source), data)])
 
     def _follow(self, component: str, pids: list[int]) -> None:
-        """From now on these are the processes of this component; already followed ones continue untouched."""
+        """Already followed processes continue untouched."""
         wanted = {(component, pid) for pid in pids}
         for key in [key for key in self._followed if key[0] == component and key not in wanted]:
             self._unfollow(key)
@@ -187,7 +186,6 @@ class RecorderProcess:
             files.close()
 
     def _follow_cgroup(self, component: str, folders: list[str]) -> None:
-        """From now on these folders, and no others, are the component's cgroup."""
         if component in self._cgroups:
             self._cgroups.pop(component).close()
         if not folders:
@@ -243,8 +241,7 @@ def _keep_freed_memory() -> None:
 
 
 def _both_clocks() -> tuple[float, float]:
-    """The monotonic and the wall clock at one moment: read again after an interruption, which would look as if the wall
-    clock had been set."""
+    """Read again after an interruption, which would look as if the wall clock had been set."""
     for _ in range(_TRIES):
         before_s, wall_s, after_s = time.monotonic(), time.time(), time.monotonic()
         if after_s - before_s < _SAME_MOMENT_S:

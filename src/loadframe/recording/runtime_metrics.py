@@ -28,8 +28,7 @@ _THREADS = tuple(re.compile(pattern) for pattern, _ in _COLLECTORS)
 
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """Of the component's Java process whose collectors took most time; and the CPU time of all its collecting
-    threads."""
+    """Of the Java process whose collectors took most time; and the CPU time of all collecting threads."""
     found = [one for process in processes if (one := _of_jvm(process))]
     busiest: Metrics = max(found, key=lambda one: one.get("runtime.gc_share", 0.0), default={})
     return busiest | _collecting(processes)
@@ -56,8 +55,7 @@ def parse_counters(text: bytes) -> dict[str, str]:
 
 
 def collected_s(told: Counters) -> float:
-    """Seconds that the collectors have taken so far: pauses, also of concurrent ones. Raises RecordingError if
-    unknown."""
+    """Seconds taken by the collectors, also by concurrent ones' pauses. Raises RecordingError if unknown."""
     frequency = _number(told, "sun.os.hrt.frequency")
     spent = [_number(told, name) for name in told if name.startswith("sun.gc.collector.") and name.endswith(".time")]
     if not spent or not frequency:
@@ -107,7 +105,6 @@ def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _names(process: ProcessInWindow) -> dict[int, str]:
-    """Of the threads that were looked at."""
     found: dict[int, str] = {}
     for tick in process.window.around:
         for row in parse_tasks(tick.entries.get("tasks", b"")):

@@ -1,10 +1,7 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost (docs/recording.md
-has the figures).
-
-A file held open also protects from reused pids: after its process is gone it answers ESRCH, never another's numbers.
-The recorder process imports this module, which stays light: the standard library and frames.
-"""
+straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost
+(docs/recording.md). A file held open also protects from reused pids: after its process is gone it answers ESRCH, never
+another's numbers. Light, as part of the recorder process: the standard library and frames."""
 
 import os
 import time
@@ -198,7 +195,6 @@ class ProcessFiles(HeldFiles):
         return True
 
     def _sample_program(self) -> None:
-        """The path of its executable; absent without permission."""
         try:
             program = os.readlink("exe", dir_fd=self.directory)
         except OSError:

@@ -84,8 +84,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
 
 
 def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
-    """Columns at_s, metric, value: of the machine, of the processes and control groups of each component, and the gaps
-    between ticks unless the recording is thinned."""
+    """Columns at_s, metric, value."""
     found = _Columns()
     machine = Track((*MACHINE, *recorder_rows(facts.clock_ticks_per_s)), facts.page_bytes)
     cages: dict[str, Track] = {}
@@ -118,12 +117,11 @@ def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.Data
 
 
 _CAGED = re.compile(r"([^:]+:cgroup:.*)/([^/]+)")
-"""Component and folder, and the file."""
 
 
 def _split(name: str) -> tuple[str, int | None, str]:
-    """For a source of a process: component, process, last word; of a control group: component and folder, None, file;
-    else empty."""
+    """Owner (component, of a control group with its folder), pid or None, last word; ("", None, "") for any other
+    source."""
     group = _CAGED.fullmatch(name)
     if group is not None and group[2] in FILES:
         return group[1], None, group[2]
@@ -132,8 +130,6 @@ def _split(name: str) -> tuple[str, int | None, str]:
 
 
 class _Columns:
-    """Values by metric, as they come."""
-
     def __init__(self) -> None:
         self._found: dict[str, tuple[array[float], array[float]]] = {}
 
@@ -163,8 +159,7 @@ def _per_second(counter: polars.Expr) -> polars.Expr:
 
 
 def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
-    """Columns at_s, metric, value: of the server's counters at each note of them. Between steps they are not read, and
-    the server may have been restarted, so there is no growth from one step to the next."""
+    """Columns at_s, metric, value. There is no growth between steps: the server may have been restarted."""
     told = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in told for spec in read_specs(text)}
     asked = [tick for tick in ticks if SERVICE_NOTE in tick.entries]
@@ -188,8 +183,7 @@ def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
 
 
 def _with_derived(frame: polars.DataFrame) -> polars.DataFrame:
-    """Replaces the buckets of histograms by their quantiles since the note before, and adds what follows from the
-    stages of a pipeline."""
+    """Histograms become quantiles since the note before; what follows from a pipeline's stages is added."""
     if not any(BUCKET in name or name.startswith((pipelines.STAGES, pipelines.LOGS)) for name in frame.columns):
         return frame
     rows = []

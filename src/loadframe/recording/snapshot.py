@@ -1,9 +1,6 @@
-"""The machine and one process at a moment: what the ledger needs once in a while, not ten times a second.
-
-A snapshot keeps the texts of files; two snapshots give the numbers: a gauge from the later one, a rate from both. What
-could not be read stays in it with the reason, so that nothing is left out silently. All paths are below a root, so that
-a recorded tree can be read like a machine.
-"""
+"""The machine and one process at a moment: what the ledger needs once in a while, not ten times a second. A snapshot
+keeps the texts of files; two snapshots give the numbers: a gauge from the later one, a rate from both. What could not
+be read stays in it with the reason. All paths are below a root, so that a recorded tree can be read like a machine."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,8 +79,7 @@ class Source:
     name: in a snapshot. path: below the root; by default the name. parse: the metrics of two moments; `absent` explains
     those that it leaves out. fetch: raises OSError or, with the reason as its fact, RecordingError. of_process:
     meaningless without a process. together: parse also takes further processes of the server; else the first one stands
-    for them. ended: it also gets those that ended between the two moments, with an empty `last`.
-    """
+    for them. ended: it also gets those that ended between the two moments, with an empty `last`."""
 
     name: str
     metrics: tuple[str, ...]
@@ -101,8 +97,7 @@ class Source:
 
 
 def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, name: str = "", path: str = "") -> Source:
-    """These metrics of a file that recordings also have, from two looks at it. path: by default where the recording
-    reads it."""
+    """Metrics of two looks at a file that recordings also have. path: by default where these read it."""
 
     def parse(pair: Pair) -> dict[str, float]:
         found, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)

@@ -17,7 +17,6 @@ from loadframe.recording.derivation import Derivation, Metrics
 from loadframe.recording.snapshot import Pair, Place, Source
 
 Group = Mapping[str, str]
-"""The files of one group by name."""
 
 FILES = {
     "pids": ("pids.max", "pids.current", "pids.events"),
@@ -108,8 +107,7 @@ def _text(path: Path) -> str | None:
 
 
 def _working_set(use: bytes, stat: bytes) -> float:
-    """Use without the file pages not used lately, which the group gives up before it suffers: what Kubernetes calls the
-    working set."""
+    """What Kubernetes calls the working set: use without inactive file pages, which the group gives up first."""
     counted = procfs.parse_vmstat(stat) if stat else {}
     idle = counted.get("total_inactive_file", counted.get("inactive_file", 0))  # the former of version 1
     return max(0.0, procfs.parse_count(use) - idle)
@@ -127,7 +125,6 @@ _LIMITED_BY = {
     "memory": ("memory.max", "memory.limit_in_bytes"),
     "cpu": ("cpu.max", "cpu.cfs_quota_us"),
 }
-"""The root group has none of these files."""
 _HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
 """The count of events at the limit; none for I/O, which is only slowed down."""
 
@@ -158,8 +155,7 @@ def _tells(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: f
 
 
 def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> dict[str, float]:
-    """For each use: of the group nearest to its limit, with the limit and the harm; without any limit of the innermost
-    group, and 0 for rates."""
+    """Of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
     limited_by = _LIMITED_BY.get(controllers[0])
     groups = [_groups(text, controllers) for text in (pair.first, pair.last)]
     looks = [

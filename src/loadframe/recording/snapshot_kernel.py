@@ -27,8 +27,6 @@ THREADS = Derivation("system:/proc/loadavg", procfs.parse_threads, (lambda count
 
 
 def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], dict[str, float]]:
-    """A parser for a file of one line with numbers: the one at `word`."""
-
     def parse(pair: Pair) -> dict[str, float]:
         fields = pair.last.split()
         if not -len(fields) <= word < len(fields):
@@ -90,8 +88,7 @@ def fetch_connections(place: Place, path: str) -> bytes:
 
 
 def _connections(pair: Pair) -> dict[str, float]:
-    """Half-open connections, and the largest number of connections from here to one destination. A connection from a
-    port that listens was made by the other side and takes no local port."""
+    """A connection from a port that listens was made by the other side and takes no local port."""
     half_open = 0
     listening, connections = set(), list[tuple[bytes, bytes]]()
     for line in pair.last.splitlines():
@@ -114,8 +111,7 @@ def _connections(pair: Pair) -> dict[str, float]:
 
 
 def _softnet(pair: Pair) -> dict[str, float]:
-    """One line of hexadecimal numbers per CPU: processed, dropped, squeezed, ... and, since 5.10, as the 12th how many
-    packets wait."""
+    """Hexadecimal, one line per CPU: processed, dropped, squeezed, ...; as the 12th, since 5.10, packets waiting."""
     first, last = _columns(pair.first), _columns(pair.last)
     drops, squeezes = (pair.rate(sum(row[at] for row in first), sum(row[at] for row in last)) for at in (1, 2))
     values: dict[str, float] = {"system.network.backlog_drops": drops, "system.network.squeezes": squeezes}
@@ -147,8 +143,7 @@ def _packets(text: bytes) -> tuple[int, int]:
 
 
 def _links(pair: Pair) -> dict[str, float]:
-    """The interface nearest to its speed, in its busier direction. After the lines of net/dev follows "NAME MEGABITS"
-    for each interface that has a speed: others answer EINVAL."""
+    """The lines of net/dev, then "NAME MEGABITS" for each interface that has a speed: others answer EINVAL."""
     first, last = (
         {name.encode(): (each.received_bytes, each.sent_bytes) for name, each in parse_interfaces(text).items()}
         for text in (pair.first, pair.last)

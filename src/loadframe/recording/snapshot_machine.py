@@ -36,8 +36,7 @@ def _softirqs(pair: Pair) -> dict[str, float]:
 
 
 def _frequency(pair: Pair) -> dict[str, float]:
-    """The missing share of the highest frequency, averaged over the CPUs. One line per CPU: name, present and highest
-    frequency (kHz)."""
+    """One line per CPU: name, present and highest frequency (kHz)."""
     lost = []
     for line in pair.last.splitlines():
         _, now, most = [*line.split(), b"", b"", b""][:3]
@@ -96,7 +95,6 @@ def _writing(pair: Pair) -> dict[str, float]:
 
 
 def _flushes(pair: Pair) -> dict[str, float]:
-    """The share of the time for which the disk that flushes most did so."""
     disks = both(procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last))
     shares = [pair.rate(one.flush_ms, two.flush_ms) / 1000 for one, two in disks if one.flush_ms is not None
               and two.flush_ms is not None]  # fmt: skip
@@ -104,8 +102,7 @@ def _flushes(pair: Pair) -> dict[str, float]:
 
 
 def _queues(pair: Pair) -> dict[str, float]:
-    """The average queue of the disk whose queue is fullest, and its limit. After the lines of diskstats follows "DISK
-    N" for each block device: the requests that it can queue."""
+    """The lines of diskstats, then "DISK N" for each block device: the requests that it can queue."""
     rows = (line.split() for line in pair.last.splitlines())
     limits = {row[0]: procfs.parse_count(row[1]) for row in rows if len(row) == 2}
     before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)

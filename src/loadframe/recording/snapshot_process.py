@@ -56,7 +56,6 @@ def _open_files(*pairs: Pair) -> dict[str, float]:
 
 
 def _mappings(*pairs: Pair) -> dict[str, float]:
-    """Of the process that has most."""
     return {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))}
 
 
@@ -102,8 +101,7 @@ def _spent(text: bytes) -> dict[str, bytes]:
 
 
 def _threads(*pairs: Pair) -> dict[str, float]:
-    """For the threads at the second moment, since the first one or their birth: the busiest thread of any process, and
-    the waiting of all. One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one)."""
+    """One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one). New threads began at zero."""
     if not all(_times(pair.last) for pair in pairs):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
     elapsed_s = pairs[0].elapsed_s
@@ -132,7 +130,6 @@ def _times(text: bytes) -> dict[bytes, tuple[int, int]]:
 
 
 def _descriptors(place: Place) -> Iterator[tuple[str, str]]:
-    """(number, what it leads to) of every open file."""
     for link in place.path("proc/{pid}/fd").iterdir():
         try:
             yield link.name, str(link.readlink())
@@ -168,8 +165,7 @@ def _watches(pair: Pair) -> dict[str, float]:
 
 
 def fetch_accept_queues(place: Place, path: str) -> bytes:
-    """One line per socket on which it listens: inode, connections that wait, how many may. Raises RecordingError if its
-    sockets cannot be seen from here."""
+    """One line per listening socket: inode, connections that wait, how many may. Raises RecordingError."""
     if elsewhere(place):
         raise RecordingError("the process is in another network namespace; run Loadframe in it (nsenter --net)")
     own = {leads_to[8:-1] for _, leads_to in _descriptors(place) if leads_to.startswith("socket:[")}

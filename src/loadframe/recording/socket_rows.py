@@ -1,6 +1,5 @@
-"""The rows of a `sockets` entry: one for each socket that a followed process has open, as the kernel reported it. The
-recorder process imports this module, which stays light: the standard library alone. Layouts: linux/inet_diag.h
-(inet_diag_msg), linux/tcp.h (tcp_info), linux/unix_diag.h."""
+"""The rows of a `sockets` entry: one for each socket that a followed process has open, as the kernel reported it.
+Light, as part of the recorder process. Layouts: linux/inet_diag.h (inet_diag_msg), linux/tcp.h, linux/unix_diag.h."""
 
 import socket
 import struct
@@ -37,7 +36,6 @@ DUMP, BY_FAMILY, SOCK_DIAG = 0x301, 20, 4
 """NLM_F_REQUEST | NLM_F_DUMP; SOCK_DIAG_BY_FAMILY; NETLINK_SOCK_DIAG."""
 ERROR, DONE = 2, 3
 UNIX_NAME, UNIX_PEER, UNIX_QUEUES = 0, 2, 4
-"""Attributes of a Unix socket."""
 QUEUES = struct.Struct("=II")
 _V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
 
@@ -140,8 +138,7 @@ def _unix(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocke
 
 
 def address_of(family: int, address: bytes, port: int) -> str:
-    """As usually written: "10.0.0.1:80", "[fe80::1]:80"; an IPv4 address within IPv6 as IPv4. port: in network
-    order."""
+    """ "10.0.0.1:80", "[fe80::1]:80"; IPv4 within IPv6 as IPv4. port: in network order."""
     port = socket.ntohs(port)
     if family == socket.AF_INET or address.startswith(_V4_IN_V6):
         four = address[:4] if family == socket.AF_INET else address[12:16]

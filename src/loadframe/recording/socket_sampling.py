@@ -1,13 +1,10 @@
 """The sockets of followed processes, from the kernel by netlink (sock_diag(7)), as often as look_schedule.py says.
+Light, as part of the recorder process: the standard library, frames, socket_rows and the schedule.
 
 The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is searched again only if
-the list has a socket that is in none of the processes: connections that stay open cost one reading.
-
-For connections the kernel walks a table of as many places as its memory allows, used or not: 0.3 to 6 ms. Listening
-sockets have a small table of their own, 0.06 ms, which is read at each tick.
-
-The recorder process imports this module, which stays light: the standard library, frames, socket_rows and the schedule.
-"""
+the list has a socket that is in none of the processes: connections that stay open cost one reading. For connections the
+kernel walks a table of as many places as its memory allows, used or not: 0.3 to 6 ms. Listening sockets have a small
+table of their own, 0.06 ms, which is read at each tick."""
 
 from __future__ import annotations
 
@@ -184,8 +181,7 @@ class SocketSampler:
             self._writer.put(owner.sources["sockets" if at_all else "listeners"], b"".join(rows))
 
     def _count_ports(self) -> None:
-        """In our own network: the local ports in use for the destination that has most, including TIME_WAIT. A port on
-        which something listens accepts connections, it makes none."""
+        """Includes TIME_WAIT. A port on which something listens accepts connections, it makes none."""
         if not self._range or 4 * _in_time_wait() < self._range:
             return
         try:
@@ -210,15 +206,14 @@ class SocketSampler:
     # --- netlink
 
     def _asking(self, network: int) -> socket.socket | None:
-        """A socket that asks in this network namespace; None without permission."""
+        """None without permission."""
         if network not in self._networks:
             owner = next(owner for owner in self._owners.values() if owner.network == network)
             self._networks[network] = _netlink_in(owner.process.directory, network)
         return self._networks[network]
 
     def _listed(self, asking: socket.socket, states: int) -> Iterator[tuple[int, Row | None]]:
-        """Every TCP and Unix stream socket in one of these states by its inode; None for one known to be of other
-        processes."""
+        """Inode -> row of each TCP and Unix stream socket; None for one known to be of other processes."""
         size, foreign = diag.INET_MESSAGE.size, self._foreign
         for family in (socket.AF_INET, socket.AF_INET6):
             request = diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, states, 0)
@@ -253,8 +248,7 @@ class SocketSampler:
         return kept if len(kept) == _INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
-        """Where in the buffer each answer to a request begins and ends, valid until the next one is taken. Raises
-        OSError if the kernel refuses."""
+        """Begin and end of each answer in the buffer, valid until the next one is taken. Raises OSError."""
         asking.send(_HEADER.pack(_HEADER.size + len(request), diag.BY_FAMILY, diag.DUMP, 1, 0) + request)
         count, unpack = 0, _HEAD.unpack_from
         while True:
@@ -277,8 +271,7 @@ class SocketSampler:
 
 
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
-    """The descriptors of a process that are sockets, by inode, and how many descriptors it has. directory: its folder
-    in /proc. Raises OSError if that is gone or forbidden."""
+    """Inode -> descriptor of a process's sockets, and the number of all descriptors. Raises OSError."""
     folder = os.open("fd", READ_ONLY, dir_fd=directory)
     found: dict[int, int] = {}
     try:
@@ -296,7 +289,6 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
 
 
 def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
-    """Unix sockets with their own names and those of their peers."""
     parts = {inode: _unix_parts(row) for inode, row in rows.items()}
     for inode, (name, peer, queues) in parts.items():
         theirs = parts[peer][0] if peer in parts else b""
@@ -354,7 +346,7 @@ def _network_of(directory: int) -> int:
 
 
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
-    """A netlink socket made in a process's network namespace, to which it stays bound. None without permission."""
+    """None without permission."""
     try:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return _netlink()

@@ -1,11 +1,8 @@
 """What a pipeline prints about its stages while a load runs. A thread collects what is new in each file a few times a
-second; lines are parsed once the load has ended, so that this takes no CPU from what is measured. A line without a time
-has that of the look that found it.
-
-If several processes work on a stage, each is weighted by the entries that pass through it. In a plain mean over all
-workers, a scanner with nothing to scan, idle in every stage, would hide that the workers of another one are all busy,
-or blocked.
-"""
+second; lines are parsed once the load has ended, to take no CPU from what is measured. A line without a time has that
+of the look that found it. If several processes work on a stage, each is weighted by the entries that pass through it:
+in a plain mean over all workers, a scanner with nothing to scan, idle in every stage, would hide that another's workers
+are all busy, or blocked."""
 
 import math
 import os
@@ -33,7 +30,6 @@ MOST_BYTES = 64 << 20
 """Growth of one file in a step that is read; the rest is not."""
 PIECE = 1 << 20
 MOST_NAMES = 40
-"""Stages and logs of a study."""
 MOST_PROCESSES = 256
 TOGETHER_S = 0.05
 """Lines within this time are one reading."""
@@ -50,8 +46,6 @@ LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
 
 @dataclass
 class _One:
-    """A process in a stage, as last reported."""
-
     at_s: float
     values: dict[str, float]
     rate: float | None = None
@@ -220,8 +214,7 @@ class StageTail:
 
     @contextmanager
     def watching(self, kept: Sequence[Path], fresh: Sequence[Path] = ()) -> Iterator[None]:
-        """Follow files while a load runs. kept: they go on from step to step, and their present content is of earlier
-        ones; fresh: they belong to this step."""
+        """kept: files that go on from step to step, with earlier content; fresh: those of this step."""
         files = [*(_File(path, own=False) for path in kept), *(_File(path, own=True) for path in fresh)]
         if not files:
             yield
@@ -318,8 +311,7 @@ class _Sums:
     or restarts, its cumulative numbers stay, its gauges are dropped."""
 
     def __init__(self, *, driver_alone: bool) -> None:
-        """driver_alone: the whole pipeline is the load driver; if the target has stages, too, the driver may still be
-        the one that is too slow."""
+        """driver_alone: no target has stages; with them, the driver may still be the one that is too slow."""
         self._driver_alone = driver_alone
         self._by: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
         self._over: dict[str, dict[str, float]] = {}
@@ -331,8 +323,7 @@ class _Sums:
         self._of_driver: set[str] = set()
 
     def add(self, one: _Told) -> StageReading | None:
-        """Take a line that is not before the last one; returns the reading before it once complete: a process that
-        reports a stage again reports another moment."""
+        """A process that reports a stage again reports another moment, which completes the reading before."""
         line, done = one.line, None
         told = (line.kind, line.name, one.process)
         later_s = 0.0 if self._began_s is None else one.at_s - self._began_s
@@ -368,22 +359,20 @@ class _Sums:
         return done
 
     def _end(self, prefix: str, process: tuple[int, str]) -> None:
-        """Its sums stay."""
         over = self._over[prefix]
         for name, value in self._by[prefix].pop(process, {}).items():
             over[name] = over.get(name, 0.0) + value
         self._flow.end(prefix, process)
 
     def last(self) -> StageReading | None:
-        """The reading that has begun."""
         began_s, now = self._began_s, self._now
         self._began_s, self._now, self._told = None, {}, set()
         return None if began_s is None else StageReading(began_s, now)
 
 
 def _begins_again(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
-    """Whether a process restarted without a line that it ended: all its cumulative numbers went back. By a little they
-    do so from the rounding of sums that are read while they grow."""
+    """All cumulative numbers went back, one by half: a little comes from rounding sums that are read while they
+    grow."""
     both = [(before[name], now[name]) for name in SUMMED if name in before and name in now]
     return all(after <= first for first, after in both) and any(after < first / 2 for first, after in both)
 

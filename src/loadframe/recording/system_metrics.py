@@ -127,8 +127,7 @@ PRESSURES = {
 
 
 def pressure(source: str, metrics: Sequence[str]) -> Derivation:
-    """A file of pressure stall information, of the machine or of a control group. The last word of a metric names its
-    line."""
+    """Pressure stall information of the machine or a control group. A metric's last word names its line."""
 
     def shares(first: dict[str, float], last: dict[str, float], elapsed_s: float) -> Metrics:
         kinds = ((metric, metric.rpartition(".")[2]) for metric in metrics)
@@ -222,8 +221,7 @@ def _sockets(found: dict[str, int]) -> Metrics:
 
 
 def parse_port_range(text: bytes, reserved: bytes) -> int:
-    """How many local ports a connection to one destination may come from, without the reserved ones. Raises
-    RecordingError if there are not two numbers."""
+    """The number of local ports for connections to one destination, without reserved ones. RecordingError."""
     numbers = [procfs.parse_count(word) for word in text.split()]
     if len(numbers) != 2:
         raise RecordingError("ip_local_port_range does not have its two numbers.")
@@ -311,8 +309,7 @@ def _clock(window: Window) -> Metrics:
 
 
 def _frequency_drop(window: Window) -> Metrics:
-    """By how much the fastest CPU's slowest reading lies below its fastest, within the window alone: before and after
-    the load the CPUs idle."""
+    """Only within the window: before and after the load the CPUs idle."""
     speeds = [1000.0 * max(khz, default=0) for khz in window.readings(FREQUENCY)]
     return {"system.cpu.frequency_drop": 1 - min(speeds) / max(speeds)} if max(speeds) > 0 else {}
 
@@ -324,7 +321,6 @@ FAR_BEYOND = 100.0
 """A stall is this many times as long as a request keeps the disk busy at other times: slow disks do not stall."""
 
 Course = list[tuple[float, DiskCounters]]
-"""A disk at each tick."""
 
 
 def disk_stall(window: Window) -> Metrics:
@@ -349,8 +345,7 @@ def disk_stall(window: Window) -> Metrics:
 
 
 def _busiest(window: Window) -> Course:
-    """The disk that completed most requests around the window, of those present all the time. Of all ticks but two only
-    its own lines are parsed: a long window has thousands."""
+    """Of all ticks but two only the disk's own line is parsed: a long window has thousands."""
     read = [(tick.monotonic_s, tick.entries[SOURCE]) for tick in window.around if SOURCE in tick.entries]
     if len(read) < 2:
         raise RecordingError("No disk was recorded twice.")
@@ -365,7 +360,6 @@ def _busiest(window: Window) -> Course:
 
 
 def _line(text: bytes, name: bytes) -> bytes:
-    """The line of a disk; empty if it has none."""
     at = text.find(b" %b " % name)
     return text[text.rfind(b"\n", 0, at) + 1 :].partition(b"\n")[0] if at >= 0 else b""
 

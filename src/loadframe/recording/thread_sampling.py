@@ -1,5 +1,4 @@
-"""The threads of a followed process: what is read of them at a tick, and of which. The recorder process imports this
-module, which stays light: the standard library and frames."""
+"""The threads of a followed process: what is read of them at a tick, and of which. Light, as part of the recorder."""
 
 import os
 from collections.abc import Sequence
@@ -112,7 +111,6 @@ class Threads:
         self._writer.begin_entry(self._sources[name])
 
     def _rows(self, chosen: "Sequence[_ThreadFiles]", *wanted: int) -> None:
-        """A row of each thread with the texts of these of its files."""
         writer, directory, descriptors = self._writer, self._directory, self._descriptors
         for files in chosen:
             head = writer.reserve_row()
@@ -149,7 +147,7 @@ class Threads:
         self._calls_denied = bool(chosen) and not told
 
     def _polled(self, text: bytes) -> bytes:
-        """The descriptors given to poll(2) or select(2), as in the process's memory; empty for another call, or if
+        """The descriptors of poll(2) or select(2) from the process's memory; empty for another call, or if
         forbidden."""
         span = polled_span(text)
         if span is None or self._memory == _ABSENT:
@@ -238,8 +236,7 @@ class _ThreadFiles:
         self.held = [_NOT_OPENED] * len(TASK_FILES)
 
     def pull(self, index: int, writer: FrameWriter, directory: int, descriptors: Descriptors) -> int:
-        """Append a file's text to the row, and hold the file if possible; returns its length, 0 if the kernel does not
-        have it. Raises OSError once the thread is gone."""
+        """Returns the length, 0 if the kernel lacks the file. Raises OSError once the thread is gone."""
         descriptor = self.held[index]
         if descriptor >= 0:
             return writer.pull(descriptor)

@@ -1,11 +1,8 @@
 """What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in: a table of
-names, each row with its source.
-
-A class may depend on the descriptor: a thread that reads from a connection that its process made waits for a peer; one
-that reads from a connection that it accepted, or accepts one, waits for new work. An event loop waits for whatever
-comes next, new work or an answer: from outside these cannot be distinguished. Neither can an idle pool of threads and
-threads that wait for a lock: both sleep in a futex.
-"""
+names, each row with its source. A class may depend on the descriptor: reading from a connection that its process made
+is a wait for a peer; reading from one that it accepted, or accepting one, is a wait for new work. An event loop waits
+for either, which cannot be distinguished from outside; nor can an idle pool of threads from threads that wait for a
+lock: both sleep in a futex."""
 
 import re
 import struct
@@ -18,8 +15,7 @@ CLASSES: tuple[WaitClass, ...] = get_args(WaitClass)
 By = Literal["reads", "writes", "receives", "sends", "polls"]
 """How the descriptors decide: one that is read from or written to, which may be no socket; a socket; or several."""
 Role = Literal["listening", "served", "peer", "datagrams", "none"]
-"""What a descriptor is to its process: a connection that it accepted is served, one that it made leads to a peer;
-"none" is no socket."""
+"""Accepted connections are served, connections made lead to a peer; "none" is no socket."""
 
 _CALLS = """
 futex            | futex    | 202 | 98  | futex(2): locks, conditions, idle pools of threads
@@ -128,8 +124,7 @@ def by_descriptors(by: By, roles: Collection[Role] | None) -> WaitClass:
 
 
 def descriptors_of(call: Call, arguments: Sequence[int], polled: bytes) -> list[int]:
-    """The descriptors of a system call. arguments: as in /proc/PID/syscall; polled: what the recorder read from the
-    process's memory."""
+    """arguments: as in /proc/PID/syscall; polled: what the recorder read from the process's memory."""
     if call.name in POLL_CALLS:
         return [
             number

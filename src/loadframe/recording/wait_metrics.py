@@ -45,7 +45,7 @@ def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections,
 def _of_process(
     process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call]
 ) -> dict[Place, float] | None:
-    """Threads of a process by what they did; None if not recorded."""
+    """None if not recorded."""
     looked = [tick for tick in process.window.ticks if tick.entries.get("tasks")]
     if not looked:
         return None
@@ -79,7 +79,6 @@ def _awake(process: ProcessInWindow, everyone: float, states: Mapping[str, int])
 def _census(
     process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call], looked: Sequence[Tick]
 ) -> tuple[Counter[str], Counter[Place]]:
-    """How often a thread was seen in each state, and those asleep in each known place."""
     states: Counter[str] = Counter()
     places: Counter[Place] = Counter()
     sockets = _Sockets(process, connections)
@@ -96,7 +95,7 @@ def _census(
 def _place(
     row: TaskTexts, asked: TaskTexts | None, calls: Mapping[int, Call], sockets: "_Sockets | None"
 ) -> Place | None:
-    """What a sleeping thread waits for; None if unknown."""
+    """None if unknown."""
     number, *rest = asked.stat.split() if asked is not None else [b""]
     if number == b"running":  # it was woken between the two readings
         return None
@@ -133,8 +132,7 @@ class _Sockets:
         return self
 
     def of(self, numbers: Sequence[int]) -> tuple[set[Role] | None, str]:
-        """The roles of these descriptors (None for no descriptors), and their one peer, "" if there is none or
-        several."""
+        """None without descriptors; "" without one single peer."""
         if not numbers:
             return None, ""
         found = [self._now.get(number) for number in numbers]

@@ -3,8 +3,7 @@
 Everything in it is read, written and removed by names below it, following no link: a name is checked, each part of it
 is opened below the part before (openat(2)) and none may be a link; only regular files are read, up to the given size; a
 whole file is written under a new random name, and then renamed; modes and owners are set on descriptors. Swapping the
-folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened.
-"""
+folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened."""
 
 import errno
 import fcntl
@@ -148,7 +147,6 @@ class Folder:
             os.fchmod(self._descriptor, 0o700)
 
     def _check_text(self) -> None:
-        """Refused if no record could hold the path."""
         if (why := why_no_text(self.path)) is not None:
             raise self._refusal(f"a {self._what} cannot be there: {why}", remedy=REMEDY)
 
@@ -242,8 +240,7 @@ class Folder:
         return None
 
     def any_kind(self, name: str) -> int:
-        """Open what has this name in it, also a pipe or a device, but no link, for reading without waiting. The caller
-        closes it."""
+        """Open for reading without waiting, also a pipe or device, but no link. The caller closes it."""
         self.open()
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
@@ -387,8 +384,7 @@ class Folder:
         return descriptor
 
     def pipe_or_device(self, name: str) -> int | None:
-        """One of ours or of root's, open for writing without waiting; the caller closes it. None for a pipe without a
-        reader."""
+        """Ours or root's, open for writing without waiting; the caller closes it. None for a pipe without a reader."""
         with self._place(name) as (folder, leaf):
             self._check_pipe(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
             try:
@@ -460,7 +456,6 @@ class Folder:
                 os.close(descriptor)
 
     def _to_write(self, folder: int, leaf: str, name: str, flags: int, mode: int = FILE_MODE) -> int:
-        """What is written in place must be a regular file without another name."""
         with suppress(FileNotFoundError):
             self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
         descriptor = os.open(leaf, flags | _FILE, mode, dir_fd=folder)
@@ -481,7 +476,6 @@ class Folder:
 
     @contextmanager
     def _place(self, name: str) -> Iterator[tuple[int, str]]:
-        """The descriptor of the folder that a name is in, and the last part of the name."""
         self.open()
         *folders, leaf = parts(name, self._refusal)
         opened: list[int] = []
@@ -516,7 +510,6 @@ def is_held(descriptor: int) -> bool:
 
 
 def _whole_file(kind: int) -> bytes:
-    """struct flock."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0)
 
 

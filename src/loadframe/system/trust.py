@@ -12,8 +12,7 @@ MOST_LINKS = 40
 """As the kernel follows (path_resolution(7))."""
 EVERY_USER = 2**32 - 1
 ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
-"""Extended attributes (acl(5)): who has access in addition to owner and group; and, of a folder, the default for what
-is made in it."""
+"""Extended attributes (acl(5)): who else has access; of a folder, the default for what is made in it."""
 
 
 def weak_point(path: Path) -> str | None:
@@ -21,8 +20,7 @@ def weak_point(path: Path) -> str | None:
 
     Every folder and every link on the way must belong to us or to root. What others may write to is passed only if it
     is sticky, so that they cannot rename what is not theirs (rename(2)). What does not exist yet will be ours. Raises
-    OSError.
-    """
+    OSError."""
     at, left, links = Path("/"), deque(path.absolute().parts[1:]), 0
     status = os.lstat(at)
     while left:
@@ -48,8 +46,7 @@ def weak_point(path: Path) -> str | None:
 
 
 def changeable(path: Path) -> str | None:
-    """Why another user could change, or replace, the file at this path, or why that cannot be seen; None if none
-    can."""
+    """Why another user could change or replace this file, or why that cannot be seen; None if none can."""
     try:
         if (weak := weak_point(path)) is not None or not path.is_file():
             return weak
@@ -101,8 +98,7 @@ def _unmapped(uid: int) -> bool:
 
 @cache
 def own_group(gid: int) -> bool:
-    """Whether a group has only us and root as members, by this machine's list of groups: root's, or the one with our
-    name."""
+    """Whether a group has only us and root as members, and root's name or ours."""
     try:
         group, us = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -121,7 +121,6 @@ SHORTEST_S = 1.0
 LATE_S = 60.0
 """A server logs a request when it ends, so a line may come this much later than others that began with it."""
 Key = tuple[str, str, int]
-"""Method, path and status."""
 
 
 @dataclass(frozen=True)

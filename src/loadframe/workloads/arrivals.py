@@ -1,10 +1,8 @@
-"""When requests begin: a file that all threads of a driver share as their standard input. Reading it moves the one
-offset that they share, so each arrival is taken by one thread, in order. It is written once all are ready, through the
-descriptor opened earlier: a driver could have replaced the file.
-
-A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC, s); in a replay a third names the request.
-One record per thread, with its arrival at the end of the step, follows: there the thread stops.
-"""
+"""When requests begin: a file that all threads of a driver share as their standard input. Reading it moves their one
+offset, so each arrival is taken by one thread, in order. It is written once all are ready, through the descriptor
+opened earlier: a driver could have replaced the file. A record is two float64: an arrival and the end of the step
+(CLOCK_MONOTONIC, s); in a replay a third names the request. Last comes one record per thread that arrives at the end:
+there the thread stops."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
 
 
 def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
-    """A Poisson process (s, ascending) conditioned on its count, so that the offered rate is exactly the one asked
-    for."""
+    """A Poisson process (s, ascending) conditioned on its count: the offered rate is exact."""
     import numpy as np
 
     return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))

@@ -138,8 +138,7 @@ class Driver(Protocol):
         """In an open loop: how many requests should have begun by now and have not ended; 0 in a closed loop."""
 
     def offered(self, start_s: float, end_s: float) -> int | None:
-        """In an open loop: how many requests should have begun after start_s and not after end_s (CLOCK_MONOTONIC).
-        None in a closed loop."""
+        """In an open loop: requests due after start_s and not after end_s (CLOCK_MONOTONIC); None in a closed loop."""
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
         """After its end: bytes of the answers that ended after start_s and not after end_s (CLOCK_MONOTONIC). None if
@@ -160,8 +159,7 @@ class Workload(Protocol):
     axes: frozenset[str]
     axis_unit: str
     one_lock: bool
-    """True if waiting_ms is time waited for a lock that only one request can hold, and the rest of the latency is time
-    for which it was held."""
+    """Whether waiting_ms is the wait for a lock that one request holds at a time, the rest of the latency its hold."""
     runs_to_completion: bool
     """True if a step ends when its work is done (a burst), False if it ends when its time is up."""
 
@@ -186,8 +184,7 @@ class Workload(Protocol):
         attached server has one that is not ours; MissingTool if the driver's program is not installed."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Outside the measured window: bring the data to what this level needs. Raises TargetError if the target
-        refuses."""
+        """Outside the measured window: bring the data to this level. Raises TargetError if the target refuses."""
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> Driver:
         """Start the load; scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""

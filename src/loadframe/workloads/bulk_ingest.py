@@ -1,7 +1,5 @@
-"""bulk-ingest: pipelines read files, parse them and have them loaded into database shards (targets: bulk-loader).
-
-The clients are the driver. After each step every row is accounted for: docs/writing-a-workload.md.
-"""
+"""bulk-ingest: pipelines, the driver, read files, parse them and have them loaded into database shards (targets:
+bulk-loader). After each step every row is accounted for: docs/writing-a-workload.md."""
 
 import os
 import random
@@ -34,7 +32,6 @@ FILES_PER_PIPELINE = 2
 FILES_PER_STEP = 1 << 40
 """File numbers differ from step to step: what a killed client had sent may still arrive."""
 MOST_TOLD = 5
-"""Sentences about wrong rows that are shown."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +223,7 @@ class InputFile:
 
 
 def make_file(path: Path, size_bytes: int, seed: int, owner: Privilege) -> InputFile:
-    """A file up to one row smaller than size_bytes, readable by its owner alone; written through to the disk, so that
-    it can leave the cache."""
+    """Up to one row smaller, readable by its owner alone; written to the disk, so that it can leave the cache."""
     content, left, turn = NOTHING, size_bytes, seed
     with step_files.create(path, owner) as file:
         while left > 0:

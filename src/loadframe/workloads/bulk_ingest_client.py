@@ -2,15 +2,13 @@
 
 Run as `python -P -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE STAGES FIRST STRIDE
 FILE...`. It prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads
-one file after the other, numbered FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs before a block can
-be read. SHARE: the part of the first file that is sent before it is rolled back, so that pipelines that start together
-are at different places of their files; what is being loaded when the time is up is rolled back too. STAGES: a file to
-which all clients append statistics of their stages (docs/pipelines.md).
+one file after the other, numbered FIRST, FIRST + STRIDE, ... . WAIT: seconds before a block can be read. SHARE: the
+part of the first file that is sent before it is rolled back, so that pipelines are at different places of their files;
+what is being loaded when the time is up is rolled back too. STAGES: a file to which all clients append statistics of
+their stages (docs/pipelines.md). LOADED gets the numbers of committed files, one a line.
 
-Each block of a file is one request: from its read until the loader has taken it, for the last block until the file is
-committed. Each file is one request, too. LOADED gets the number of each committed file, one a line. Standard library
-only.
-"""
+Each block of a file is one request, from its read until the loader has taken it (the last one: until the file is
+committed), and so is each file. Standard library only."""
 
 import os
 import socket
@@ -168,7 +166,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _load_all(pipeline: Pipeline, paths: Sequence[str], numbers: Iterable[int], part: float) -> int:
-    """Until the time is up; only this part of the first file. Returns the exit status."""
+    """Only the part `part` of the first file. Returns the exit status."""
     for path, number in zip(cycle(paths), numbers, strict=False):
         if time.monotonic() >= pipeline.end_s:
             break

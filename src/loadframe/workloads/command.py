@@ -100,8 +100,7 @@ class Command(OwnProgram[CommandOptions]):
 
 
 def _check_loop(axis: str, loop: str) -> None:
-    """Reports and forecasts assume for these axes how requests begin. Raises StudyError if the declared loop is
-    another."""
+    """Raises StudyError if the loop is not the one that reports and forecasts assume for this axis."""
     wanted = "open" if axis in OPEN_LOOP_AXES else "closed" if axis in CLIENT_AXES else loop
     if loop != wanted:
         raise StudyError(

@@ -1,12 +1,9 @@
 """What a driver of the user's own printed, as requests of ours.
 
 What it counted in whole seconds is spread over them: each value of its histogram becomes a request that ended at a
-random time in that second. So the counts and the latencies are its own, and what happened within a second is unknown,
-which the step says. If it gave only quantiles, no latency is known: they belong to seconds and cannot be combined.
-
-Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero it prints. Any other is refused: guessed times would
-put requests into the wrong windows.
-"""
+random time in that second, so what happened within a second is unknown, which the step says. Quantiles alone give no
+latency: they belong to seconds and cannot be combined. Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero
+it prints; any other is refused, as guessed times would put requests into the wrong windows."""
 
 import time
 from dataclasses import dataclass
@@ -81,7 +78,7 @@ def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, sl
 
 
 def _from_day(life: Life) -> float:
-    """From the time of day to CLOCK_MONOTONIC. Raises ClockError if the time of day was set meanwhile."""
+    """Raises ClockError if the time of day was set meanwhile."""
     stepped_s = life.ended.apart_s - life.started.apart_s
     if abs(stepped_s) > STEPPED_S:
         raise ClockError(

@@ -29,8 +29,7 @@ class Common(Generic[Options]):
     runs_to_completion = False
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        """options: of `model`. allowance: None for a workload that is never started. Raises StudyError for bad
-        options."""
+        """options: of `model`. allowance: None if it is never started. Raises StudyError for bad options."""
         self._allowance = allowance
         self.options: Options = read_options(self.model, self.kind, options)
 

@@ -26,8 +26,7 @@ def engine_of(endpoint: Endpoint) -> Any:
     statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made and dropped in
     transactions. EXISTS, TABLES: statements, given the schema's name: whether it is there, and the tables in it. HERE:
     the expression that is 1 where names are looked up in it. DRIVERS: the statement that counts load drivers'
-    connections.
-    """
+    connections."""
     return postgres if endpoint.kind == "postgres" else mariadb
 
 
@@ -109,8 +108,7 @@ def tables(connection: Any, endpoint: Endpoint) -> set[str]:
 
 
 def proof(endpoint: Endpoint) -> str:
-    """The expression that is 1 if names without a schema are looked up in ours and nowhere else; otherwise it is 0, or
-    the server refuses it."""
+    """1 if names without a schema are looked up in ours alone; otherwise 0, or the server refuses it."""
     engine = engine_of(endpoint)
     here = engine.HERE.format(engine.schema_of(endpoint))
     return f"{here} + (SELECT count(*) FROM {ownership.mark_of(endpoint)})"

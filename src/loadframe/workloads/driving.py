@@ -49,8 +49,7 @@ class ProcessDriver:
     (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a file with the bytes of each answer (uint64, in the
     order of the log); none if they are not counted. stages: files with statistics of a pipeline's stages. duration_s:
     of the load, from its first request on; None if unknown. one_each: each log belongs to one user of a closed loop,
-    who does not pause.
-    """
+    who does not pause."""
 
     name: str
     processes: Sequence[subprocess.Popen[bytes]]
@@ -123,8 +122,7 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """Raises WorkloadError if a process failed or was stopped, no request was made, or all failed and it says
-        why."""
+        """Raises WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
@@ -240,8 +238,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
 
 
 def last_lines(path: Path) -> list[str]:
-    """The last lines of what a driver printed, whatever its size, as printable text, each once; earlier fatal ones come
-    first."""
+    """The last lines of a driver's output, as printable text, each once; earlier fatal ones come first."""
     if (file := step_files.opened(path)) is None:
         return []
     with file:

@@ -141,7 +141,6 @@ class Har(Recorded[HarOptions]):
         )
 
     def _entries(self) -> tuple[tuple[Entry, ...], int]:
-        """Raises StudyError if the file is no HAR, or has no request."""
         try:
             content = read_up_to(self.file, LARGEST_BYTES)
             if len(content) > LARGEST_BYTES:

@@ -1,9 +1,7 @@
 """http: requests to a web server, a cache or a service (axes: concurrency = connections, rate = requests/s, working_set
-= MiB), sent by wrk with http.lua.
-
-A server of ours is asked for objects that we make, one known by its address for paths or the study's requests. What is
-checked of the answers: docs/writing-a-workload.md. A wrong answer does not count as throughput.
-"""
+= MiB), sent by wrk with http.lua. A server of ours is asked for objects that we make, one known by its address for
+paths or the study's requests. What is checked of the answers: docs/writing-a-workload.md. A wrong answer does not count
+as throughput."""
 
 import http.client
 import threading
@@ -199,14 +197,12 @@ class Http(Common[HttpOptions]):
         return known.get(self.options.checked) or cast(Checked, self.options.checked)
 
     def _installed(self) -> int:
-        """Objects that exist from the beginning."""
         return self.options.objects
 
     def _count(self, level: int) -> int:
         return self._installed()
 
     def _make(self, endpoint: Endpoint, count: int) -> None:
-        """Make the first objects, as far as missing. Raises TargetError if there is no room for them."""
         with _explained(endpoint):
             folder = self._folder(endpoint)
             remedy = (
@@ -231,7 +227,6 @@ class Http(Common[HttpOptions]):
         return ours
 
     def _check_answer(self, endpoint: Endpoint) -> None:
-        """Raises TargetError if the server does not answer, or answers with something else than the first object."""
         if not self._is_ours(endpoint):
             self._asked.check(endpoint)
             return
@@ -298,7 +293,6 @@ UNCHECKED = {
     "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
     "status": "Of an answer no more than its status was checked (workload.options.checked).",
 }
-"""Option -> what is not checked, in words."""
 
 
 @contextmanager

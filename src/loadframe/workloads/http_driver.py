@@ -31,7 +31,6 @@ from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
 from loadframe.workloads.kind import program
 
 CHECKED: tuple[Checked, ...] = ("status", "length", "bytes", "size")
-"""Indexed by the number in a record."""
 HEAD = [("asks", "<u8"), ("sessions", "<u8")]
 PIECE = [("offset", "<u8"), ("size", "<u8")]
 RECORD = [
@@ -77,8 +76,7 @@ class Learnt:
 
     @property
     def most(self) -> int:
-        """The most bytes: an error answered with 200 seldom has the page's size, while a number, a time or a name in a
-        page may grow."""
+        """An error answered with 200 seldom has the page's size, while numbers and times in a page may grow."""
         return 2 * self.longest + LONGER
 
 
@@ -112,8 +110,7 @@ class Ask:
 
 
 def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: bool) -> bytes:
-    """The binary block that http.lua reads. sessions: additional headers of each connection. close: one connection per
-    request."""
+    """What http.lua reads. sessions: further headers of each connection. close: one connection per request."""
     import numpy as np
 
     places = np.zeros(len(sessions), dtype=PIECE)
@@ -160,7 +157,7 @@ def handed_over(content: bytes) -> int:
 
 SCRIPT = Path(__file__).with_name("http.lua")
 MOST_CONNECTIONS = 1024
-"""wrk has one thread for each."""
+"""wrk has a thread for each."""
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
 """Indexed by the outcome's number in the request log."""
 
@@ -227,8 +224,7 @@ those that Lua has not collected yet."""
 
 
 def _bounded(allowance: Allowance, connections: int, plan: Plan) -> Allowance:
-    """wrk keeps an answer in memory while it arrives: if a page becomes endless, wrk ends, and nothing else on the
-    machine (setrlimit(2), RLIMIT_DATA)."""
+    """wrk keeps an answer in memory: an endless one must end wrk, and nothing else (setrlimit(2), RLIMIT_DATA)."""
     most = OWN_BYTES + connections * (CONNECTION_BYTES + COPIES * plan.largest_bytes)
     return replace(allowance, limits={"RLIMIT_DATA": most, **allowance.limits})
 

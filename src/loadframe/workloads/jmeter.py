@@ -1,10 +1,8 @@
 """jmeter: the user's own test plan (targets: all that have an address; axis: users, or any property of the plan).
 
 JMeter runs without its window and gets the level as a property: the plan's thread group has ${__P(users)} threads and
-${__P(duration)} as its duration. The result file is read once it has ended: CSV
-(jmeter.apache.org/usermanual/listeners.html, "CSV Log format"), with times of day in milliseconds at the begin of a
-sample. Samples nested in others are not in it.
-"""
+${__P(duration)} as its duration. The result file is read at its end: CSV (jmeter.apache.org/usermanual/listeners.html,
+"CSV Log format"), with times of day in milliseconds at the begin of a sample, without samples nested in others."""
 
 import csv
 import math
@@ -48,7 +46,6 @@ SAVED = {
     "jmeter.save.saveservice.autoflush": "true",
     "sampleresult.timestamp.start": "true",
 }
-"""Properties that make JMeter write the result file that is read here."""
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 COLUMNS = (*NEEDED, "responseCode", "responseMessage", "bytes")
 
@@ -82,8 +79,7 @@ class JMeter(OwnScript[JMeterOptions]):
     def __init__(
         self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
     ) -> None:
-        """axis: the property that gets the level. Raises StudyError if it cannot be one, or the file is no test
-        plan."""
+        """axis: the property that gets the level. Raises StudyError if it cannot be one, or for no test plan."""
         super().__init__(options, allowance, axis=axis)
         if not PROPERTY.fullmatch(axis):
             raise StudyError(

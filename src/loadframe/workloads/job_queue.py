@@ -1,8 +1,6 @@
-"""job-queue: worker processes share one SQLite file as their queue (targets: sqlite; axis: concurrency = workers).
-
-Each submits a job, claims the oldest pending one and completes it, each in one transaction with SQLite's only write
-lock. The wait for the lock and the time it is held are reported separately.
-"""
+"""job-queue: worker processes share one SQLite file as their queue (targets: sqlite; axis: concurrency = workers). Each
+submits a job, claims the oldest pending one and completes it, each in one transaction with SQLite's only write lock.
+The wait for the lock and the time it is held are reported separately."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -99,8 +97,7 @@ def _uri(endpoint: Endpoint) -> str:
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
-    """For the preparation, with the rights of the driver's user, who owns the folder. Raises TargetError if the file
-    cannot be used."""
+    """With the rights of the driver's user, who owns the folder. Raises TargetError."""
     with ExitStack() as stack:
         try:
             stack.enter_context(rights_of(of_uid(Path(endpoint.address).parent.stat().st_uid)))

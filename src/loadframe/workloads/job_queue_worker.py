@@ -1,9 +1,7 @@
-"""One worker of the job-queue workload, in a closed loop until its time is up.
-
-Run as `python -P -m loadframe.workloads.job_queue_worker URI PRAGMAS LOG SECONDS PAYLOAD_BYTES NUMBER`. Standard
-library only, because many of these start together. It prints "ready" once its connection is open, and reads the instant
-of the common start (CLOCK_MONOTONIC, s) from standard input.
-"""
+"""One worker of the job-queue workload, in a closed loop until its time is up. Run as `python -P -m
+loadframe.workloads.job_queue_worker URI PRAGMAS LOG SECONDS PAYLOAD_BYTES NUMBER`, it prints "ready" once its
+connection is open, and reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input. Standard library
+only, because many of these start together."""
 
 import json
 import sqlite3
@@ -68,8 +66,7 @@ class Worker:
         return self._connection.execute(CLAIM_OLDEST, (self._number,)).fetchall()
 
     def _request(self, operation: int, action: Callable[[], object]) -> None:
-        """A request that finds the database busy counts as failed and is repeated after a back-off, until the time is
-        up."""
+        """A busy database fails the request, which is repeated after a back-off until the time is up."""
         back_off_s = FIRST_BACK_OFF_S
         while time.monotonic() < self._deadline_s:
             if self._transaction(operation, action):

@@ -103,7 +103,6 @@ def ask(connection: Connection, statement: str, values: Sequence[Any] = ()) -> l
 
 
 anywhere = partial(connected, schema=False)
-"""A connection whether the schema is there or not."""
 SYSBENCH, PACKAGE = "mysql", ("pymysql", "mariadb")
 NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", "CREATE DATABASE {}"
 TRANSACTIONAL = False

@@ -19,7 +19,6 @@ BESIDE = "du and find"
 OTHER_SIZE = 0.1
 """A user's tree may be larger or smaller than the level by this share: it may change meanwhile."""
 LARGE_BYTES = 1 << 20
-"""The threshold of find's search by size."""
 WANTED = {
     "directories": Wanted(type="d"),
     "files of more than 1 MiB": Wanted(type="f", larger_than=LARGE_BYTES),

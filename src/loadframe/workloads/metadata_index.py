@@ -39,7 +39,6 @@ from loadframe.workloads.request_log import RECORD
 from loadframe.workloads.together import Worker, start_together
 
 MOST_FILES = 1_000
-"""Of a step."""
 
 
 @dataclass
@@ -139,8 +138,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         endpoint: Endpoint,
         duration_s: float | None,
     ) -> ProcessDriver:
-        """Start the processes of a module, each with its request log and what it prints. The configuration may have a
-        password, so it is handed over as a descriptor of memory."""
+        """The configuration may have a password, so it is handed over as a descriptor of memory."""
         environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
         with os.fdopen(os.memfd_create("configuration.json"), "wb", buffering=0) as file:
             file.write(config.text().encode())
@@ -239,7 +237,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return str(self._prepared.trees[shape]), options.entries
 
     def _index(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
-        """Bring the whole tree into the database. Raises WorkloadError if that fails."""
         driver = self._start(endpoint, config, None)
         try:
             while not driver.wait(1.0):
@@ -387,8 +384,7 @@ def _config(
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[Store]:
-    """An SQLite file is opened with the rights of the driver's user, who owns its folder. Raises TargetError if it
-    refuses."""
+    """SQLite with the rights of the driver's user, who owns the folder. Raises TargetError."""
     try:
         with ExitStack() as stack:
             if endpoint.kind == "sqlite":

@@ -1,8 +1,6 @@
 """Objects that a web server serves, made from a seed, so that every byte of every answer is known without keeping it.
-
-The content of an object is a stretch of one long random text: object n begins STRIDE * n bytes into it, modulo SPREAD,
-so no two of them are alike. A driver has the text and a table of offsets and sizes, and compares.
-"""
+Object n is the stretch of one long random text that begins STRIDE * n bytes into it, modulo SPREAD, so no two are
+alike. A driver has the text and a table of offsets and sizes, and compares."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """oltp: short transactions on a few large tables, by sysbench's oltp.lua (targets: mariadb, mysql, postgres; axes:
-concurrency = threads, rate = requests/s, served by `threads` connections).
-
-read fetches one row by its key, update writes one row again, transfer changes two rows in one transaction.
-"""
+concurrency = threads, rate = requests/s, served by `threads` connections). read fetches one row by its key, update
+writes one row again, transfer changes two rows in one transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

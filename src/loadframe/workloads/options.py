@@ -99,8 +99,7 @@ def content_of(name: str, most: int, what: str) -> bytes:
 
 
 def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
-    """The weight of each operation, in their order, from the options of the same names. Raises StudyError if all are
-    0."""
+    """The weight of each operation, from the options of the same names. Raises StudyError if all are 0."""
     weights = {name: getattr(options, name) for name in operations}
     if not any(weights.values()):
         raise StudyError(

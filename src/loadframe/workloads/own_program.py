@@ -133,7 +133,6 @@ class OutputDriver(ProcessDriver):
         return self._output
 
     def _check(self, requests: Requests) -> None:
-        """Raises WorkloadError if it did nothing, failed at everything, ended early, or did not end."""
         if not len(requests):
             if self._killed and not self._overdue:
                 return
@@ -313,7 +312,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         )
 
     def _told(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
-        """The environment of docs/driving-with-a-command.md."""
+        """See docs/driving-with-a-command.md."""
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
         named = endpoint.options.get("host")

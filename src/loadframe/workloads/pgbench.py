@@ -6,8 +6,7 @@ ended by the signal of that timer.
 A line of its transaction log (pgbench documentation, "Per-Transaction Logging") is `client number latency_us script
 epoch_s epoch_us`, then with --rate the lag of the schedule (us), then with --max-tries > 1 the number of retries. A
 skipped or failed transaction has a word in place of its latency. Each thread writes a file of its own, and its
-transactions begin in the order of its schedule.
-"""
+transactions begin in the order of its schedule."""
 
 from __future__ import annotations
 
@@ -48,12 +47,10 @@ CONNECTING_S = 0.1
 """Time for each client to connect, one after the other, in addition to READY_WITHIN_S for all."""
 POLL_S = 0.005
 BEGIN_S = 0.1
-"""Between the last connection and the first transaction."""
 END_S = 0.5
 """Time for a client to end its current transaction before pgbench is killed."""
 MOST_SCRIPT_BYTES = 1 << 20
 RUNS_A_PROGRAM = re.compile(rb"^[ \t]*\\(set)?shell\b[^\n]*", re.MULTILINE | re.IGNORECASE)
-"""pgbench's meta commands \\shell and \\setshell."""
 SCRIPT, PROOF = "script.sql", "proof.sql"
 """In a step's folder: the user's script; the query that proves where pgbench finds its tables."""
 SCRIPTS = ("tpcb-like", "simple-update", "select-only")
@@ -290,7 +287,6 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _command(endpoint: Endpoint) -> list[str]:
-    """pgbench on this database; no password."""
     given = postgres.parameters(endpoint)
     words = [f"--{name}={given[key]}" for name, key in (("host", "host"), ("port", "port"), ("username", "user"))]
     return [postgres_program("pgbench") or "pgbench", *words, given["dbname"]]
@@ -354,8 +350,8 @@ def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: fl
 def _transactions(
     path: Path, monotonic_s: float, latency_limit_ms: float
 ) -> Iterator[tuple[bytes, float, float | None, int, float | None]]:
-    """Per transaction: client, end (CLOCK_MONOTONIC, s), latency (ms), outcome, and how long it waited to begin (s);
-    None: unknown. The last line of a killed pgbench may be torn."""
+    """Client, end (CLOCK_MONOTONIC, s), latency (ms), outcome, lag (s) of each; None: unknown. A torn last line is left
+    out."""
     text = step_files.read(path)
     for line in text[: text.rfind(b"\n") + 1].splitlines():
         client, _, latency_us, _, at_s, at_us, *more = line.split()

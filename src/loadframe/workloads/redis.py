@@ -1,10 +1,9 @@
 """redis: the requests of redis-benchmark, in parts (redis_relay.py), or of memtier_benchmark (targets: a Redis, or what
 speaks its protocol, as a service; axis: clients). Both report counts and distributions, not requests.
 
-redis-benchmark 7 prints the latencies twice as cumulative counts (at ever higher percentiles, and at ever higher
-latencies), once as quantiles, whose p95 and p99 lie far from its percentiles (93.75, 96.875, 98.4375, ...). All are
-points of one distribution, interpolated linearly. memtier_benchmark 2 writes an HdrHistogram.
-"""
+redis-benchmark 7 prints the latencies as cumulative counts, at its percentiles (93.75, 96.875, 98.4375, ...) and at
+latencies, and as quantiles, whose p95 and p99 lie far from these percentiles. All are points of one distribution,
+interpolated linearly. memtier_benchmark 2 writes an HdrHistogram."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -127,8 +126,7 @@ def _points(text: str, count: int) -> list[tuple[int, float]]:
 
 
 def _spread(points: list[tuple[int, float]], count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Latencies and how many requests had each: evenly between two points, in at most AT_MOST equal parts of the
-    requests."""
+    """Latencies and their counts: evenly between two points, in at most AT_MOST equal parts of the requests."""
     many = np.array([0, *(point[0] for point in points)], dtype=np.float64)
     ms = np.array([points[0][1], *(point[1] for point in points)], dtype=np.float64)
     edges = np.unique(np.concatenate([many, np.linspace(0, count, min(count, AT_MOST) + 1).round()])).astype(np.int64)

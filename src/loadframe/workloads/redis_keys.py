@@ -1,9 +1,6 @@
 """Where the load of a Redis that Loadframe did not start keeps its keys: a logical database that was empty, with a key
 that marks it as ours. redis-benchmark names its keys itself (`mylist`, `key:000000000001`, ...), and the owner may have
-some of these names.
-
-Protocol: https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2.
-"""
+some of these names. https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2."""
 
 import socket
 from collections.abc import Iterator, Mapping
@@ -51,8 +48,7 @@ class OwnKeys:
 
     @staticmethod
     def of(endpoint: Endpoint) -> "OwnKeys | None":
-        """The keys of this server's load; None if the whole server is ours. Raises TargetError if no database was
-        chosen."""
+        """The load's keys; None if the whole server is ours. Raises TargetError if no database was chosen."""
         if not endpoint.attached:
             return None
         if DATABASE not in endpoint.options:
@@ -140,11 +136,10 @@ class OwnKeys:
 
 
 class _RefusedError(Exception):
-    """The server's own words."""
+    pass
 
 
 def _of_the_load(ask: Any) -> Iterator[list[str]]:
-    """Keys of the selected database that match NAMES, in batches."""
     for pattern in NAMES:
         cursor = "0"
         while True:
@@ -180,8 +175,7 @@ def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
 
 @contextmanager
 def _asking(address: str) -> Iterator[Any]:
-    """Yields a function that sends a command and returns its answer. Raises TargetError if it refuses or is no
-    Redis."""
+    """Yields a function that sends a command and returns its answer. Raises TargetError."""
     host, port = parted(address, PORT)
     try:
         with (
@@ -204,7 +198,7 @@ def _asking(address: str) -> Iterator[Any]:
 
 
 def _answer(answers: BinaryIO) -> Any:
-    """One value: text, a number, a list or None. Raises ValueError for anything else."""
+    """Raises ValueError for invalid answers."""
     line = answers.readline(LONGEST_LINE)
     kind, text = line[:1], line[1:-2].decode("utf-8", "surrogateescape")
     if not line.endswith(b"\r\n"):

@@ -14,7 +14,6 @@ FIRST_REQUESTS = 200
 """Of the first part, for each client: too short to measure the rate well, long enough to size the next."""
 SHORTEST_S, LONGEST_S = 0.25, 1.0
 PARTS = 6
-"""The least number in a step."""
 LATE_S = 1.5
 """How long the last part may take beyond the step."""
 MEMTIER_LATE_S = 4.0

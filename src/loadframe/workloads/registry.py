@@ -17,14 +17,12 @@ from loadframe.workloads.options import did_you_mean
 
 
 def _own() -> Iterator[KindOfWorkload]:
-    """In the modules' alphabetical order."""
     for name in sorted(found.name for found in pkgutil.iter_modules(workloads.__path__)):
         module = import_module(f"{workloads.__name__}.{name}")
         yield from (record for record in vars(module).values() if isinstance(record, KindOfWorkload))
 
 
 MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}
-"""Table -> what to write."""
 KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 
@@ -56,7 +54,6 @@ def make(
 
 
 def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], declared: Declared) -> None:
-    """Raises StudyError for what only the study can say and does not."""
     for name in known.required:
         rule, default = known.options.get(name, (None, None))
         if name in declared.given or (rule is not None and options.get(name, default) != default):

@@ -2,14 +2,12 @@
 (targets: mariadb, mysql; axis: active_jobs). Threads walk their own share of the jobs, so Open_tables is about k *
 active_jobs for any number of threads.
 
-render-farm-burst: the acceptance test of a user's story (axis: jobs). From an empty farm, jobs submit jobs recursively
-until there are `jobs` of them; the last `listing_jobs` (at most half of them) then each list every job in full,
-repeatedly until they have read enough. Only the reads are judged: how long it takes to create a table does not show how
-long a listing takes.
+render-farm-burst: a user's acceptance test (axis: jobs). From an empty farm, jobs submit jobs recursively until there
+are `jobs` of them; the last `listing_jobs` (at most half of them) then each list every job in full, repeatedly until
+they have read enough. Only the reads are judged: the time to create tables does not show how long a listing takes.
 
-Both prepare the farm's job store: each job has k tables (`job_17`, `work_17`, ...), made from the table `template`. A
-driver that completes a job of the pool submits another one under the same number.
-"""
+The job store has k tables for each job (`job_17`, `work_17`, ...), made from the table `template`. A driver that
+completes a job of the pool submits another one under the same number."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, flo
 of the latency spent waiting for a lock or in a queue (ms, float32; 0 if unknown), kind (uint32, index into
 Workload.operations), outcome (uint32; 0 = done, model.UNFINISHED = in flight when the driver ended, with its age as
 latency, else an error). Drivers write it with `RECORD.pack` (or the same layout from Lua or C). This module stays
-light, because worker processes import it: what only reads needs is imported there.
-"""
+light, because worker processes import it: what only reads needs is imported there."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ class Requests:
         return len(self.end_s)
 
     def with_unfinished(self, begun_s: NDArray[np.float64], ended_s: float) -> Requests:
-        """With requests that began at these instants and were in flight when the driver ended. begun_s: shape
-        (unfinished,)."""
+        """With requests in flight when the driver ended. begun_s: when they began, shape (unfinished,)."""
         import numpy as np
 
         from loadframe.model import UNFINISHED
@@ -79,7 +77,6 @@ def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
 
 
 def _whole(data: bytes, size: int) -> bytes:
-    """Without a torn last record."""
     return data[: len(data) - len(data) % size]
 
 

@@ -1,9 +1,7 @@
 """Sessions: each connection of the load logs in once, before it; cookies and a bearer token are carried on. Loadframe
-itself logs in, so that the driver only gets the headers of each session, never the secret.
-
-Secrets of requests: {ENV:NAME} in a study, as kept in the run folder, becomes the value of the environment variable
-NAME, only in the memory of Loadframe and of the driver.
-"""
+itself logs in, so that the driver only gets the headers of each session, never the secret. In requests {ENV:NAME}
+stands for the environment variable NAME: its value is only in the memory of Loadframe and of the driver, the run folder
+keeps the name."""
 
 import json
 import os
@@ -29,8 +27,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 def steps_of(login: Login) -> tuple[Ask, ...]:
-    """The requests with their secrets. A login may answer with a redirection. Raises StudyError if a secret is
-    missing."""
+    """The requests with their secrets; redirections are accepted. Raises StudyError if a secret is missing."""
     return tuple(
         Ask(
             step.method,
@@ -84,8 +81,7 @@ def _cookie(cookies: dict[str, str]) -> Headers:
 
 
 def _keep(cookies: dict[str, str], answer: Answer, endpoint: Endpoint) -> None:
-    """Set and delete cookies as answered. Domain, path and lifetime are ignored: all requests go to one address, soon
-    (RFC 6265, 5.2)."""
+    """Domain, path and lifetime are ignored: all requests go to one address, soon (RFC 6265, 5.2)."""
     for header, line in answer.headers:
         if header.lower() != "set-cookie":
             continue
@@ -138,8 +134,7 @@ def variables(request: Request) -> frozenset[str]:
 
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """The headers with their values. Raises StudyError if a variable is missing, or its value cannot stand in a
-    header."""
+    """Headers with secrets filled in. Raises StudyError if one is missing, or cannot stand in a header."""
     found = tuple((name, _filled(value, str)) for name, value in request.headers)
     for name, value in found:
         if (why := wrong_header(name, value)) is not None:
@@ -152,8 +147,7 @@ def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def body_of(request: Request) -> bytes:
-    """The body with its values, escaped as the Content-Type requires. Raises StudyError if one is missing or it is too
-    large."""
+    """The body, its secrets escaped by Content-Type. Raises StudyError if one is missing or it is too large."""
     if request.body_file:
         return content_of(request.body_file, LARGEST_BODY, f"The body of the request {request.name!r}")
     kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")

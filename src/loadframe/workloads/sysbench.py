@@ -113,8 +113,7 @@ def run_script(
 
 
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
-    """Raises WorkloadError if sysbench's own scripts, which name no schema, would find others' tables on an attached
-    server."""
+    """Raises WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
     if endpoint.attached:
         script = FOLDER / "proof.lua"
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
@@ -185,7 +184,6 @@ SCRIPTS = (
     "select_random_points",
     "select_random_ranges",
 )  # fmt: skip
-"""Those of sysbench 1.0 that load a database."""
 
 LEVEL = "the levels of [load] are it: the axis threads, or the axis rate with the option connections"
 STEP = "a step ends by [measure] window"
@@ -202,7 +200,6 @@ RESERVED: Mapping[str, str] = {
     "mysql-dry-run": "nothing would be measured",
     **dict.fromkeys(("help", "version", "verbosity", "debug", "db-debug", "mysql-debug"), "it changes what is printed"),
 }  # fmt: skip
-"""What Loadframe sets itself, with the reason."""
 LINE = re.compile(r"^\s+--([\w-]+)(\[=on\|off\]|=\S+)?\s")
 SWITCH, NUMBER = "[=on|off]", "=N"
 

@@ -82,7 +82,6 @@ def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
 
 
 def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
-    """Raises WorkloadError with what a worker printed if one ends, is stopped, or takes too long."""
     until = time.monotonic() + READY_WITHIN_S
     for process, output in zip(processes, printed, strict=True):
         assert process.stdout is not None

@@ -35,8 +35,7 @@ def render(stacks: Iterable[Stack]) -> str:
 
 
 def parse(text: str) -> Collapsed:
-    """The stacks of a file. Lines that are no stack with a count (a damaged or foreign file) are counted and left
-    out."""
+    """The stacks of a file. Other lines (a damaged or foreign file) are counted and left out."""
     counts: Counter[tuple[str, ...]] = Counter()
     damaged = 0
     for line in text.split("\n"):

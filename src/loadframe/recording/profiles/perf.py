@@ -6,8 +6,7 @@ Debian's programs are built without frame pointers. perf-record(1), perf_event_o
 
 In the output of `perf script -F comm,pid,tid,time,ip,sym,dso` a sample is a head line (`mariadbd  4831/5283
 14812.969706: `), one line per frame from the innermost on (a tab, the address, the symbol, the file in brackets), and
-an empty line. Other lines are counted, never guessed at.
-"""
+an empty line. Other lines are counted, never guessed at."""
 
 import os
 import re
@@ -245,8 +244,8 @@ def _event(scope: Scope) -> str:
 
 
 def _try(perf: str, scope: Scope) -> str | None:
-    """None if perf may sample in this scope, else what it says. Asked for both, perf silently leaves out a forbidden
-    kernel, so it is asked for the kernel alone."""
+    """None if perf may, else its error. Asked for user and kernel it silently drops a forbidden kernel: ask for that
+    alone."""
     what = ["--all-cpus"] if scope == "machine" else []
     event = "cpu-clock:k" if scope == "processes" else _event(scope)
     command = [perf, "record", "--quiet", "-e", event, *what, "-o", "/dev/null", "--", "true"]
@@ -266,7 +265,6 @@ def _try(perf: str, scope: Scope) -> str | None:
 
 
 def _lacking(scope: Scope) -> tuple[Requirement, ...]:
-    """What a scope does not see, and how to get it."""
     if scope == "machine":
         return ()
     rest = _requirement("work that the kernel's own threads do for the target", _paranoid(0))

@@ -1,8 +1,6 @@
-"""Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always.
-
-Order of calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for
-the window that counts.
-"""
+"""Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always. Order of
+calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for the window
+that counts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +17,7 @@ IDLE = 0
 """The pid of the idle loop."""
 
 Keep = Callable[[str, str], None]
-"""Keeps a file: its name and its text."""
+"""Called with a file's name and text."""
 
 
 class Profiler:
@@ -63,8 +61,7 @@ class Profiler:
             self._lack("a CPU profile", f"perf said: {said}")
 
     def write(self, start_s: float, end_s: float, name: str, keep: Keep) -> tuple[ProfileSource, ...]:
-        """Give collapsed stacks of the window (CLOCK_MONOTONIC) to `keep` as NAME.COMPONENT.KIND.folded; returns the
-        files made. Raises as `keep` does."""
+        """Give collapsed stacks of the window (CLOCK_MONOTONIC) to `keep`, as NAME.COMPONENT.KIND.folded."""
         sources = []
         if self._perf is not None:
             reading = Reading()
@@ -97,7 +94,6 @@ def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str
 
 
 def _write(samples: Sequence[Sample], keep: Keep, name: str, source: ProfileSource) -> list[ProfileSource]:
-    """The source with its file; none if nothing was sampled."""
     if not samples:
         return []
     stacks = collapse(_frames(one, source.component, source.kind) for one in samples)

@@ -1,9 +1,7 @@
-"""What all threads of some processes are doing, look by look, from procfs: the side that a CPU profile cannot see.
-
-Each look reads /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the
-right to trace; without them the innermost kernel function (`wchan`) has to do. The sampler takes no more than a share
-of one CPU: the more threads, the fewer looks.
-"""
+"""What all threads of some processes are doing, look by look, from procfs: the side that a CPU profile cannot see. Each
+look reads /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to
+trace; without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU: the
+more threads, the fewer looks."""
 
 import os
 import platform
@@ -71,8 +69,7 @@ def parse_stack(data: bytes) -> tuple[str, ...]:
 
 
 def futex_kind(data: bytes, futex: int | None) -> str:
-    """What a thread in futex(2) waits for, from /proc/PID/syscall: a lock, or a condition that another thread
-    signals."""
+    """What a thread in futex(2) waits for, from /proc/PID/syscall: a lock, or another thread's signal."""
     fields = data.split()
     try:
         number, operation = int(fields[0]), int(fields[2], 16)
