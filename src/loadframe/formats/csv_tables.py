@@ -202,8 +202,7 @@ LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values (0 or more) in time order; the block, the time and the session of each, or None if the file has no such
-    column."""
+    """Values (0 or more) in time order, with block, time and session of each; None without such a column."""
 
     name: str
     values: tuple[float, ...]

@@ -219,8 +219,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """All numbers of a JSON document, each named by its keys joined with dots ("pool.in_use"); places in lists count
-    from 0. Raises ExpositionError."""
+    """Numbers named by their keys joined with dots ("pool.in_use"); places in lists from 0. Raises ExpositionError."""
     try:
         document = parse_json(data)
     except JsonError as error:
@@ -297,8 +296,8 @@ LARGEST_PAGE = 1 << 20
 
 
 class Page:
-    """A Prometheus page that is read repeatedly: mostly only its values differ. Its lines are then split once, and a
-    reading is one conversion per value; other changes cause a full reading."""
+    """A Prometheus page that is read repeatedly: its lines are split once, and a reading is one conversion per value. A
+    change of anything but values causes a full reading."""
 
     def __init__(self, pick: Pick) -> None:
         self._pick = pick

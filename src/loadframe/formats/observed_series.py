@@ -94,8 +94,7 @@ class _Column:
 
 
 def assemble(table: Table, mapping: ObservedMapping) -> Observed:
-    """The rows that the mapping, or by default the usual names, make of the series. Raises SampleError, naming the term
-    that matches nothing, and what there is."""
+    """The rows that the mapping, or the usual names, make of the series. Raises SampleError, naming what is missing."""
     load_term = mapping.load or table.usual.load
     if load_term is None:
         raise SampleError(

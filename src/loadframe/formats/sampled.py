@@ -22,8 +22,7 @@ NOT_IN_TURNS = (
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """Two samples as they were taken. pairs: the values of each block on either side; None without blocks. notes: what
-    a reader must know of it."""
+    """pairs: the values of each block on either side; None without blocks. notes: what a reader must know."""
 
     before: Sample
     after: Sample

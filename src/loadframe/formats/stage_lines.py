@@ -231,8 +231,7 @@ class StageLines:
 
 
 def parse_stage_line(line: bytes) -> StageLine | None:
-    """The statistics in one line, whatever a logger or a container puts around them; None for any other line. Raises
-    StageLineError for a malformed one."""
+    """Whatever a logger puts around it; None for another line. Raises StageLineError for a malformed one."""
     text = line.strip()
     if b"{" not in text or not any(word in text for word in _MEANT):
         return None

@@ -14,8 +14,8 @@ PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """program: its name, of a kernel thread up to the slash. ticks: its own CPU time and that of its ended children: a
-    compiler runs for less than a second."""
+    """program: of a kernel thread up to the slash. ticks: CPU time, with that of ended children: compilers are
+    short-lived."""
 
     program: str
     parent: int

@@ -79,7 +79,7 @@ def is_own(command: Sequence[str | Path]) -> bool:
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a process, by default ours: search paths have only absolute entries, also those of PYTHONPATH."""
+    """Of a process, by default ours: search paths lose relative entries; those of PYTHONPATH are made absolute."""
     found = dict(os.environ if given is None else given)
     if found.get(SAFE_PATH) == SAFELY:
         del found[SAFE_PATH]

@@ -127,13 +127,13 @@ class Lease:
 
     @property
     def runs_as(self) -> Us | LeaseUser:
-        """Who runs what of this lease needs no rights: its own user; we, if we are not root. Raises CageError if we are
-        root and may not start a process under another user."""
+        """For what needs no rights: its own user; us, unless we are root. Raises CageError if we are, and may not
+        switch."""
         return self._unprivileged(self._user)
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Another such user for a service, which must not reach the load driver's memory and files. CageError."""
+        """Another such user for a service, which must not reach the driver's memory and files. Raises CageError."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
@@ -155,8 +155,8 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """The allowance for a process that may enter the folder; for another user, with a place for temporary files: in
-        it, or in a folder of ours `within` it. Raises CageError."""
+        """With access to the folder; for another user, with a place for temporary files in it or `within`. Raises
+        CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"

@@ -56,8 +56,7 @@ def _place(text: str, family: socket.AddressFamily) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of connections. number, port: its address. connections: how many are open. here: it is on this
-    machine, in the same network namespace."""
+    """connections: how many are open. here: on this machine, in the same network namespace."""
 
     number: str
     port: int

@@ -127,8 +127,7 @@ def most_open_files() -> int:
 
 
 def runnable(program: str, user: Privilege, shared_group: int | None = None) -> str | None:
-    """The path of a program that this user may run: the first such one in PATH, as a home that is closed to others may
-    have one before it. None if there is none."""
+    """The first program in PATH that this user may run, as a home closed to others may have one before it; or None."""
     for folder in os.get_exec_path():
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):

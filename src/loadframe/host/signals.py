@@ -52,7 +52,7 @@ def undisturbed(words: str = "") -> Iterator[None]:
 
 def tell(words: str) -> None:
     """A line on stderr from a handler: a stream of Python's may be in the middle of another line."""
-    with contextlib.suppress(OSError):  # closed, or full: nothing can be told
+    with contextlib.suppress(OSError):  # closed, or full
         os.write(2, f"{words}\n".encode("ascii", "backslashreplace"))
 
 
@@ -62,7 +62,8 @@ def ignore(_number: int, _frame: object) -> None:
 
 LONG_S, LOOK_EVERY_S = 1.0, 0.02
 STOPPED = "T"
-"""By a signal (proc_pid_stat(5)); "t" is a tracer's stop, which lasts for a moment at each system call."""
+"""By a signal (proc_pid_stat(5)). Not "t": a traced process is stopped for a moment at each system call. A frozen
+control group does not show here."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:

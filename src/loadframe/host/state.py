@@ -43,8 +43,7 @@ def state_directory() -> Path:
 
 
 def writable(path: Path, purpose: str, variable: str) -> Path:
-    """The folder, made if need be, in which folders of ours cannot be replaced by another user. purpose: its use;
-    variable: what names another folder. Raises CageError."""
+    """Made if need be; no other user can replace folders in it. purpose, variable: for messages. Raises CageError."""
     remedy = f"Set {variable} to a folder that can be written."
     weak, _ = _made(path, path / "ours", 0o755, purpose, remedy)
     if weak is not None:

@@ -89,7 +89,7 @@ PIECE = 1 << 16
 
 
 def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
-    """A pipe's content, at most most_bytes and a piece. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
+    """A pipe's content, up to one piece beyond most_bytes. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
     said = bytearray()
     while len(said) <= most_bytes:
         if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:

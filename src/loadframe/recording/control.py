@@ -35,8 +35,7 @@ LACKING = {
 
 @dataclass(frozen=True, slots=True)
 class RecorderCost:
-    """What recording cost, including the start of the process in cpu_s. rss_bytes: peak. late_ticks: more than half an
-    interval late, or missed."""
+    """cpu_s: includes the process's start. rss_bytes: peak. late_ticks: over half an interval late, or missed."""
 
     cpu_s: float
     elapsed_s: float
@@ -118,8 +117,7 @@ class Recorder:
         self._send({"do": "follow", "component": component, "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
-        """From now on these folders are the component's cgroup: one with version 2, one per controller with version 1;
-        none: it is no longer followed."""
+        """From now on these folders (version 1: one per controller) are the component's cgroup; none ends that."""
         if not component or ":" in component:
             raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
         self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
@@ -140,8 +138,8 @@ class Recorder:
             self.cost_so_far = _cost(self._await_answer("flush", number))
 
     def stop(self) -> RecorderCost:
-        """End the recording and return its cost. A repeated call returns the same, also after an interrupted one: no
-        recorder is asked twice, as it ends once it has answered."""
+        """End the recording and return its cost; repeatable, also after an interruption, as the recorder is asked
+        once."""
         with self._asking:
             if self._cost is None:
                 with undisturbed():

@@ -205,8 +205,8 @@ class Window:
         return row.reading(first.entries), row.reading(last.entries), last.monotonic_s - first.monotonic_s
 
     def of(self, names: Mapping[str, str], held: Collection[str]) -> "Window":
-        """The same window of these sources only, under other names (old -> new). Sources in `held` (new names) keep
-        their latest text; before the first one, the first."""
+        """These sources only, renamed (old -> new). Those in `held` (new names) keep their latest text, or the
+        first."""
         heard: dict[str, bytes] = {}
         for tick in reversed(self.around):
             heard |= {new: tick.entries[old] for old, new in names.items() if new in held and old in tick.entries}
@@ -229,8 +229,7 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
-    """Indices of the readings (times ascending) nearest to the two edges; if both edges have the same nearest one,
-    those that enclose the window; None if there are none."""
+    """Indices of the readings (times ascending) nearest to the edges, or else around the window; None without."""
     first, last = _nearest(times, start_s), _nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1

@@ -1,5 +1,5 @@
 """Writing a recording: everything is gathered in one buffer, in the layout of frames, and compressed from there. Light,
-as part of the recorder process: the standard library and zstandard."""
+as part of the recorder process."""
 
 import os
 import zlib
@@ -134,8 +134,8 @@ class FrameWriter:
         self.end = start + len(data)
 
     def read(self, source: int, descriptor: int) -> None:
-        """An entry of what an open file says now; a long answer is followed up, as a procfs file of many records gives
-        about a page per read. OSError leaves no entry."""
+        """An entry of an open file's text, also of a procfs file that gives a page per read. OSError leaves no
+        entry."""
         if self.end + _CHUNK + _SMALL > self._size:
             self._make_room(_CHUNK + _SMALL)
         start = self.end + ENTRY.size

@@ -1,9 +1,9 @@
 """The file format of a recording (docs/recording.md shows it byte by byte), and reading it; frame_writer writes it.
+Light, as part of the recorder process.
 
 A recording is a header followed by blocks. Each block is one zstd frame with a content checksum behind a small header
 with its own checksum, and names every source it uses, so that a lost block costs only its own ticks and a reader can
-begin anywhere. Nothing here knows what the recorded bytes mean. Light, as part of the recorder process: the standard
-library and zstandard."""
+begin anywhere. Nothing here knows what the recorded bytes mean."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 """Files that stay open to be read repeatedly: how many may, and how all of them are read. Light, as part of the
-recorder process: the standard library and frames."""
+recorder process."""
 
 import errno
 import os

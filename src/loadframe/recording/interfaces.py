@@ -46,8 +46,7 @@ def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
 
 
 def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
-    """Between the first and the last reading within start_s..end_s. None if there are no two, if the interface is not
-    in both, or if it was reset."""
+    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
     inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and SOURCE in tick.entries]
     if len(inside) < 2:
         return None

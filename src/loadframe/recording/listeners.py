@@ -21,8 +21,7 @@ _LONGEST = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """waiting: connections not accepted yet; most: how many may wait (the smaller of listen()'s backlog and
-    net.core.somaxconn)."""
+    """waiting: not accepted yet; most: how many may wait (the smaller of backlog and net.core.somaxconn)."""
 
     inode: int
     waiting: int
@@ -51,8 +50,7 @@ def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Askin
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
-    """The families of the sockets that listen at this local port; all if there is none. The table of listening sockets
-    is small. Raises RecordingError like `established`."""
+    """Of the sockets that listen at this local port; all if none does. Raises RecordingError like `established`."""
     return tuple(each for each in FAMILIES if _dump(_request(each, diag.LISTEN, port), asking)) or FAMILIES
 
 
@@ -85,8 +83,7 @@ def parse_unix(body: bytes) -> Listener | None:
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """name: its path, or one that begins with a zero byte; empty without one. peer: the inode of the other end, or
-    0."""
+    """name: its path, abstract if it begins with a zero byte, or empty. peer: the inode of the other end, or 0."""
 
     inode: int
     name: bytes

@@ -1,6 +1,6 @@
 """When the recorder looks at sockets: for a bounded share of one CPU, and once in each window of a step, whose length
 it knows from the mark at the step's begin: what is counted at one moment belongs to the load of that moment. Light, as
-part of the recorder process: the standard library alone."""
+part of the recorder process."""
 
 import math
 from collections import deque
@@ -19,8 +19,8 @@ _ROUNDING = 1e-6
 
 
 class LookSchedule:
-    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks; it looks only at ticks. every_s: between two
-    looks that cost next to nothing."""
+    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s: of cheap
+    looks."""
 
     def __init__(self, interval_s: float = 0.1, every_s: float = EVERY_S) -> None:
         self._interval_s = interval_s
@@ -42,7 +42,8 @@ class LookSchedule:
         self._due_s = now_s + (self._in_step_s() or self._usual_s()) - self._interval_s / 2
 
     def begin_step(self, at_s: float, warmup_s: float, window_s: float) -> None:
-        """A step began. Its window, window_s long, follows its warm-up, in which no look is made."""
+        """A step began. Its window, window_s long, begins after its warm-up at the earliest: no look is spent on
+        that."""
         self._window_s = window_s
         if (apart_s := self._in_step_s()) is not None:
             self._due_s = at_s + warmup_s + min(apart_s, window_s / 2)

@@ -233,8 +233,7 @@ FEWEST_LOOKS = 4
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """request, answer: segments of each. ahead: the lead of the requests' segments, in units of both, while none is in
-    flight."""
+    """request, answer: segments. ahead: the lead of requests, in units of both, while none is in flight."""
 
     request: int
     answer: int

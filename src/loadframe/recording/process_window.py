@@ -325,7 +325,6 @@ def sum_over_threads(
 
 
 def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """From the threads' statuses, of which a few are recorded at each tick."""
     rates = sum_over_threads(processes, lambda process: process.switch_rates)
     if rates is None:
         return {}

@@ -1,7 +1,7 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
 straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost
 (docs/recording.md). A file held open also protects from reused pids: after its process is gone it answers ESRCH, never
-another's numbers. Light, as part of the recorder process: the standard library and frames."""
+another's numbers. Light, as part of the recorder process."""
 
 import os
 import time
@@ -123,8 +123,8 @@ def size_counts_open_files(root: Path) -> bool:
 
 
 class ProcessFiles(HeldFiles):
-    """One followed process: its files, its threads, the number of its open files. Raises OSError if it does not exist,
-    or no descriptors are left."""
+    """A followed process: its files, threads and open files. Raises OSError if it is gone, or descriptors are used
+    up."""
 
     def __init__(
         self,

@@ -16,8 +16,7 @@ NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to read: pid is the process that is looked at; without one only the machine is, and no_process says why.
-    others: further processes of the same server."""
+    """Where to read. no_process: why there is no pid. others: further processes of the same server."""
 
     root: Path = Path("/")
     pid: int | None = None
@@ -112,8 +111,7 @@ def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, na
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """at_s: CLOCK_MONOTONIC. texts: by the source's name; refused: why a source has none. others: texts of the server's
-    other processes, by source and process."""
+    """at_s: CLOCK_MONOTONIC. texts, refused (why not): by the source's name. others: by source and process."""
 
     at_s: float
     texts: Mapping[str, bytes]

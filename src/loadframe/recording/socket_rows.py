@@ -42,8 +42,7 @@ _V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
 
 @dataclass(frozen=True, slots=True)
 class TcpTimes:
-    """Milliseconds since data was last sent, since data was last received, and since anything was received; counters
-    since the connection began."""
+    """Milliseconds since data was sent and received, and anything was received; counters since the begin."""
 
     sent_ms: int
     received_ms: int

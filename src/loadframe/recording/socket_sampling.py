@@ -1,5 +1,5 @@
 """The sockets of followed processes, from the kernel by netlink (sock_diag(7)), as often as look_schedule.py says.
-Light, as part of the recorder process: the standard library, frames, socket_rows and the schedule.
+Light, as part of the recorder process.
 
 The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is searched again only if
 the list has a socket that is in none of the processes: connections that stay open cost one reading. For connections the

@@ -221,7 +221,7 @@ def _sockets(found: dict[str, int]) -> Metrics:
 
 
 def parse_port_range(text: bytes, reserved: bytes) -> int:
-    """The number of local ports for connections to one destination, without reserved ones. RecordingError."""
+    """How many local ports connections to one destination have, without reserved ones. Raises RecordingError."""
     numbers = [procfs.parse_count(word) for word in text.split()]
     if len(numbers) != 2:
         raise RecordingError("ip_local_port_range does not have its two numbers.")

@@ -1,4 +1,4 @@
-"""The threads of a followed process: what is read of them at a tick, and of which. Light, as part of the recorder."""
+"""The threads of a followed process: which are read at a tick, and what of them. Light, as part of the recorder."""
 
 import os
 from collections.abc import Sequence
@@ -194,8 +194,8 @@ _POLLS, _SELECTS = (
 
 
 def polled_span(text: bytes) -> tuple[int, int] | None:
-    """Offset and bytes of the descriptors in the memory of a thread in poll(2) or select(2). text: as in
-    /proc/PID/syscall. None for another call, and for more descriptors than a thread that waits for an answer has."""
+    """Offset and length of the descriptors of poll(2) or select(2) in memory. text: of /proc/PID/syscall. None for
+    another call, and for more descriptors than a thread that waits for an answer has."""
     number, _, rest = text.partition(b" ")
     if number not in _POLLS and number not in _SELECTS:
         return None

@@ -118,7 +118,7 @@ def no_answer(error: TargetError) -> str:
 
 
 def gone(endpoint: Endpoint, path: str, why: str, waited_s: float) -> NotRecovered:
-    """That there is none, for so long."""
+    """The error that the server has not answered for waited_s."""
     return NotRecovered(
         f"The server at {endpoint.address} does not answer{path and ' '}{path} ({why}), and did not for "
         f"{show(waited_s, 's')} after the load had ended; before it, it answered",

@@ -90,8 +90,7 @@ class Pipeline:
         self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
     def load(self, path: str, number: int, share: float = 1.0) -> None:
-        """Load one file, or its beginning: this share, or until the time is up. Raises HungUpError or OutOfStepError if
-        the loader did not take it."""
+        """Load this share of a file, or until the time is up. Raises HungUpError or OutOfStepError."""
         most = share * os.path.getsize(path)  # noqa: PTH202 - as above
         began_s = time.monotonic()
         self._turn.to(CLIENT.handing_on)

@@ -64,7 +64,6 @@ class Command(OwnProgram[CommandOptions]):
         return level if self.options.loop == "closed" and self.axes <= USERS else None
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """The program can be run, and the files that it is given can be read."""
         if not self._command:
             return ()
         files = [Path(word).absolute() for word in self._command[1:] if word and Path(word).is_file()]

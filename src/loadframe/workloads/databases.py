@@ -9,13 +9,11 @@ from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, ownership, postgres
 
 KINDS = frozenset({"mariadb", "mysql", "postgres"})
-"""Kinds of endpoint that the workloads for databases load."""
 REMOVABLE = KINDS | {"ndb-sql"}
 """Kinds of endpoint whose schema is made and dropped here, also after a killed run."""
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
 QUICK_S = 60.0
-"""How long a server may take to answer a question."""
 
 
 def engine_of(endpoint: Endpoint) -> Any:
@@ -77,8 +75,8 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """Whether the schema is there and ours. Raises TargetError if that is undecidable: a server that cannot make a
-    schema and its mark atomically has an empty one, which a killed run may have begun."""
+    """Whether the schema is there and ours. Raises TargetError if there is an empty one without a mark, which a killed
+    run may have begun: a server without transactions makes the two one after the other."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -151,7 +149,6 @@ class InOwnSchema:
     """How a workload whose `install` made the schema tidies up."""
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Wait until the driver is gone from the server."""
         await_drivers_gone(endpoint, "to tidy up after a step")
 
     def remove(self, endpoint: Endpoint) -> None:

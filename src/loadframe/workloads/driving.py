@@ -34,7 +34,6 @@ PAUSE_S = 0.1
 """A user whose last request ended this long before the load's end has another in flight: users back off for less, and
 logs are flushed as often."""
 LOOK_EVERY_S = 2.0
-"""How often to check whether a program that is waited for was stopped."""
 STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES, TAIL_BYTES = 12, 64 << 10
 
@@ -203,8 +202,8 @@ class ProcessDriver:
 def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
-    """Run a program that prepares a target, as the user who runs the driver, without its resource limits; it ends with
-    us. Returns None on success, else the end of its output. pass_fds: descriptors that stay open in it."""
+    """Run a program that prepares a target, as the driver's user, without resource limits; it ends with us. Returns
+    None on success, else the end of its output. pass_fds: descriptors that stay open in it."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,

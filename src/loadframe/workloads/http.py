@@ -122,7 +122,6 @@ class Http(Common[HttpOptions]):
         return (*(() if self._think is None else (thinking(self._think.mean_s),)), *self._asked.notes)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the objects that the target serves; learn the pages of an attached server instead."""
         demand(http_driver.requirements(self.kind))
         if not self._is_ours(endpoint):
             self._asked.forget()
@@ -137,7 +136,6 @@ class Http(Common[HttpOptions]):
         self._make(endpoint, self._installed())
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The same objects at every level; one of them is asked for and compared."""
         self.check_level(level)
         self._check_answer(endpoint)
 
@@ -270,7 +268,6 @@ class HttpByWorkingSet(Http):
         return self.objects.within(self.check_level(level))
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Make the objects still missing; their number never falls."""
         if ELSEWHERE not in endpoint.options:
             self._make(endpoint, self.objects_at(level))
         self._check_answer(endpoint)

@@ -98,7 +98,7 @@ class Worker:
 def connect(database: str, pragmas: dict[str, str | int | float]) -> sqlite3.Connection:
     """An SQLite URI opened with these pragmas (name -> value); transactions are begun explicitly."""
     connection = sqlite3.connect(database, uri=True, isolation_level=None, timeout=OPENING_TIMEOUT_S)
-    # Read before the pragmas count: the first reader of a write-ahead log holds a lock, which is no part of the load.
+    # Read before the pragmas apply: the first reader of a write-ahead log holds a lock, which is not part of the load.
     connection.execute("SELECT count(*) FROM job WHERE state = 0").fetchone()
     for name, value in pragmas.items():
         connection.execute(f"PRAGMA {name} = {value}").fetchall()

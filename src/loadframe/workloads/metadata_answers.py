@@ -48,8 +48,7 @@ def differing(found: AnswersCompared) -> list[str]:
 
 
 def lacking(store: Store, config: Config, of_tree: int | None) -> str:
-    """What is missing, in words; "" if nothing is. Entries are distinguished by the first 8 bytes of their ids.
-    of_tree: the entries of the tree, if we made it."""
+    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: None if not ours."""
     import numpy as np
 
     def numbers(ids: bytes) -> Any:

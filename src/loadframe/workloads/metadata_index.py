@@ -87,7 +87,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return (importing("loadframe.indexing.pipeline"),)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema and its tables. Raises StudyError if the tree cannot be scanned."""
         self._check_tree()
         if endpoint.kind in databases.KINDS:
             databases.make_schema(endpoint)
@@ -103,7 +102,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             self._make_tables(endpoint)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Make the tree if it is not there, and start the pipeline: all of its processes begin at one instant."""
         folder = folder.resolve()
         options = self._at(self.check_level(level))
         tree, entries = self._tree(options, folder.parent)
@@ -276,8 +274,8 @@ class MetadataIndexByEntries(MetadataIndex):
 
 
 class MetadataIndexByChangeRate(AtRate, MetadataIndex):
-    """Changes of a tree that the database has, at a given rate: see AtRate. Their records are injected, so the tree
-    stays as it is; each is looked up and written like one of a change log."""
+    """Changes of a tree that the database has, at a given rate: see AtRate. The tree stays as it is: records are
+    injected, and each is looked up and written like one of a change log."""
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"
@@ -296,11 +294,9 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
             self._acknowledged = store.acknowledged(INJECTED)
 
     def clients(self, level: int) -> int:
-        """One process keeps the database current."""
         return 1
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Scan the tree if that was not done, and start the program that applies the changes."""
         import numpy as np
 
         folder, rate = folder.resolve(), self.check_level(level)
@@ -327,7 +323,6 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         return driver
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was acknowledged with what is in the database. Raises WorkloadError if a change is lost."""
         if (ran := self._ended(endpoint)) is None:
             return
         told = step_files.size(ran.config.requests(0)) // RECORD.size

@@ -109,7 +109,6 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
                 engine.execute(connection, statements)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Only wait until the last driver is gone: the rows are always the same."""
         databases.await_drivers_gone(endpoint, self.words_of(self.check_level(level)))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:

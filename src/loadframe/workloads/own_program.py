@@ -98,7 +98,6 @@ class OutputDriver(ProcessDriver):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Flags of a step measured by the driver's output."""
         return self._printed_output().marks
 
     def requests(self) -> Requests:
@@ -265,12 +264,10 @@ class OwnProgram(Common[Options], Generic[Options]):
         self._warmup_s = warmup_s
 
     def install(self, endpoint: Endpoint) -> None:
-        """Nothing is made: what the target holds is the program's business."""
         self.demand()
         check_answering(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Only check that the target accepts a connection."""
         self.check_level(level)
         asking.met(endpoint, "", lambda: check_answering(endpoint))
 

@@ -168,15 +168,12 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
 
 
 class PgbenchAtRate(AtRate, Pgbench):
-    """The same transactions at a given rate: see AtRate."""
-
     axis_unit = "transactions/s"
 
 
 @dataclass(eq=False, kw_only=True)
 class PgbenchDriver(ProcessDriver):
-    """end_s: when pgbench is asked to end. rate: transactions per second in an open loop, None in a closed one; others
-    as in `read`."""
+    """end_s: when it is asked to end. rate: transactions/s in an open loop, else None; others as in `read`."""
 
     monotonic_s: float
     rate: int | None
@@ -303,8 +300,8 @@ LAST_LINES_BYTES = 400
 
 @dataclass(frozen=True)
 class Scheduled:
-    """In an open loop, of one thread: when its transactions should have begun, ascending (CLOCK_MONOTONIC, s), and how
-    long the last of them waited to begin (s)."""
+    """Of one thread in an open loop. begin_s: scheduled, ascending (CLOCK_MONOTONIC, s). last_lag_s: wait of the
+    last."""
 
     begin_s: NDArray[np.float64]
     last_lag_s: float

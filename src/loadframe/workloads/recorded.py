@@ -75,14 +75,12 @@ class Recorded(Common[Options]):
         self.recalled()
 
     def install(self, endpoint: Endpoint) -> None:
-        """Check that the server answers; the recording says how."""
         demand(http_driver.requirements(self.kind))
         self._sessions.refuse_to_tell(endpoint)
         self.check_requests(running=endpoint.attached)
         ask(endpoint, self._first())
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The same requests at every level; one of them is sent."""
         self.check_level(level)
         path = self._first()
         asking.met(endpoint, path, lambda: ask(endpoint, path))

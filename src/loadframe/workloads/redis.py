@@ -58,8 +58,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Memtier:
-    """started_s: time of day. reports: of each kind of request, over the whole run. seconds: for each of them, (second
-    from 0, requests)."""
+    """started_s: time of day. reports: by kind of request. seconds: for each report, (second from 0, requests)."""
 
     started_s: float
     reports: tuple[Report, ...]

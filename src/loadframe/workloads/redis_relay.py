@@ -22,8 +22,8 @@ MOST_TEXT = 64 << 10
 
 
 def main(arguments: list[str]) -> int:
-    """arguments: the duration in s, the clients, the file for the program's report ("": it prints it), and the program
-    with its own arguments, apart from -n or --test-time."""
+    """arguments: duration (s), clients, the file for the program's report ("": it prints it), and the program with its
+    own arguments, apart from -n or --test-time."""
     duration_s, clients, report, command = float(arguments[0]), int(arguments[1]), arguments[2], arguments[3:]
     part_s = min(max(duration_s / PARTS, SHORTEST_S), LONGEST_S)
     until = time.monotonic() + duration_s

@@ -71,7 +71,6 @@ class Farm(Common[Options]):
     trials = staticmethod(sysbench.trials)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema, with the template of every job's tables and the archive."""
         demand(requirements(self.kind))
         options, size = self.options, self.options.payload_bytes
         rows = ", ".join(f"({row}, 0, REPEAT('x', {size}))" for row in range(1, options.rows_per_table + 1))
@@ -239,7 +238,6 @@ class RenderFarmBurst(Farm[BurstOptions]):
         return self.run("render_farm_burst.lua", endpoint, folder, None, own)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Wait until the server is rid of a killed driver; the next step begins by emptying the farm."""
         with connected(endpoint, "to tidy up after a step") as connection:
             await_gone(connection, endpoint)
 

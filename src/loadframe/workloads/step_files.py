@@ -59,8 +59,8 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """A driver's file, for reading; None if there is none. Raises WorkloadError if it is not a regular file, has more
-    than LARGEST bytes, or has a second name and may be another's."""
+    """A driver's file, for reading, or None. Raises WorkloadError for other than regular files, too large ones, and
+    those with a second name, which may be another's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -60,7 +60,6 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
             self._prepare(endpoint, threads=MOST_PREPARING)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Wait until the last driver is gone; if the script changes the number of rows, make the tables again."""
         threads = self.clients(self.check_level(level))
         databases.await_drivers_gone(endpoint, self.words_of(level))
         if self.options.script in CHANGES_SIZE:
@@ -109,8 +108,6 @@ def _asked_again(endpoint: Endpoint) -> dict[str, str]:
 
 
 class SysbenchAtRate(AtRate, Sysbench):
-    """The same transactions at a given rate: see AtRate."""
-
     axis_unit = "transactions/s"
 
 

@@ -100,8 +100,7 @@ def _read(path: str) -> bytes:
 
 
 class ThreadSampler:
-    """Looks repeatedly, in a thread of its own, until stopped. pids: called at each look, so that processes may come
-    and go."""
+    """Looks repeatedly, in a thread of its own, until stopped. pids: called at each look."""
 
     def __init__(self, pids: Callable[[], Sequence[int]], root: Path = Path("/")) -> None:
         self._pids = pids
