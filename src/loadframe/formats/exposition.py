@@ -260,8 +260,7 @@ def _children(before: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Lines "name value", names with labels as in Prometheus; empty lines and comments (#) are ignored. Raises
-    ExpositionError for any other line."""
+    """Lines "name value", with labels as in Prometheus, blank lines and comments. Raises ExpositionError for others."""
     found = _Found(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
         if not line.strip() or line.startswith("#"):
@@ -307,7 +306,7 @@ class Page:
         self._counted = frozenset[str]()
 
     def read(self, data: bytes, *, content_type: str = "") -> Exposed:
-        """What read_prometheus finds, but of what is left out only the values. Raises ExpositionError."""
+        """What read_prometheus finds, but of a known page only the values. Raises ExpositionError."""
         plain = "openmetrics" not in content_type and "html" not in content_type
         heads, tails = _parted(data) if plain else ([], [])
         known = bool(heads) and heads == self._heads

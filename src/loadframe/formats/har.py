@@ -32,8 +32,7 @@ class Entry:
 
 
 def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
-    """The entries in the order in which they started, and the number of others, without an HTTP address or a time.
-    Raises HarError for other text, and for more than MOST_ENTRIES."""
+    """The entries by start, and the number of those without an HTTP address or a time. Raises HarError."""
     try:
         found = parse_json(text)
     except JsonError as error:

@@ -61,8 +61,7 @@ def _opened(path: Path) -> int:
 
 
 def read_text_up_to(path: Path, most: int) -> str:
-    """The whole file as text in UTF-8, with replacement marks for invalid bytes. Raises OSError like `read_up_to`, and
-    if it has more than `most` bytes."""
+    """As text in UTF-8, with replacement marks. Raises OSError like `read_up_to`, and for more than `most` bytes."""
     data = read_up_to(path, most)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")

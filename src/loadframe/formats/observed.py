@@ -27,8 +27,8 @@ _NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 
 
 def parse_prometheus(text: str, name: str) -> Table:
-    """The series of one answer, or of a list of answers. Raises SampleError for other text, for an answer that is an
-    error, and for more than MOST_SERIES series or MOST_CELLS values."""
+    """The series of one answer, or of a list of them. Raises SampleError, also for an error answer or too large
+    ones."""
     found = read_json(text, name, WHOLE_ANSWER)
     answers = found if isinstance(found, list) else [found]
     series: list[Series] = []

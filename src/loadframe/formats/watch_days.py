@@ -22,8 +22,7 @@ DAY = re.compile(r"(\d{4}-\d{2}-\d{2})(\.jsonl|\.jsonl\.zst)")
 LONGEST_LINE = 1 << 18
 """Bytes. The longest of ours, a sample of a service with 2,000 counters, has some 100 KiB."""
 FREE, PER_BYTE = 4 << 20, 60
-"""The cost allowed for reading a folder, in units of some 20 ns of CPU time: a constant, and a part for each of its
-bytes on the disk. A compacted day at a sample every ten seconds takes 35 for each byte."""
+"""The cost allowed per folder, and per byte on the disk, in some 20 ns of CPU time: a compacted day takes 35 a byte."""
 PER_LINE, PER_VALUE = 300, 16
 """The cost of a line, and of a value in it, in addition to their bytes."""
 LARGEST_WINDOW = 1 << 23

@@ -231,8 +231,8 @@ def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
 
 
 def runs(group: int) -> bool:
-    """Whether any process of a process group runs. Ended ones do not count, even if their parent never waits for them,
-    as in a container whose first process does not reap orphans."""
+    """Whether any process of a process group runs; zombies do not, which an init that never reaps leaves in
+    containers."""
     found = (_fields(pid) for pid in _pids())
     return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in found if fields is not None)
 

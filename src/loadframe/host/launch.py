@@ -87,8 +87,7 @@ def see(options: Sequence[tuple[str, str]]) -> None:
 
 
 def held(path: str) -> int:
-    """An O_PATH descriptor of a path that had no links: a link that another user has put there since is not followed
-    (NotADirectoryError)."""
+    """An O_PATH descriptor of a path without links: a link put there since raises NotADirectoryError."""
     at = os.open("/", os.O_PATH)
     for name in filter(None, path.split("/")):
         below = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)

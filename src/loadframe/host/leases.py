@@ -127,8 +127,7 @@ class Lease:
 
     @property
     def runs_as(self) -> Us | LeaseUser:
-        """For what needs no rights: its own user; us, unless we are root. Raises CageError if we are, and may not
-        switch."""
+        """Its own user, for what needs no rights; us, unless we are root. Raises CageError if root may not switch."""
         return self._unprivileged(self._user)
 
     @cached_property
@@ -155,8 +154,7 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """With access to the folder; for another user, with a place for temporary files in it or `within`. Raises
-        CageError."""
+        """With access to the folder, and for another user a place for temporary files there or `within`. CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"

@@ -31,8 +31,8 @@ def places() -> tuple[Path, ...]:
 
 
 def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> list[str]:
-    """The options of launch.py that show these; none if no folder on the way to one is closed. closed: those on the way
-    to a path that the user may not enter. Raises OSError."""
+    """Options of launch.py that show these. closed: folders on the way to a path that the user may not enter.
+    OSError."""
     options: list[str] = []
     shown: list[Path] = []
     for path in sorted({step for place in places if place.exists() for step in way(place)}):

@@ -109,8 +109,8 @@ def _capabilities(which: str, proc: Path = PROC) -> int:
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
-    """For a process of root's with one thread: give up all other capabilities for good (capabilities(7)).
-    also_in_children: no program that it runs regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
+    """Give up all other capabilities for good, in a process with one thread (capabilities(7)). also_in_children: no
+    program that it runs regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
     libc = ctypes.CDLL(None, use_errno=True)
     kept = _capabilities("CapPrm") & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]

@@ -77,8 +77,7 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
 
 
 def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
-    """Which of these stay stopped for LONG_S, in words to follow a colon or semicolon; "" if none does. A limiter that
-    stops a process repeatedly (cpulimit) only slows it."""
+    """Which of these stay stopped for LONG_S, in words or "". A limiter that stops repeatedly (cpulimit) only slows."""
     stopped = suspended(pids)
     for _ in range(round(LONG_S / LOOK_EVERY_S)):
         if not stopped:

@@ -134,8 +134,7 @@ def write_durably(file: Path, text: str) -> None:
 
 
 def remove_torn(folder: Path) -> None:
-    """Remove half-written files of killed writers, and the signs of life of dead owners that had no file yet. Does
-    nothing without the folder."""
+    """Remove half-written files of killed writers, and signs of life of dead owners without a file."""
     if not folder.is_dir():
         return
     held_folder = _held(folder)

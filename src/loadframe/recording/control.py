@@ -138,8 +138,7 @@ class Recorder:
             self.cost_so_far = _cost(self._await_answer("flush", number))
 
     def stop(self) -> RecorderCost:
-        """End the recording and return its cost; repeatable, also after an interruption, as the recorder is asked
-        once."""
+        """End the recording and return its cost; repeatable, as the recorder is asked once."""
         with self._asking:
             if self._cost is None:
                 with undisturbed():

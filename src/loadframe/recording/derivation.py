@@ -205,8 +205,7 @@ class Window:
         return row.reading(first.entries), row.reading(last.entries), last.monotonic_s - first.monotonic_s
 
     def of(self, names: Mapping[str, str], held: Collection[str]) -> "Window":
-        """These sources only, renamed (old -> new). Those in `held` (new names) keep their latest text, or the
-        first."""
+        """These sources only, renamed (old -> new). Those in `held` keep their latest text, or at first the next."""
         heard: dict[str, bytes] = {}
         for tick in reversed(self.around):
             heard |= {new: tick.entries[old] for old, new in names.items() if new in held and old in tick.entries}
@@ -229,7 +228,7 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
-    """Indices of the readings (times ascending) nearest to the edges, or else around the window; None without."""
+    """Indices of the readings (ascending) nearest to the edges, or else around the window; None if there are none."""
     first, last = _nearest(times, start_s), _nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1

@@ -134,8 +134,7 @@ class FrameWriter:
         self.end = start + len(data)
 
     def read(self, source: int, descriptor: int) -> None:
-        """An entry of an open file's text, also of a procfs file that gives a page per read. OSError leaves no
-        entry."""
+        """An entry of an open file's text, over several reads if it is long. OSError leaves no entry."""
         if self.end + _CHUNK + _SMALL > self._size:
             self._make_room(_CHUNK + _SMALL)
         start = self.end + ENTRY.size

@@ -175,8 +175,7 @@ def _parse_facts(text: bytes, checksum: int, path: Path) -> Facts:
 
 
 def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
-    """Find the complete blocks of data[start:]; offsets in the result are `base` + those in data. If a header's
-    checksum is wrong, the next valid header is searched and what lies between becomes a warning."""
+    """The complete blocks of data[start:], at `base` + their offset in data. What lies between becomes a warning."""
     blocks: list[Block] = []
     warnings: list[str] = []
     position = start

@@ -9,8 +9,7 @@ from loadframe.recording.frame_writer import FrameWriter
 
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 MOST_HELD = 8192
-"""Files of threads held open at most: each costs the kernel one to two kilobytes. Beyond, they are opened at each
-reading. As many descriptors again are reserved for the files of the machine, of processes and of control groups."""
+"""Files of threads: each costs the kernel one to two kilobytes. As many descriptors again are for all other files."""
 
 SECOND_S = 0.95
 """What is read once per second is due after this time: a bit less, so that ticks of 0.1 s do not make it 1.1."""

@@ -92,8 +92,8 @@ class UnixSocket:
 
 
 def unix_sockets() -> dict[int, UnixSocket]:
-    """The Unix stream sockets of our network namespace that listen or are connected, by inode: /proc/net/unix does not
-    show the peer. Raises RecordingError like `established`."""
+    """Inode -> Unix stream socket that listens or is connected: /proc/net/unix lacks the peer. Raises
+    RecordingError."""
     states, shown = 1 << diag.ESTABLISHED | 1 << diag.LISTEN, SHOW_NAME | SHOW_PEER
     found = map(_unix_socket, _dump(diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, shown, 0, 0)))
     return {one.inode: one for one in found if one is not None}

@@ -42,8 +42,7 @@ class LookSchedule:
         self._due_s = now_s + (self._in_step_s() or self._usual_s()) - self._interval_s / 2
 
     def begin_step(self, at_s: float, warmup_s: float, window_s: float) -> None:
-        """A step began. Its window, window_s long, begins after its warm-up at the earliest: no look is spent on
-        that."""
+        """A step began. Its window, window_s long, begins after the warm-up at the earliest, which gets no look."""
         self._window_s = window_s
         if (apart_s := self._in_step_s()) is not None:
             self._due_s = at_s + warmup_s + min(apart_s, window_s / 2)

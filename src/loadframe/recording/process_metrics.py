@@ -178,8 +178,7 @@ def parse_tasks(data: bytes) -> list[TaskTexts]:
 # --- levels -----------------------------------------------------------------------------------------------------------
 
 HELD = frozenset({STAT, "status", "limits", "fd"})
-"""A process's latest text of these stays valid: with thousands of threads they (except the first) are read once per
-second."""
+"""The latest text of these stays valid: with thousands of threads they are read once per second."""
 KINDS = frozenset({*HELD, CLOCK, IO, "threads", "tasks"})
 """What is known of a process, by the last word of a source's name."""
 

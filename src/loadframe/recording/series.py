@@ -48,8 +48,8 @@ LONGEST_BETWEEN_NOTES_S = 3.0
 
 
 def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
-    """A recording that no longer grows, as a table. descriptor and RecordingError: as RecordingReader. Damaged blocks,
-    a torn tail, and what the recorder could not record become warnings. A counter that went back has no value there."""
+    """A recording that no longer grows, as a table. Damage, and what could not be recorded, become warnings.
+    RecordingError."""
     with RecordingReader(path, descriptor=descriptor) as reader:
         facts = reader.facts
         ticks = reader.all_ticks(most_entries=MOST_ENTRIES)

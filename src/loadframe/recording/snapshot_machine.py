@@ -118,8 +118,7 @@ def _queues(pair: Pair) -> dict[str, float]:
 
 
 def fetch_filesystems(place: Place, name: str) -> bytes:
-    """One line per file system on a device, as the process sees it: blocks, those free, those free to users, inodes,
-    those free to users, and the mount point. Network file systems are left out: one that hangs would hang us."""
+    """Per file system: blocks, free, free to users, inodes, free to users, mount point. Network ones could hang us."""
     virtual = {line.split()[-1] for line in place.text("proc/filesystems").splitlines() if line.startswith(b"nodev")}
     rows, seen = [], set()
     for line in place.text(name).splitlines():

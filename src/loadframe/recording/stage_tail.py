@@ -79,8 +79,8 @@ class Flow:
     _sums: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(self, stage: str, process: Process, at_s: float, values: Mapping[str, float]) -> dict[str, float]:
-        """Take a line that is not before the last one of its process. If several processes work on a stage, returns
-        sums of shares of their workers, and how full the queues before it are now."""
+        """Lines come in time order. If several processes work on the stage, returns the sums of their workers' shares,
+        and how full the queues before it are now."""
         processes, sums = self._stages.setdefault(stage, {}), self._sums.setdefault(stage, {})
         known = processes.get(process)
         if known is None:

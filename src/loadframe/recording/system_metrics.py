@@ -10,8 +10,7 @@ from loadframe.recording.derivation import Derivation, Metrics, Window, derive, 
 from loadframe.recording.procfs import CpuTimes, DiskCounters, FileNumbers, SystemStat
 
 CLOCK_STEP_S = 0.010
-"""The wall clock was set if it gains or loses this much between two ticks: more than the fastest slewing (chrony's
-83,333 ppm, 8.3 ms in a tick of 0.1 s) can do. See CLOCK_SLEW for ticks farther apart."""
+"""Beyond this a clock was set: the fastest slewing (chrony's 83,333 ppm) gains 8.3 ms in a tick of 0.1 s."""
 CLOCK_SLEW = 0.1
 
 

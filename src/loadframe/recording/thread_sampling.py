@@ -16,8 +16,8 @@ process of up to 12 threads is read whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
 """Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
 SYSCALLS_PER_S = 120
-"""Of these, threads whose system call is read: that costs two thirds of their state's reading. If the kernel does not
-report it, this number is read for the kernel function instead."""
+"""Of these, threads whose system call is read, which costs two thirds of reading the state. If the kernel does not
+report calls, this number is read for the kernel function instead."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process; ten thousand threads need not be read ten times a second."""

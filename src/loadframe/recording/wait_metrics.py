@@ -22,8 +22,8 @@ Place = tuple[WaitClass, str]
 
 
 def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections, machine: str) -> Metrics:
-    """The mean number of threads in each class. machine: as uname(2) names it. Absent if the states of threads were not
-    recorded; for those that wait for a peer, if no look at the connections lies within the window."""
+    """machine: as uname(2) names it. Nothing if no thread's state was recorded; no waits for peers without a look at
+    them."""
     together: dict[Place, float] = {}
     for process in processes:
         found = _of_process(process, connections, CALLS.get(machine, {}))

@@ -141,8 +141,8 @@ class Driver(Protocol):
         """In an open loop: requests due after start_s and not after end_s (CLOCK_MONOTONIC); None in a closed loop."""
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
-        """After its end: bytes of the answers that ended after start_s and not after end_s (CLOCK_MONOTONIC). None if
-        the driver does not count them."""
+        """After its end: bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if they are not
+        counted."""
 
     def requests(self) -> Requests:
         """What it did, after its end. Raises WorkloadError with what the driver printed if it failed."""
@@ -165,8 +165,7 @@ class Workload(Protocol):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Names of the kinds of request; a request log refers to them by index. If the driver names them: those named
-        by the end of a step."""
+        """Names of the kinds of request, to which the log's indices refer; a driver may add some until a step ends."""
 
     @property
     def judged(self) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ _told: ContextVar[Callable[[], float] | None] = ContextVar("told", default=None)
 
 @contextmanager
 def when(told: Callable[[], float]) -> Iterator[None]:
-    """Drivers started within begin at the instant (CLOCK_MONOTONIC, s) that `told` returns: it is called once all is
-    ready, may wait, and returns an instant in the future."""
+    """Drivers started within call `told` once all is ready, and begin at its future instant (CLOCK_MONOTONIC, s)."""
     before = _told.set(told)
     try:
         yield

@@ -75,8 +75,7 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """Whether the schema is there and ours. Raises TargetError if there is an empty one without a mark, which a killed
-    run may have begun: a server without transactions makes the two one after the other."""
+    """Whether the schema is there and ours. Raises TargetError for an empty one, which a killed run may have begun."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -106,7 +105,7 @@ def tables(connection: Any, endpoint: Endpoint) -> set[str]:
 
 
 def proof(endpoint: Endpoint) -> str:
-    """1 if names without a schema are looked up in ours alone; otherwise 0, or the server refuses it."""
+    """An expression that is 1 if names without a schema are looked up in ours alone; else 0, or an error."""
     engine = engine_of(endpoint)
     here = engine.HERE.format(engine.schema_of(endpoint))
     return f"{here} + (SELECT count(*) FROM {ownership.mark_of(endpoint)})"

@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRACE_S = 2.0
-"""How long after its time a driver may finish its last requests before it is ended; in a closed loop at least as long
-as its load took: a request that takes longer than a short step is waited for."""
+"""How long a driver may finish its last requests before it is ended; in a closed loop at least as long as its load."""
 SILENT_S = 10.0
 """The same if no request has ended yet: the duration of one shows how long a step would have to be."""
 PAUSE_S = 0.1
-"""A user whose last request ended this long before the load's end has another in flight: users back off for less, and
-logs are flushed as often."""
+"""A user silent for this long at the load's end has a request in flight: back-offs and log flushes are shorter."""
 LOOK_EVERY_S = 2.0
 STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES, TAIL_BYTES = 12, 64 << 10
@@ -202,8 +200,8 @@ class ProcessDriver:
 def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
-    """Run a program that prepares a target, as the driver's user, without resource limits; it ends with us. Returns
-    None on success, else the end of its output. pass_fds: descriptors that stay open in it."""
+    """None if a program that prepares a target succeeded, else the end of its output. It has no resource limits, and
+    ends with us. pass_fds: descriptors that stay open in it."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,

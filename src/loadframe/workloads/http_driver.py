@@ -230,8 +230,8 @@ def _bounded(allowance: Allowance, connections: int, plan: Plan) -> Allowance:
 
 
 def open_files(connections: int) -> int:
-    """The most files that the driver opens: per thread a connection, two logs, and what it waits on (260 were counted
-    at 64 connections); plus those of any process."""
+    """Per thread a connection, two logs, and what it waits on (260 were counted at 64 connections); and its own
+    files."""
     return 4 * connections + 32
 
 

@@ -11,8 +11,8 @@ from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule
 
 Make = Callable[..., Workload]
-"""Called with the options and the allowance; also with the study's declarations (Declared) if the kind has `tables`,
-and with `axis` if the kind has `any_axis`."""
+"""Called with the options and the allowance; with Declared if the kind has `tables`, and `axis` if it has
+`any_axis`."""
 
 
 @dataclass(frozen=True)

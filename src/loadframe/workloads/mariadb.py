@@ -51,8 +51,7 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
 def connected(
     endpoint: Endpoint, doing: str, *, schema: bool = True, patience_s: float = LONG_S
 ) -> Iterator[Connection]:
-    """A connection that accepts several statements at once. patience_s: for each of them. Raises TargetError, naming
-    what was being done, if the server refuses or does not answer."""
+    """A connection that accepts several statements at once. patience_s: for each of them. Raises TargetError."""
     pymysql = mariadb_connection.driver()
     given = parameters(endpoint)
     place = Place(given["host"], given["host"], int(given["port"]), here=False) if "host" in given else None

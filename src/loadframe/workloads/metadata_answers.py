@@ -48,7 +48,8 @@ def differing(found: AnswersCompared) -> list[str]:
 
 
 def lacking(store: Store, config: Config, of_tree: int | None) -> str:
-    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: None if not ours."""
+    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: if we made the
+    tree."""
     import numpy as np
 
     def numbers(ids: bytes) -> Any:

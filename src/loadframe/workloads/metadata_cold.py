@@ -30,8 +30,7 @@ PIECE_BYTES, MOST_BYTES = 1 << 20, 1 << 30
 
 
 def forget(tree: Path, database: str | None = None) -> str:
-    """Make the kernel forget this tree. Returns a sentence on what else it forgot. database: SQLite's file, which is in
-    memory afterwards. Raises StudyError if that is not permitted."""
+    """Returns a sentence on what else was forgotten. database: SQLite's file, read again. Raises StudyError."""
     device = _disk_of(tree) if filesystem(tree) in IN_BLOCKS_OF_THE_DISK else None
     try:
         os.sync()  # unwritten data would stay

@@ -105,8 +105,8 @@ class Folder:
         return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
 
     def fill(self, count: int) -> None:
-        """Make the missing first objects, on the disk and not in the page cache: a server that reads them has them in
-        its own."""
+        """Make the missing first objects, on the disk and not in the page cache: the server that reads them caches
+        them."""
         have = self._made()
         view = memoryview(self._objects.text)
         for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):

@@ -64,8 +64,7 @@ def _search_path(endpoint: Endpoint) -> str:
 
 @contextmanager
 def connected(endpoint: Endpoint, doing: str, *, patience_s: float = LONG_S) -> Iterator[Connection[Any]]:
-    """A connection in which each statement is a transaction of its own, in the driver's schema. patience_s: how long
-    the server may be silent. Raises TargetError, naming what was being done, if it refuses or is silent for longer."""
+    """In the driver's schema, with a transaction per statement. patience_s: of silence. Raises TargetError."""
     psycopg = postgres_connection.driver()
     here = parameters(endpoint)
     if here["host"].startswith("/") and (why := stopped(f"{here['host']}/.s.PGSQL.{here['port']}")):
@@ -96,8 +95,7 @@ def ask(connection: Connection[Any], statement: str, values: Sequence[Any] = ())
 
 
 def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
-    """The statements that drop the driver's schema: its tables first, without what depends on them elsewhere, which the
-    server then reports. Raises TargetError for others' tables in it."""
+    """The statements that drop the schema, our tables first. Raises TargetError for others' tables in it."""
     schema = schema_of(endpoint)
     if not endpoint.attached:
         return [DROP.format(schema)]

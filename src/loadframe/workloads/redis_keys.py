@@ -65,8 +65,8 @@ class OwnKeys:
 
     @staticmethod
     def found(address: str, mark: str, needs_bytes: int | None) -> "OwnKeys":
-        """An empty database of a Redis that evicts no keys for it and has room for it. needs_bytes: of memory; None if
-        unbounded. Raises TargetError if there is none."""
+        """A database without keys, in a Redis that evicts none and has room. needs_bytes: None if unbounded.
+        TargetError."""
         with _asking(address) as ask:
             _check_room(address, str(ask("INFO", "memory")), needs_bytes)
             for database in range(LAST_DATABASE, -1, -1):

@@ -245,8 +245,8 @@ def _scripts() -> Path | None:
 
 
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
-    """The options as sysbench takes them, by their names with dashes. Raises StudyError for an unknown option, an
-    invalid value, or what Loadframe sets itself; MissingTool without sysbench."""
+    """The options, by names with dashes. Raises StudyError for a wrong or reserved one, MissingTool without
+    sysbench."""
     found: dict[str, str] = {}
     for given, value in options.items():
         name = _dashed(given)

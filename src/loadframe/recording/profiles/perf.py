@@ -48,8 +48,7 @@ UNKNOWN = "[unknown]"
 KERNEL_SUFFIX = "_[k]"
 APPENDED = re.compile(r"\.(isra|part|constprop|cold|llvm)(\.\d{1,20})?$")
 LONGEST_APPENDED = 31
-"""Characters of what APPENDED finds: a name with thousands of suffixes is searched once for each, so no further
-back."""
+"""Of what APPENDED finds: a name with thousands of suffixes is searched once for each, so no further back."""
 LONGEST_SYMBOL = 4096
 """A name has no bound of its own: whoever runs another program chooses those in its file."""
 
@@ -113,8 +112,8 @@ def _frame(address: int, symbol: str, file: str) -> str:
 
 
 def function_name(symbol: str) -> str:
-    """A symbol in its usual form: without the arguments of a C++ function, the version of a library's
-    (`pthread_mutex_lock@@GLIBC_2.2.5`) and what the compiler appended (`finish_task_switch.isra.0`)."""
+    """Without a C++ function's arguments, a library's version (`@@GLIBC_2.2.5`) and the compiler's suffixes
+    (`.isra.0`)."""
     symbol = symbol[:LONGEST_SYMBOL]
     name = re.sub(r"@@?[A-Za-z][\w.]*$", "", symbol)
     while appended := APPENDED.search(name, max(0, len(name) - LONGEST_APPENDED)):
