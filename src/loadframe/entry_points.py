@@ -156,7 +156,6 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
     @property
     def _names(self) -> list[str]:
-        """Kinds that other distributions offer, without our own."""
         return sorted({offer.point.name for offer in self._offers if offer.point is not None} - self.own.keys())
 
     @property
@@ -174,7 +173,6 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return offers(self._group)
 
     def _load(self, kind: str) -> Record | Broken | None:
-        """The record or what is wrong with it; None where no distribution offers it."""
         if kind not in self._loaded:
             offers = [offer for offer in self._offers if offer.point is not None and offer.point.name == kind]
             if not offers:
@@ -262,7 +260,6 @@ def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
 
 
 def _called(distribution: Distribution) -> str:
-    """Name and version."""
     try:
         return f"{words(distribution.metadata['Name'])} {words(distribution.version)}"
     except Exception:  # noqa: BLE001 - without a METADATA file each version of Python raises something else

@@ -322,6 +322,5 @@ def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]
 
 
 def _thinned(candidates: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most MOST_CANDIDATES of them, evenly."""
     last, most = len(candidates) - 1, MOST_CANDIDATES
     return [candidates[round(i * last / (most - 1))] for i in range(most)] if last >= most else list(candidates)

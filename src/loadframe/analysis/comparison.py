@@ -342,7 +342,6 @@ def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
 def _told(
     by_block: Numbers, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
 ) -> Verdict:
-    """From log ratios by block and the ends of their interval."""
     blocks, low, high = len(by_block), exp_in_range(float(low)), exp_in_range(float(high))
     return Verdict(
         ratio=exp_in_range(float(by_block.mean())),

@@ -125,7 +125,6 @@ def _freely(level: Numbers, logs: Numbers, x: Numbers) -> float:
 
 
 def _squares_of(shapes: Numbers, logs: Numbers) -> float:
-    """Of one level, for the best of several shapes of its growth."""
     rest = logs - shapes
     return float(((rest - rest.mean(axis=1, keepdims=True)) ** 2).sum(axis=1).min())
 

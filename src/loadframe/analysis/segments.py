@@ -88,7 +88,6 @@ def _allowed(kind: Kind, data: Series) -> bool:
 
 
 def _bend(data: Series, seed: int, *, proven: bool = False) -> Bend | None:
-    """The best model that bends, if it is proved against the best straight one."""
     if len(data.load) < 3:
         return None
     families = [family for family in bending_families(data.load) if _allowed(family.kind, data)]
@@ -142,7 +141,6 @@ def _gain(data: Series, families: list[Family], values: Floats, pure: Floats) ->
 
 
 def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
-    """One candidate alone, and its fitted values."""
     keep = slice(candidate, candidate + 1)
     single = Family(family.kind, family.designs[keep], family.breaks[keep], family.before[keep], family.floors[keep])
     design = single.designs[0] / data.scale[:, None]

@@ -135,8 +135,6 @@ def _share(stacks: Sequence[Stack], total: int, wanted: Callable[[tuple[str, ...
 
 @dataclass(slots=True)
 class _Node:
-    """Samples in a frame and its callees."""
-
     count: int = 0
     before: int = 0
     classes: Counter[str] = field(default_factory=Counter)

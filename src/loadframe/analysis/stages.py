@@ -230,7 +230,6 @@ def _held(stages: Sequence[Stage], at: int) -> bool:
 
 
 def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
-    """What in the other stages confirms that one limits."""
     behind = [stage for stage in stages[at + 1 :] if stage.idle is not None]
     found = {
         "queue": at > 0 and stages[at].has_queue is True,

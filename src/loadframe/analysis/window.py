@@ -186,7 +186,6 @@ def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight)
 def _overlap_s(
     begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: float, until_s: float
 ) -> NDArray[np.float64]:
-    """How much of each begin_s..end_s lies in start_s..until_s."""
     overlap: NDArray[np.float64] = np.maximum(np.minimum(end_s, until_s) - np.maximum(begin_s, start_s), 0.0)
     return overlap
 
@@ -232,7 +231,6 @@ def _operations(
     share: NDArray[np.float64],
     in_window: NDArray[np.bool_],
 ) -> tuple[OperationSummary, ...]:
-    """Of every kind of request that was in flight in the window."""
     found = []
     counting = (outcome == 0) | (outcome == UNFINISHED)
     for index, name in enumerate(names):

@@ -112,7 +112,6 @@ def predict(
 def _verified(
     found: "Forecast", study: Path, overrides: list[str], runs: Path, quiet: bool
 ) -> "tuple[Forecast, Path | None]":
-    """The forecast scored by measuring its loads; unchanged where it was refused."""
     if found.refused is not None:
         say("There is no forecast to verify; nothing was measured.")
         return found, None

@@ -58,7 +58,6 @@ def use_of_cpus(seconds: float) -> dict[str, Any]:
 
 
 def _states() -> dict[str, int]:
-    """Clock ticks of the machine by state."""
     line = next(iter(text(Path("/proc/stat")).splitlines()), "").split()[1:]
     return {name: int(each) for name, each in zip(FIELDS, line, strict=False)}
 

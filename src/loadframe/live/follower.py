@@ -156,7 +156,6 @@ class Follower:
         return {run_id: own.get(run_id, each) for run_id, each in self._listing.rows.items()}
 
     def _opened(self, run_id: str) -> View:
-        """An unfollowed run, updated. RunError."""
         view = self._kept.pop(run_id, None) or self._viewed(run_id)
         view.refresh()
         self._kept[run_id] = view

@@ -209,7 +209,6 @@ def _head(view: RunView) -> Text:
 
 
 def _clock(at: str) -> str:
-    """The local time of day of a moment in ISO 8601."""
     try:
         return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")
     except (ValueError, OverflowError):

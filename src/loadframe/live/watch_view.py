@@ -249,7 +249,6 @@ class WatchView:
                         yield line
 
     def _new(self, known: "_Day", name: str) -> Iterator[bytes]:
-        """The complete lines of a file after those of its day that were read."""
         start = known.read if name.endswith(COMPACT) else max(0, known.read - known.packed)
         if name.endswith(COMPACT):
             state = self._storage.state_of(name)
@@ -303,7 +302,6 @@ def _told(at_s: float, gathered: Gathered) -> Change:
 
 
 def _number(value: object) -> float | None:
-    """A finite number; None for anything else."""
     found = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if found else None  # type: ignore[arg-type]
 

@@ -262,7 +262,6 @@ MORE_MEMORY = 0.1
 
 
 def _price(inv: Investigation) -> str:
-    """A longer tail or much more memory."""
     if slower := latencies.slower(inv):
         return slower.partition(";")[0].rstrip(".") + "."
     prices = [trial.remedy.price for trial in conclusion.kept_trials(inv.rounds)]

@@ -197,7 +197,6 @@ def _first_id(inv: Investigation) -> str:
 
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
-    """What limits next, at which load, and what moves it."""
     first = words.sentence(next_limit_words(inv, limit))
     unproved = " Suspected, not proved." if is_suspected(inv, limit) else ""
     why = words.sentence(limit.because) if limit.because else ""

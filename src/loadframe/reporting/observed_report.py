@@ -290,7 +290,6 @@ def render_import(found: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
 
 
 def _reached(found: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
-    """At which load a limit is full, and when the load gets there."""
     at, at_s = limit["at_load"], limit["at_s"]
     full = f"full at {words.load_interval(LoadInterval(at['load'], at['low'], at['high']), unit)}"
     if at["low"] == at["high"]:  # it was full already at the lowest load

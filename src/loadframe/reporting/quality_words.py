@@ -57,7 +57,6 @@ def beside_sentence(one: Beside) -> str:
 
 
 def _influence(one: Influence, steps: int) -> str:
-    """What an outside influence took from steps, what it follows, and whether these steps count."""
     what = FLAGS[one.flag]
     if one.low is not None and one.high is not None and one.flag in QUANTITIES:
         low, high = rounding.percent(one.low), rounding.percent(one.high)

@@ -203,7 +203,6 @@ def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple
 
 
 def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: float, to: str) -> doc.Words:
-    """The values in each state, highlighted where high, and the metric in words."""
     for name in _first(names, states):
         shown = [
             # seconds of waiting per second are the average number of waiting threads

@@ -57,8 +57,6 @@ def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: s
 
 
 def _chain(trial: Trial) -> doc.Table:
-    """The changes of a remedy, each with its effective value."""
-
     def row(change: Change) -> doc.Row:
         after = doc.Span(change_words.value(change.setting, change.after), "code")
         effective: tuple[str | doc.Span, ...] = ()

@@ -135,7 +135,6 @@ def _failed(found: Tuning) -> tuple[doc.Block, ...]:
 
 
 def _objective(found: Tuning) -> Iterator[doc.Block]:
-    """The objective besides throughput, how many trials missed it, and the outcome at each level."""
     if found.objective is None:
         return
     missed = sum(bool(trial.missed) for trial in found.trials)
