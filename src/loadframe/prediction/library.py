@@ -63,8 +63,8 @@ def known(doublings: Floats, apart: Floats) -> Floats:
 class Calibrated:
     """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; scale, points: of
     forecasts at a load; most_throughput, most_load: of the highest throughput, and of the load where it is reached in
-    proportion; doublings: how far beyond the data the library's forecasts reach (FEWEST_BEYOND curves do); curves:
-    groups that it rests on; trust: its weight against a study's own backtests."""
+    proportion; doublings: how far beyond the data at least five of the library's groups reach; curves: groups that it
+    rests on; trust: its weight against a study's own backtests."""
 
     errors: Mapping[str, Mapping[str, float]]
     most_errors: Mapping[str, float]

@@ -101,7 +101,7 @@ def more(inv: Investigation) -> More | None:
 
 
 def helping(inv: Investigation) -> str:
-    """ "More threads stopped helping at 2 threads (1 to 3), where ...": for a pipeline whose load counts workers."""
+    """ "More threads stopped helping at 2 threads (1 to 3): ...", for a pipeline whose load counts workers."""
     curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
     if curve is None or inv.study.axis not in HELPERS:
         return ""
