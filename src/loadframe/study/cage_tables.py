@@ -23,7 +23,7 @@ class ComponentCage(Table):
     open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE")
 
     def group_limits(self) -> dict[str, int]:
-        """Limits of its control group by their names in version 2 (cages/cage.py says their units)."""
+        """Limits of its control group by their names in version 2 (units: cages/cage.py)."""
         limits = {
             "cpu.max": None if self.cpu_quota is None else round(self.cpu_quota * QUOTA_PERIOD_US),
             "memory.max": self.memory,
@@ -51,7 +51,7 @@ class CageTable(ComponentCage):
 
     @property
     def components(self) -> dict[str, ComponentCage]:
-        """Every component that has a cage of its own beside the target's, the driver included."""
+        """Every component with a cage of its own besides the target's, including the driver."""
         return {"driver": self.driver, **(self.__pydantic_extra__ or {})}
 
     @property

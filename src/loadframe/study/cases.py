@@ -1,10 +1,7 @@
-"""The cases: folders with a case.toml, a README that tells the story, and one or more studies.
-
-case.toml has a [case] table (title, story, main: the study's file name, or several that are carried out one after the
-other, needs, and verb: what is done with them, "investigate" where it says nothing) and a table for each profile
-("quick", "full") with the keys of the study that it replaces; "quick-fleet": further ones over a fleet, where a step
-takes longer. A case is told the target, the workload and what grows, never the answer.
-"""
+"""The cases: folders with a case.toml, a README that tells the story, and one or more studies. case.toml has a [case]
+table (title, story, main: the study's file name, or several to carry out in order, needs, and verb, default
+"investigate") and a table for each profile ("quick", "full") with the study keys that it replaces; "quick-fleet" adds
+keys for a fleet, where a step takes longer. A case names the target, the workload and what grows, never the answer."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -25,8 +22,8 @@ PROFILES = ("quick", "default", "full")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Ready studies. needs: what has to be installed, in words. studies: name -> file; main: those that a run
-    carries out; verb: how."""
+    """needs: what has to be installed, in words. studies: name -> file; main: those that a run carries out; verb:
+    how."""
 
     name: str
     title: str

@@ -1,4 +1,5 @@
-"""The study as declared: one frozen model per table of the TOML file. Unknown keys are refused."""
+"""The study as declared: one frozen model per table of the TOML file. Unknown keys are refused. The docstrings of the
+tables are in the output of `loadframe study schema`."""
 
 from typing import Any, Literal, Self, TypeVar
 
@@ -16,7 +17,7 @@ from loadframe.study.workload_tables import Command, WatchTable
 
 MOST_SQL_NODES = 4
 NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
-"""Of a study, which is a part of the name of its run folders, and of a state."""
+"""Of a study, as part of the name of its run folders, and of a state."""
 
 
 class About(Table):
@@ -54,7 +55,7 @@ class TargetTable(ServiceKeys):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is a server that runs already, and more of it is known than its address."""
+        """Whether it is an already running server of which more than the address is known."""
         return self.attach is not None or self.is_running_service
 
     @property
@@ -201,8 +202,8 @@ class Study(Table):
         return tables
 
     def around(self, kind: str) -> Self:
-        """The same study with a target of this kind in place of its own: one that an alternative names, in as many
-        pieces as the first of these says, or its own."""
+        """The same study with a target of this kind: its own, or an alternative's, in as many pieces as the first one
+        says."""
         if kind == self.target.kind:
             return self
         named = next(each.target for each in self.alternative if each.target.kind == kind)
@@ -218,7 +219,7 @@ class Study(Table):
 
     @property
     def target_cage(self) -> ComponentCage:
-        """What the target is allowed; of several pieces, each of them."""
+        """What the target, or each of its pieces, is allowed."""
         return self.cage if self.target.shards is None else self.cage.shard
 
     def allowed(self, component: str) -> ComponentCage:
@@ -229,9 +230,9 @@ class Study(Table):
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """The limits of the target's processes and of its control groups, by their names; of a component in front of
-        its shards with that component's name before ("loader.cpu.max")."""
-        others = {} if self.target.shards is None else self.cage.components  # else they are an alternative's
+        """The limits of the target's processes and control groups, by name; those of components in front of its shards
+        with the component's name as prefix ("loader.cpu.max")."""
+        others = {} if self.target.shards is None else self.cage.components  # else an alternative's
         in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
         return {
             **self.target_cage.process_limits(),
@@ -246,12 +247,12 @@ class Study(Table):
 
     @property
     def target_cpus(self) -> dict[str, str]:
-        """To which CPUs a running server is bound; a private one is bound from its start on."""
+        """CPUs to which a running server is bound; a private one is bound at its start."""
         return {} if not self.target.is_running or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property
     def host_tables(self) -> tuple[HostTable, ...]:
-        """What is set of the machine: at the start, by each alternative and by each change."""
+        """Settings of the machine: at the start, by each alternative and by each change."""
         alternatives = (each.host for each in self.alternative)
         return (self.host, *alternatives, *(each.host for each in self.change))
 
@@ -265,7 +266,7 @@ class Study(Table):
         return self.model_dump(mode="json", by_alias=True)
 
     def as_toml(self) -> str:
-        """The same as a study file: reading it gives this study again. Of the times of a step it has those alone that
-        are stated: not every workload takes them."""
+        """The same as a study file, which reads back as this study. Times of a step are included only where the study
+        states them: not every workload takes them."""
         unstated = {"measure": set(TIMES_OF_A_STEP).difference(self.measure.stated_times)}
         return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=unstated))

@@ -12,18 +12,18 @@ from loadframe.metrics.exposed import RESERVED
 from loadframe.study.fields import Table
 
 MOST_SOURCES = 8
-"""Each of them is read by a thread of its own."""
+"""Each is read by a thread of its own."""
 PORT = "{port}"
 """In an address or a command: the port at which the target is loaded."""
 LOG = "{log}"
-"""In place of a file of statistics: what the service prints, where Loadframe starts it."""
+"""Instead of a file of statistics: the output of a service that Loadframe starts."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _PATH = re.compile(r"/[!-~]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where counters are told. port: None for the target's own."""
+    """Address of counters. port: None for the target's own."""
 
     host: str
     port: int | None
@@ -89,7 +89,7 @@ class MetricsTable(Table):
 
     @property
     def address(self) -> Address | None:
-        """None of a command."""
+        """None for a command."""
         url = self.prometheus or self.json_address
         return None if url is None else address_of(url)
 
@@ -141,13 +141,13 @@ class ExposedKeys(Table):
 
     @property
     def exposed_names(self) -> dict[str, str]:
-        """The metrics that limits speak of, each with the words for who does."""
+        """The metrics that limits refer to, each with the limit's name in messages."""
         named = [(name, f"target.limit {each.name}") for each in self.limit for name in (each.use, each.ceiling)]
         return {name: who for name, who in named if isinstance(name, str)}
 
 
 def address_of(url: str) -> Address:
-    """The parts of an address. ValueError for what is not http://HOST[:PORT]/PATH."""
+    """The parts of an address. ValueError unless it is http://HOST[:PORT]/PATH."""
     text = url.replace(f":{PORT}", ":0", 1)
     try:
         parts = urlsplit(text)

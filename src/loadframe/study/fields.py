@@ -1,4 +1,4 @@
-"""What the keys of a study hold: durations, sizes, rates and CPUs, as they are written and as they are used."""
+"""The values of a study's keys: durations, sizes, rates and CPUs, as they are written and as they are used."""
 
 import math
 import re
@@ -12,12 +12,12 @@ SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 LONGEST_S = 366 * 24 * 3600.0
-"""A year. Whatever is longer was given by mistake, and what waits so long cannot count it."""
+"""A year: longer durations are mistakes, and overflow timers."""
 
 
 def duration_s(value: object) -> float:
-    """Seconds from "500ms", "3s", "10m" or "1h". ValueError for everything else, a bare number included, and for more
-    than a year."""
+    """Seconds from "500ms", "3s", "10m" or "1h". ValueError for anything else, also a bare number or more than a
+    year."""
     if isinstance(value, str) and (match := DURATION.match(value)):
         seconds = float(match[1]) * SECONDS[match[2]]
         if seconds > LONGEST_S:
@@ -37,15 +37,14 @@ MOST_BYTES = 2**60
 
 
 def size_bytes(value: object) -> int:
-    """Bytes from "512MiB" or "2GB". ValueError for everything else, a bare number included, and for more than
-    MOST_BYTES."""
+    """Bytes from "512MiB" or "2GB". ValueError for anything else, including a bare number, and above MOST_BYTES."""
     if isinstance(value, str) and (match := SIZE.match(value)):
         return _bytes(match, value)
     raise ValueError(f'{value!r} is not an amount of memory; write it with its unit, for example "512MiB" or "2GB"')
 
 
 def rate_bytes_per_s(value: object) -> int:
-    """Bytes per second from "40MB/s". ValueError for everything else."""
+    """Bytes per second from "40MB/s". ValueError for anything else."""
     if isinstance(value, str) and (match := SIZE.match(value.strip().removesuffix("/s"))) and "/s" in value:
         return _bytes(match, value)
     raise ValueError(f'{value!r} is not a rate; write it with its unit, for example "40MB/s" or "512KiB/s"')
@@ -59,13 +58,13 @@ def _bytes(match: re.Match[str], value: str) -> int:
 
 
 def show_size(size: int) -> str:
-    """The way back, exactly: "512MiB", "1500B"."""
+    """The inverse, exactly: "512MiB", "1500B"."""
     unit = next(unit for unit, factor in BYTES.items() if size % factor == 0 and size >= factor)
     return f"{size // BYTES[unit]}{unit}"
 
 
 def cpu_share(value: object) -> float:
-    """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError for everything else."""
+    """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError for anything else."""
     if isinstance(value, str) and (match := re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value)):
         return float(match[1]) / 100
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -74,15 +73,14 @@ def cpu_share(value: object) -> float:
 
 
 def show_duration(seconds: float) -> str:
-    """The way back: "3s", "0.6s", "10m"."""
+    """The inverse: "3s", "0.6s", "10m"."""
     if seconds >= 120 and seconds % 60 == 0:
         return f"{seconds / 60:g}m"
     return f"{seconds:g}s"
 
 
 def spread(low: float, high: float, count: int, growth: str, *, whole: bool) -> tuple[float, ...]:
-    """`count` levels from low to high, "geometric" or "linear", rounded to whole numbers where asked; duplicates that
-    rounding makes are dropped."""
+    """Up to `count` distinct levels from low to high, "geometric" or "linear", whole numbers on request."""
     if count == 1:
         levels: Sequence[float] = [low]
     elif growth == "geometric":

@@ -1,4 +1,4 @@
-"""`[load]`, `[objective]` and `[measure]`: the levels, what is asked of them, and how each of them is measured."""
+"""`[load]`, `[objective]` and `[measure]`: the levels, the objective, and how each level is measured."""
 
 from typing import Annotated, Literal, Self
 
@@ -36,7 +36,7 @@ Levels = Annotated[
 
 
 def _no_switches(value: object) -> object:
-    """A level is a number; true and false would pass for 1 and 0."""
+    """true and false would pass for 1 and 0."""
     if isinstance(value, list) and any(isinstance(item, bool) for item in value):
         raise ValueError("a level must be a number, not true or false")
     return value
@@ -83,7 +83,7 @@ class LoadTable(Table):
         return self
 
     def resolve(self) -> tuple[float, ...]:
-        """The levels in rising order; a spread is rounded to whole numbers, which every axis here counts in."""
+        """The levels in rising order; a spread is rounded to whole numbers, in which every axis counts."""
         if isinstance(self.levels, Spread):
             given = self.levels
             return spread(given.low, given.high, given.count, given.growth, whole=True)
@@ -104,7 +104,7 @@ class Within(Table):
 
     @property
     def latencies_ms(self) -> dict[str, float]:
-        """What is asked of latencies other than p95, by their names in the records."""
+        """Limits of latencies other than p95, by their names in the records."""
         return {
             name: limit
             for name in ("mean_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms")
@@ -113,7 +113,6 @@ class Within(Table):
 
     @property
     def asks_latency(self) -> bool:
-        """Whether a latency is limited."""
         return bool(self.latencies_ms) or self.latency_p95_ms is not None
 
     @property
@@ -165,7 +164,7 @@ class MeasureTable(Table):
 
     @property
     def stated_times(self) -> tuple[str, ...]:
-        """Those of the times of a step that the study states itself, by their keys here."""
+        """Which times of a step the study states itself, by key."""
         return tuple(name for name in TIMES_OF_A_STEP if name in self.model_fields_set)
 
     @field_validator("window")

@@ -16,13 +16,13 @@ from loadframe.study.declaration import Study
 from loadframe.study.fields import Table
 
 LARGEST_BYTES = 100_000
-"""A study is a page or two; whatever is larger was given by mistake."""
+"""A study is a page or two; larger files are mistakes."""
 
 Declared = TypeVar("Declared", bound=Table)
 EVERY_KEY = "`loadframe study schema` prints every key with its type."
 
 MOST_PROBLEMS = 20
-"""The most problems that one message names; after they are mended it names the others."""
+"""Problems that one message names."""
 
 LONGEST_VALUE = 100
 """Characters of a value that a message quotes."""
@@ -35,7 +35,7 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Study:
 
 
 def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
-    """What another file of TOML declares, such as a fleet. StudyError, with this remedy for keys that are wrong."""
+    """Read another TOML file, such as a fleet's. StudyError, with this remedy for wrong keys."""
     text, name = read_text(path, declaration.__name__.lower()), str(path)
     try:
         return declaration.model_validate(read_tables(text, name))
@@ -44,7 +44,7 @@ def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
 
 
 def read_text(path: Path, what: str = "study") -> str:
-    """The file's text. StudyError where it is not there or not text. what: it should be."""
+    """The file's text. StudyError where it is missing or not text. what: the kind of file, for messages."""
     try:
         data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
@@ -61,7 +61,7 @@ def read_text(path: Path, what: str = "study") -> str:
 
 
 def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> Study:
-    """A Study from TOML text; `name` is what errors call it."""
+    """A Study from TOML text; `name` is used in errors."""
     tables = read_tables(text, name)
     overridden = apply_overrides(tables, overrides)
     remember(secrets_in(tables))
@@ -69,7 +69,7 @@ def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> S
 
 
 def read_tables(text: str, name: str) -> dict[str, Any]:
-    """The tables in TOML text. StudyError where it is none, or has what no study has."""
+    """The tables in TOML text. StudyError for invalid TOML, and for what no study has."""
     try:
         return parse_toml(text)
     except TomlError as error:
@@ -82,7 +82,7 @@ def read_tables(text: str, name: str) -> dict[str, Any]:
 def validate(
     tables: Mapping[str, Any], *, text: str = "", name: str = "study", overridden: Iterable[str] = ()
 ) -> Study:
-    """A Study from tables. `text` is where lines are looked up, `overridden` the keys that came from --set."""
+    """A Study from tables. text: where lines are looked up; overridden: the keys from --set."""
     try:
         return Study.model_validate(tables)
     except ValidationError as error:
@@ -97,7 +97,7 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str]:
-    """Tables changed by `section.key=value` overrides in order; answers the keys. UsageError for other forms."""
+    """Change tables by `section.key=value` overrides in order; returns the keys. UsageError for other forms."""
     return {_apply(tables, override) for override in overrides}
 
 
@@ -118,8 +118,7 @@ def _apply(tables: dict[str, Any], override: str) -> str:
 
 
 def _value(text: str) -> Any:
-    """A TOML value; what is none is taken as the text it is (so that `--set measure.window=2s` needs no quotes).
-    TomlError for text that no study may have."""
+    """A TOML value, else the text itself (`--set measure.window=2s` needs no quotes). TomlError for invalid text."""
     check_characters("", text)
     try:
         found = parse_toml(f"value = {text}")
@@ -190,7 +189,7 @@ def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it: its beginning, where it is long."""
+    """A value for messages, truncated."""
     told = repr(value)
     return told if len(told) <= LONGEST_VALUE else f"{told[:LONGEST_VALUE]}..."
 
@@ -208,7 +207,7 @@ def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
 
 
 def _table_of(annotation: Any) -> Any:
-    """The model in an annotation, looked for inside unions and Annotated; None where there is none."""
+    """The model in an annotation, also inside unions and Annotated; else None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     found = (_table_of(part) for part in getattr(annotation, "__args__", ()))
@@ -223,7 +222,7 @@ def _place(key: str, text: str, name: str, overridden: set[str]) -> str:
 
 
 def find_line(text: str, dotted: str) -> int | None:
-    """The line (from 1) on which the key stands, else the nearest table above it that is there, else None."""
+    """The line (from 1) of the key, else of the nearest table above it, else None."""
     parts = dotted.split(".")
     for depth in range(len(parts), 0, -1):
         if line := _find_exact(text, parts[:depth]):

@@ -14,7 +14,7 @@ MOST_WORDS = 1000
 """Characters that an answer is searched for."""
 LONGEST_THINK_S = 3600.0
 ENVIRONMENT = "{ENV:"
-"""Begins what stands for the value of a variable of the environment."""
+"""Prefix of a placeholder for an environment variable's value."""
 
 
 class SentTable(Table):
@@ -126,7 +126,6 @@ class LoginTable(Table):
         return given
 
     def record(self) -> Login:
-        """As a workload takes it."""
         return Login(tuple(one.record(f"login {number}") for number, one in enumerate(self.request, 1)), self.token)
 
 
@@ -148,7 +147,6 @@ class ThinkTable(Table):
         return mean
 
     def record(self) -> Think:
-        """As a workload takes it."""
         return Think(self.mean, self.spread)
 
 

@@ -1,4 +1,4 @@
-"""What a study declares of a service of the reader's own: how it is started, when it is ready, and its settings."""
+"""What a study declares of a user's own service: how it is started, when it is ready, and its settings."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -115,7 +115,7 @@ class SettingTable(Table):
 
     @property
     def restarts(self) -> bool:
-        """Whether the service has to start again for another value."""
+        """Whether another value needs a restart of the service."""
         return self.apply != "command" if self.restart is None else self.restart
 
 
@@ -140,7 +140,7 @@ class ProcessKeys(Table):
 
     @property
     def is_running_service(self) -> bool:
-        """Whether they name one that Loadframe does not start."""
+        """Whether they name a service that Loadframe does not start."""
         return not self.command and bool(self.pid or self.listen or self.unit or self.container)
 
 
@@ -188,7 +188,7 @@ class ServiceKeys(ProcessKeys, ExposedKeys):
 
     @property
     def service_keys(self) -> tuple[str, ...]:
-        """Which of these differ from what they are without being given."""
+        """The keys of these that differ from their defaults."""
         fields = ServiceKeys.model_fields
         return tuple(
             fields[name].alias or name

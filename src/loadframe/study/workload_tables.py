@@ -1,4 +1,4 @@
-"""What `[workload]` has only where a workload runs a program of the user's own."""
+"""Tables for workloads that run a program of the user's own, and for watches."""
 
 from typing import Annotated
 
