@@ -1,11 +1,7 @@
-"""The records that travel between the rooms of the house.
-
-Frozen, without I/O, with units in their names: `_s` seconds, `_ms` milliseconds, `_bytes`, `_share` (0..1).
-Throughput is requests per second everywhere. Times called `*_s` that are points in time are CLOCK_MONOTONIC
-seconds of the machine that measured, the same clock in the driver's request log and in the recording.
-
-Every record can be written to and read from JSON with pydantic's TypeAdapter; nothing here knows how.
-"""
+"""The records that travel between the packages: frozen, without I/O, with units in their names: `_s` seconds, `_ms`
+milliseconds, `_bytes`, `_share` (0..1). Throughput is requests per second everywhere. Points in time called `*_s` are
+CLOCK_MONOTONIC seconds of the machine that measured, the same clock in the driver's request log and in the recording.
+Every record can be written to and read from JSON with pydantic's TypeAdapter."""
 
 from loadframe.model.capacity import *
 from loadframe.model.case_study import *

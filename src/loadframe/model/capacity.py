@@ -11,14 +11,13 @@ from loadframe.model.verdict import Verdict
 LevelClass = Literal["meets", "misses", "undecided"]
 
 CapacityEnd = Literal["found", "undecided", "above-range", "below-range"]
-"""found: bracketed as narrowly as was asked for. undecided: the budget ended first. above-range: the highest level
-still meets. below-range: the lowest one misses."""
+"""found: bracketed as narrowly as asked. undecided: the budget ended first. above-range: the highest level meets.
+below-range: the lowest one misses."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityLevel:
-    """What trials say of one level. seconds: of load in them; error_probability: that its class is wrong (of an
-    undecided level: that the likelier one would be)."""
+    """Trials of one level. seconds: of load; error_probability: that its class (or the likelier one) is wrong."""
 
     load: float
     trials: int
@@ -30,10 +29,9 @@ class CapacityLevel:
 
 @dataclass(frozen=True, slots=True)
 class CapacityTrial:
-    """One trial of a search. step: its number in the run, 0 where the target failed in it; seconds: for which it loaded
-    the target. missed: what of the objective it missed, in words; "" where it met. offered: requests per second that
-    should have begun; None in a closed loop. ended_early: it was over before its time, as it could only miss. counted:
-    False where it says nothing of the level, and why, in words, in `note`."""
+    """step: its number in the run, 0 where the target failed in it; seconds: under load. missed: which part of the
+    objective, in words; else "". offered: requests per second that should have begun; None in a closed loop.
+    ended_early: as it could only miss. counted: False where it shows nothing of the level, for the reason in `note`."""
 
     step: int
     load: float
@@ -48,7 +46,6 @@ class CapacityTrial:
 
     @property
     def met(self) -> bool:
-        """Whether it met the objective."""
         return not self.missed
 
 
@@ -65,9 +62,8 @@ class CapacityObjective:
 
 @dataclass(frozen=True, slots=True)
 class CapacityBeside:
-    """The capacity with other settings, those of an alternative of the study, on a host of a fleet. end: "" where the
-    target failed with them. verdict: on it against the capacity as given on the same host, within bounds; one that is
-    open to a side has the other bound as its ratio. failed: why the target did not work with them."""
+    """The capacity with an alternative's settings, on a host of a fleet. end: "" where the target failed with them
+    (`failed`). verdict: against the capacity as given on that host; one open to a side has the other bound as ratio."""
 
     name: str
     host: str
@@ -82,12 +78,11 @@ class CapacityBeside:
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """The highest load that meets an objective. low: the highest level shown to meet it, high: the lowest one shown to
-    miss it; None where there is none. load: the best estimate between them, None where even the lowest level misses.
-    error_probability: that the capacity lies outside of low..high. precision: how close they had to be. held_s: for how
-    long in all loads at `low` or above met. load_seconds: all time under load; seconds_above_share: of it the share
-    above `load`. open_loop: whether latencies count from the intended start of each request. expected: where a
-    guess, or a forecast from the trials below, expected it. beside: with other settings, on the hosts of a fleet;
-    hosts: how alike these are."""
+    miss it, or None. load: the best estimate between them, None where even the lowest level misses. error_probability:
+    that the capacity lies outside of low..high. precision: how close they had to be. held_s: time under loads from
+    `low` on that met. load_seconds: all time under load; seconds_above_share: the part above `load`. open_loop:
+    latencies count from the intended start. expected: by a guess, or a forecast from trials. beside: with other
+    settings, on hosts of a fleet; hosts: how equal these are."""
 
     axis: str
     axis_unit: str

@@ -15,15 +15,13 @@ from loadframe.model.tuning import Tuning
 from loadframe.model.verdict import Compared, LevelRatio, Verdict
 
 RunAnswer = Investigation | Ladder | Tuning | Capacity
-"""What a run was made for."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The target with one set of settings. treatment: its letter in the run folder; title: in words. steps: those that
-    count; left_out: why each of the others does not, by number. limits: with the load at which each runs out. first: of
-    these and of its causes the one that limits it, in the last state of an investigation what limits next; None where
-    none is named. first_from: the interval of its load, None where it has none."""
+    """The target with one set of settings. treatment: its letter in the run folder. steps: those that count; left_out:
+    why others do not, by number. limits: with the load at which each saturates. first: the limit or cause that limits
+    it (in the last state of an investigation: next), or None; first_from: the interval of its load."""
 
     treatment: str
     title: str
@@ -37,10 +35,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudy:
-    """One run. name: of its folder. started_at: ISO 8601, "" where unknown. ended: whether it ended as it should; False
-    for one that was stopped, killed, or still runs. steps: those that are measurements. states: by treatment, those of
-    which a step counts. rounds: of an investigation; of another run the one that its first state makes. answer: what
-    the run was made for; None for one that was killed before it had any."""
+    """One run. name: of its folder. started_at: ISO 8601, or "". ended: properly, so False for one that was stopped,
+    killed, or still runs. steps: those that are measurements. states: by treatment, those with steps that count.
+    rounds: of an investigation, else of its first state. answer: what the run was made for, or None."""
 
     name: str
     study: StudySummary
@@ -54,8 +51,8 @@ class CaseStudy:
 
     @property
     def gain(self) -> LevelRatio | Verdict | None:
-        """Of the last state against the first; of an investigation at the load that its answer is about. None where
-        nothing was kept."""
+        """Of the last state against the first; of an investigation at the load of its answer. None if nothing is
+        kept."""
         match self.answer:
             case Investigation(variants=(*_, last)):
                 return last.gain
@@ -67,7 +64,7 @@ class CaseStudy:
                 return None
 
     def compared(self, before: str, after: str) -> Compared | None:
-        """Two of its states, as they were held against each other; None where they were not."""
+        """The comparison of two of its states, if they were compared."""
         if not isinstance(self.answer, Investigation):
             return None
         tried = [trial for one in self.rounds for trial in one.tried]
@@ -76,7 +73,6 @@ class CaseStudy:
 
     @property
     def next_limit(self) -> NextLimit | None:
-        """What limits next, of an investigation."""
         return self.answer.next_limit if isinstance(self.answer, Investigation) else None
 
     def state(self, treatment: str) -> State:

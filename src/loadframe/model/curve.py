@@ -6,8 +6,8 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Throughput (1/s, with its 95 % interval) and p95 latency at one level. settled: whether the warm-up of its steps
-    had ended; where it had not, the throughput is higher."""
+    """Throughput (1/s, with its 95 % interval) and p95 latency at one level. settled: the warm-up of its steps had
+    ended; else the throughput is a lower bound."""
 
     load: float
     throughput: float
@@ -43,9 +43,8 @@ Method = Literal["bracket", "line", "proportion", "curve", ""]
 
 @dataclass(frozen=True, slots=True)
 class Saturation(LoadInterval):
-    """The load at which a limit is used up (or the seconds until then). measured: it was seen between two loads;
-    extrapolated: it lies beyond all of them. method: what places it within the interval; a bracket: nothing does. Both
-    are empty in runs of earlier versions."""
+    """The load at which a limit is used up (or the seconds until then). measured: seen between two loads; extrapolated:
+    beyond all of them. method: what places it within the interval; a bracket: nothing does. Both "" in older runs."""
 
     how: How = ""
     method: Method = ""
@@ -53,7 +52,7 @@ class Saturation(LoadInterval):
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Where throughput falls: still held at `from_load`, lost at `to_load`; kept = ratio of the two throughputs."""
+    """Where throughput falls: still held at `from_load`, lost at `to_load`; throughput_kept: ratio of the two."""
 
     from_load: float
     to_load: float
@@ -78,8 +77,7 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """What more of the load gives: throughput at `load`, the best one above `base`, the lowest level, over that there;
-    95 % interval."""
+    """The best throughput above the lowest level `base`, at `load`, over that at `base`; 95 % interval."""
 
     load: float
     base: float
@@ -90,10 +88,9 @@ class More:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the
-    one before had ended; None where unknown. enough: the lowest level that no higher one gives more than; more: what
-    the best level gives over the lowest (analysis/in_service.py). gradual: the loads between which it levels off, where
-    it is proven to do so gradually (there, too); None where that was not asked for."""
+    """Throughput and latency over the levels, and what its shape shows. closed_loop: a request began when the one
+    before had ended; None where unknown. enough: the lowest level that no higher one exceeds; more: the gain of the
+    best level over the lowest (analysis/in_service.py). gradual: the loads between which it levels off, if proven."""
 
     axis: str
     treatment: str

@@ -1,4 +1,4 @@
-"""What gave, with its evidence; what may be changed, what was changed, and what came of it."""
+"""Findings with their evidence; what may be changed, what was changed, and the results."""
 
 import re
 from collections.abc import Mapping
@@ -24,8 +24,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class RuledOut:
-    """A cause that was looked for and is not it, and the counter that says so. judged: whether that is known; else
-    `because` says why it cannot be told whether it is the cause."""
+    """A cause that was looked for and is not it, with the counter that shows this. judged: False if unknown."""
 
     id: str
     because: str
@@ -33,24 +32,21 @@ class RuledOut:
 
 
 OTHERS = "cpu.others"
-"""The finding that others take the CPU: while it holds, what the target waits for is them."""
+"""The finding that others take the CPU: while it holds, they are what the target waits for."""
 
 DRIVER_BESIDE = "driver.beside"
-"""The finding that the load driver takes CPUs that the target is short of: what is measured is both together."""
+"""The finding that the load driver takes CPUs that the target is short of: the measurement is of both together."""
 
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
-"""helped: a change for this cause has a proven gain, but the cause's own evidence was not seen to recede, or the same
-change confirmed another cause."""
+"""helped: a change for this cause has a proven gain, but its evidence was not seen to recede, or another cause's was
+more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """Whether a cause's own evidence receded with a change, from the blocks of its proof.
-
-    metric: what was looked at; "" where nothing of this cause is counted. before, after: its means, per request where
-    per_request; None where it was not measured. wanted: what `after` must reach by the model of the cause: no more than
-    this, or more than this where `rises` (what a lifted limit lets pass). because: the same in words.
-    """
+    """Whether a cause's own evidence receded with a change, from the blocks of its proof. metric: "" where nothing of
+    this cause is counted. before, after: its means, per request with per_request; None where not measured. wanted: the
+    model's bound for `after`, a lower one with `rises` (what a lifted limit lets pass). because: the same in words."""
 
     metric: str
     before: float | None
@@ -64,14 +60,11 @@ class Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause with evidence. Only an intervention that moved the curve makes it more than suspected: confirmed where
-    the cause's own evidence receded too, helped where that was not seen, refuted where the curve did not move.
-
-    reached_at: the load at which it begins to act. score: 0..1, how well the evidence explains the bend. mechanism: of
-    the trial that settled it. behind: the finding of a stage of a pipeline that waits for this in its server; "" of
-    others. host: of a fleet on which it was seen, "" for this machine. advice: what to do about it, or to confirm it, a
-    sentence or two; "" where the explanation has it.
-    """
+    """A cause with evidence, suspected until an intervention moved the curve: confirmed where the cause's own evidence
+    receded, too, helped where that was not seen, refuted where the curve did not move. reached_at: the load at which it
+    begins to act. score: 0..1, how well the evidence explains the bend. mechanism: of the trial that settled it.
+    behind: the finding of a pipeline stage that waits for this, or "". host: of a fleet, or "". advice: a sentence or
+    two on what to do, if the explanation lacks it."""
 
     id: str
     status: FindingStatus = field(default="suspected", kw_only=True)
@@ -89,9 +82,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One setting in one layer. before is what was in effect, after what is asked for; needed says whether the change
-    is needed or the link of the chain already suffices (then before == after). raises: the cause that the study says a
-    larger value lifts, "" where it says none."""
+    """One setting in one layer. before: in effect; after: asked for; needed: False where that link of the chain already
+    suffices (before == after). raises: the cause that a larger value lifts by the study's declaration, or ""."""
 
     layer: Layer
     setting: str
@@ -104,11 +96,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a remedy costs. durability: what may be lost, in words, None where nothing is given up.
-
-    memory_before_bytes / memory_after_bytes: resident memory of the target, measured under load. slower_tail: in words,
-    that its slowest requests take longer, "" where they were not seen to.
-    """
+    """What a remedy costs. durability: what may be lost, in words, or None. memory_before_bytes, memory_after_bytes:
+    resident memory of the target under load. slower_tail: a sentence on slower requests, or ""."""
 
     durability: str | None = None
     memory_before_bytes: float | None = None
@@ -119,10 +108,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An ordered chain of changes that should lift the limits behind `addresses` (finding ids).
-
-    guessed: what it changes is not known to have to do with them, so that a trial without effect speaks against the
-    remedy alone."""
+    """An ordered chain of changes that should lift the limits behind `addresses` (finding ids). guessed: it may be
+    unrelated to them, so that a trial without effect refutes the remedy alone."""
 
     id: str
     title: str
@@ -138,13 +125,10 @@ ControlKind = Literal["sham", "dose", "without", "less"]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a kept remedy was held against besides the state before it.
-
-    kind: "sham", its restart without its change; "dose", half the way; "less", as much less than before;
-    "without", the whole of several changes against the same without one of them, which `title` names. verdict: of
-    "without" the whole against the rest: what that change is worth; of others against the state before. None where it
-    was left out. holds: whether it bears the remedy out; None where that cannot be told. because: in words.
-    """
+    """A control experiment for a kept remedy. kind: "sham", its restart without its change; "dose", half the way;
+    "less", as much less than before; "without", all of several changes against the same without the one in `title`.
+    verdict: what that change is worth, for others against the state before; None where it was left out. holds: whether
+    it supports the remedy; None where unknown. because: in words."""
 
     kind: ControlKind
     title: str
@@ -155,12 +139,9 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Trial(Compared):
-    """A remedy that was tried, its verdict against the state before, and what became of it.
-
-    effective: what the target really used after the change, for every setting that the remedy named. operations: what
-    each kind of request took, by level, in the fresh blocks where there are any, which tell whether it is kept.
-    controls: what a kept remedy was held against besides. deciding: the numbers of the steps of `verdict`.
-    """
+    """A remedy that was tried against the state before. effective: settings as used after the change, for every setting
+    that the remedy names. operations: by kind of request and level, in the fresh blocks if there are any, which decide
+    whether it is kept. controls: of a kept remedy. deciding: step numbers of `verdict`."""
 
     remedy: Remedy
     kept: bool
@@ -174,13 +155,11 @@ class Trial(Compared):
 
 
 KEPT_FIRST = "another remedy was kept first"
-"""Why a remedy was not tried in its round; the rounds after it tell what became of it."""
+"""Why a remedy was not tried in its round; later rounds have its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntriedRemedy:
-    """A remedy that was shown, not tried, and why."""
-
     remedy: Remedy
     because: str
 
@@ -190,17 +169,13 @@ ChangeStatus = Literal["intent", "applied", "failed", "reverted", "left", "ended
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    """One setting that is changed: in the journal of a run, in the state directory while it outlives its command, and
-    as the answer to what became of it.
-
-    before: what was there, None where unknown. after: what was asked for, "" for the target's own default.
-    read_back: what was in effect when it was last read, None while that is not known. status: intent (on the disk,
-    nothing is touched yet), applied, failed (it was not applied, or not put back), reverted (put back, or was back
-    already), left (another program has changed it since), ended (with its private target). because: of the status, in
-    words. id: its number in the journal of its run, 0 outside of it. place: how another command finds it again, words:
-    the same for people; both empty for a private target, whose kind is `target`. finding, remedy: the ids of the causes
-    and the title of what was tried against them, both empty where the study itself asks for the change; why: in words.
-    """
+    """One changed setting: in the journal of a run, in the state directory while it outlives its command, and as the
+    outcome of reverting it. before: the first value, None where unknown. after: as asked for, "" for the target's
+    default. read_back: in effect when last read, or None. status: intent (on the disk, nothing changed yet), applied,
+    failed (not applied, or not reverted), reverted (also if it was already), left (another program has changed it
+    since), ended (with its private target). because: of the status. id: in its run's journal, else 0. place: how
+    another command finds it again, words: its name in messages; both empty for a private target, whose kind is
+    `target`. finding, remedy: ids of the causes and the title of what was tried, "" where the study asks for it."""
 
     setting: str
     before: SettingValue | None
@@ -230,11 +205,9 @@ SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """values: all that it may have, as declared; none where it may have any number from low to high. raises: the limit
-    or the cause that a larger value lifts, "" where the study says none. gives_up: what may be lost with values other
-    than the first, in words. price: what such a value costs besides. layer: "server" for a setting of a service,
-    "application" for an option of the workload.
-    """
+    """values: all declared ones; empty: any number from low to high. raises: the limit or cause that a larger value
+    lifts, or "". gives_up: what may be lost with values other than the first. price: what such a value costs besides.
+    layer: "server" for a setting of a service, "application" for an option of the workload."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -246,8 +219,7 @@ class Knob:
     price: str = ""
 
     def above(self, now: SettingValue) -> tuple[SettingValue, ...]:
-        """The values above this one that are declared, in rising order; of words those that stand behind it. None for a
-        range."""
+        """Declared values above this one, rising; for words those after it. Empty for a range."""
         have, sized = amount(now), [(amount(value), value) for value in self.values]
         if have is not None and all(size is not None for size, _ in sized):
             return tuple(value for size, value in sorted(sized, key=lambda row: row[0] or 0.0) if (size or 0.0) > have)
@@ -255,7 +227,7 @@ class Knob:
 
 
 def amount(value: SettingValue) -> float | None:
-    """How much a value is, of sizes ("512m") in bytes; None for a word and a switch."""
+    """The number of a value, in bytes for sizes ("512m"); None for a word and a switch."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -266,12 +238,9 @@ def amount(value: SettingValue) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Variant(Compared):
-    """The kept changes up to one that gives more up, from what was found first: `changes` are one for each setting.
-    Its state against the first one, at every load that both were measured at.
-
-    at: the load that the answer is about, one of these: the objective's, else the highest. gives_up: the durability
-    that is lost with it, in words; "" for none. to_copy: the changes as they are typed in, a line each.
-    """
+    """The kept changes up to one that gives more up, net per setting, and their state against the first one at every
+    common load. at: the load of the answer: the objective's, else the highest. gives_up: the durability lost, or "".
+    to_copy: the changes as commands or lines to copy."""
 
     changes: tuple[ChangeRecord, ...]
     at: float

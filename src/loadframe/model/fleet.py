@@ -1,6 +1,5 @@
-"""What is kept of a fleet: its hosts and the links between them, and what speaks against it, before it is loaded; how
-alike hosts are on which trials run side by side; and of each step over many hosts who drove, how far each clock was
-off, what each did, why it is void, and the limits of hosts and links."""
+"""Records of a fleet: its hosts and links, and what makes it unfit, before it is loaded; how equal hosts are on which
+trials run side by side; and for each step over many hosts its drivers, clocks and limits, and why it is void."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,13 +9,12 @@ from loadframe.model.limit import Limit
 from loadframe.model.verdict import Compared
 
 ENCRYPTS = 0.9
-"""Of a CPU: where encryption used so much of one, it and not the link may have set what was carried."""
+"""Of a CPU: from here on encryption, and not the link, may have limited the transfer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What a host is. boot: one running kernel has one. cpus: that Loadframe may use there. code: a digest of
-    Loadframe's own source files there; "" where it does not tell."""
+    """boot: id of the kernel's boot. cpus: that Loadframe may use. code: digest of Loadframe's source files, or ""."""
 
     loadframe: str
     python: str
@@ -30,7 +28,7 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """The host's wall clock is ahead of the coordinator's by offset_s, give or take uncertainty_s (a bound: half of the
+    """The host's wall clock is ahead of the coordinator's by offset_s, within uncertainty_s (a bound: half of the
     shortest round trip). drift: seconds per second by which its monotonic clock runs faster, with its bounds."""
 
     offset_s: float
@@ -43,7 +41,7 @@ class HostClock:
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
-    """Who uses its CPUs while nothing is asked of it, in CPUs. loudest: the name of the program that used most."""
+    """CPUs in use while the host is idle for us. loudest: the program that used most."""
 
     busy_cpus: float
     steal_cpus: float
@@ -66,8 +64,8 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class FleetLink:
-    """From a driver to a target. Round trips of a message in seconds; bytes per second of one TLS connection there and
-    back, and the share of a CPU that the busier end used. why_not: it was not measured; the rest is 0 then."""
+    """From a driver to a target: round trips of a message (s), bytes per second of one TLS connection in each
+    direction, and the share of a CPU that the busier end used. why_not: it was not measured; the rest is 0 then."""
 
     driver: str
     target: str
@@ -84,7 +82,7 @@ class FleetLink:
 
 @dataclass(frozen=True, slots=True)
 class FleetProblem:
-    """What speaks against a fleet. about: a host, or two. refuses: nothing is to be measured with it so."""
+    """What makes a fleet unfit. about: a host, or two. refuses: it must not be used for measurements."""
 
     about: str
     fact: str
@@ -94,8 +92,6 @@ class FleetProblem:
 
 @dataclass(frozen=True, slots=True)
 class FleetCheck:
-    """The whole check."""
-
     name: str
     hosts: tuple[HostCheck, ...]
     links: tuple[FleetLink, ...]
@@ -108,14 +104,13 @@ class FleetCheck:
 
 
 Likeness = Literal["alike", "differ", "unknown"]
-"""alike: the whole interval lies within the margin. differ: the ratio is beyond the margin, and its interval leaves out
-1. unknown: neither is proved."""
+"""alike: the whole interval lies within the margin. differ: the ratio is beyond it, and its interval excludes 1.
+unknown: neither is proved."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRatio:
-    """Throughput as given of one host beside another one, or of a host beside itself, with an interval. blocks: their
-    number."""
+    """Throughput as given of one host over another one's, or over its own, with an interval."""
 
     host: str
     beside: str
@@ -128,9 +123,9 @@ class HostRatio:
 
 @dataclass(frozen=True, slots=True)
 class FleetHosts:
-    """How alike the hosts of a search are (A/A: the same settings on each). levels: at which. margin: ratios from
-    1 / margin to margin are alike. hosts: each beside the middle one, measured one after another. together: each while
-    all are loaded beside itself while the others rest."""
+    """How equal the hosts of a search are (A/A: the same settings on each). levels: tested. margin: ratios from 1 /
+    margin to margin are alike. hosts: each compared with the middle one, measured one after another. together: each
+    while all are loaded compared with itself alone."""
 
     levels: tuple[float, ...]
     margin: float
@@ -148,18 +143,17 @@ VoidReason = Literal[
     "log-refused",
     "change-failed",
 ]
-"""Why a step over many hosts is no measurement. agent-lost: it closed its connection or said nothing for the lease.
-not-ready: it could not prepare its share. late-start: it heard of the start when it was over, or not at all.
-load-failed: its driver failed. recorder-failed: nothing is recorded there any more. clock-set: its clock and the
-coordinator's did not go on alike. log-refused: what it sent is no request log, or more than is taken. change-failed: a
-setting there was not made."""
+"""Why a step over many hosts is no measurement. agent-lost: it closed its connection, or was silent for the lease.
+not-ready: it could not prepare its share. late-start: it got the start too late, or never. load-failed: its driver
+failed. recorder-failed: its recording ended. clock-set: its clock and the coordinator's diverged. log-refused: its
+request log is invalid or too large. change-failed: a setting there was not made."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockInStep:
-    """A host's monotonic clock against the coordinator's, by the shortest round trip before the step and after it:
-    theirs is ahead by offset_s, give or take uncertainty_s (a bound); later_s: by so much after the step, which began
-    at at_s and was measured again at later_at_s (the coordinator's clock). exchanges: how many each time."""
+    """A host's monotonic clock against the coordinator's, by the shortest of `exchanges` round trips before and after
+    the step: ahead by offset_s, within uncertainty_s (a bound), at at_s (coordinator's clock), by later_s at
+    later_at_s."""
 
     offset_s: float
     uncertainty_s: float
@@ -171,11 +165,11 @@ class ClockInStep:
     exchanges: int
 
     def ours_s(self, theirs_s: float) -> float:
-        """When that was by the coordinator's clock. Between the two measurements the offset is taken to grow evenly."""
+        """The coordinator's time of one of its times; between the two measurements the offset changes linearly."""
         return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
 
     def theirs_s(self, ours_s: float) -> float:
-        """What its clock showed then."""
+        """Its time at one of the coordinator's times."""
         return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
 
     @property
@@ -186,8 +180,8 @@ class ClockInStep:
 
 @dataclass(frozen=True, slots=True)
 class DriverInStep:
-    """One host's part. share: of the level. began_s, ended_s: its first request began, its last one ended, by the
-    coordinator's clock; 0 where it made none. log_bytes: of its request log, sent_bytes: as it came, compressed."""
+    """One host's part. share: of the level. began_s, ended_s: of its first and its last request, by the coordinator's
+    clock; 0 where it made none. log_bytes: of its request log, sent_bytes: compressed."""
 
     host: str
     share: int
@@ -201,9 +195,8 @@ class DriverInStep:
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """What went through the interface of a host in the direction from the target to the drivers while the load went on.
-    load_bytes_per_s: bodies of its answers. others_bytes_per_s: what was not of the load, give or take
-    error_bytes_per_s (a bound). why_not: why that cannot be seen; "" where it can."""
+    """Traffic through a host's interface, from the target to the drivers, under load. load_bytes_per_s: bodies of its
+    answers. others_bytes_per_s: the rest, within error_bytes_per_s (a bound). why_not: why that is unknown, or ""."""
 
     load_bytes_per_s: float = 0.0
     others_bytes_per_s: float = 0.0
@@ -213,12 +206,11 @@ class LinkUse:
 
 @dataclass(frozen=True, slots=True)
 class FleetStep:
-    """One step. start_s: the instant at which all were to begin (the coordinator's CLOCK_MONOTONIC). apart_s: from the
-    first driver's first request to the last driver's first one; unsure_s: by so much that may be wrong (the two largest
-    uncertainties together). watched: clocks of hosts that were recorded and did not drive, by name. metrics: of each
-    host in the window, by name (see WATCHED). void: "" for a measurement; else the reason, about void_host. target: the
-    host on which the target was recorded, "" for none. moved_bytes_per_s: what came to each driver in the window.
-    links: what went through the interface of each driver, and of the target's host, beside the load."""
+    """One step. start_s: the common start (the coordinator's CLOCK_MONOTONIC). apart_s: between the first requests of
+    the first and the last driver; unsure_s: error of that (the two largest uncertainties together). watched: clocks of
+    recorded hosts that did not drive, by name. metrics: by host, in the window (see WATCHED). void: "" for a
+    measurement; else the reason, at void_host. target: host on which the target was recorded, or "". moved_bytes_per_s:
+    to each driver in the window. links: traffic of each driver's and the target's interface."""
 
     name: str
     level: float
@@ -238,15 +230,14 @@ class FleetStep:
 
 
 DriversLimit = Literal["drivers", "link", "target", "not proven"]
-"""What all drivers of a fleet together are held up by. drivers: fewer give less. target: fewer give as much, and no
-link is full. link: fewer give as much, and what comes from the target is what its link carries."""
+"""What limits all drivers of a fleet together. drivers: fewer give less. target: fewer give as much, and no link is
+full. link: fewer give as much, and the target's link is full."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetDrivers(Compared):
-    """All drivers against fewer of them, at the same level, in alternating blocks. moved_bytes_per_s: what came from
-    the target, by all; link_bytes_per_s: the most that one link from the target to a driver carried by itself; None
-    where either is not known."""
+    """All drivers against fewer of them, at the same level, in alternating blocks. moved_bytes_per_s: from the target,
+    to all; link_bytes_per_s: the most that one link from the target carried by itself; None where not known."""
 
     level: float
     drivers: tuple[str, ...]
@@ -257,15 +248,14 @@ class FleetDrivers(Compared):
 
     @property
     def limit_the_curve(self) -> bool:
-        """Whether they, or the link to them, are what the curve shows: it then says nothing about the target."""
+        """Whether the curve shows the drivers, or their link, and nothing about the target."""
         return self.limit in ("drivers", "link")
 
 
 @dataclass(frozen=True, slots=True)
 class FleetLimit:
-    """A limit of one host. driver: of the link from that host, the target's, to this one; "" for what is of the host
-    itself, also for all that leaves it. error: by so much its use may be wrong (a bound), where that is known. unseen:
-    why its use cannot be seen; the limit then says nothing of it."""
+    """A limit of one host. driver: of the link from the target's host to this one; "" for the host itself, and for all
+    that leaves it. error: of its use (a bound), if known. unseen: why its use is unknown."""
 
     host: str
     driver: str
@@ -287,4 +277,4 @@ WATCHED = (
     "target.cpu.cores",
     "target.memory.rss",
 )
-"""What is kept of each host in a step; the rest is in its recording."""
+"""Metrics that are kept of each host in a step; the rest is in its recording."""

@@ -1,4 +1,4 @@
-"""Trials side by side on the hosts of a fleet: what each task came to."""
+"""Trials side by side on the hosts of a fleet: the result of each task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,15 +11,14 @@ from loadframe.model.step import Step
 from loadframe.model.target import SettingValue
 
 TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "investigation"]
-"""alone: the start on one host while the others rest. together: the start on all hosts at the same time. trial: of a
-search for settings. block: of a ladder. capacity: a search for that with one set of settings. investigation: all of one
-of a study."""
+"""alone: the start on one host while the others rest. together: the start on all hosts at once. trial: of a search for
+settings. block: of a ladder. capacity: a search with one set of settings. investigation: a whole one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenBeside:
-    """What an observer's host did while a task was under way on another one, from_s to to_s by its own monotonic clock.
-    metrics: of WATCHED, those that could be computed; clock: it against the coordinator's."""
+    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock. metrics: those of
+    WATCHED that could be computed; clock: against the coordinator's."""
 
     from_s: float
     to_s: float
@@ -29,12 +28,11 @@ class SeenBeside:
 
 @dataclass(frozen=True, slots=True)
 class FleetAttempt:
-    """One task on a host. task: its name, which no other task has; number: of the trial, or of the block of the start.
-    attempt: 1 for the first one of this trial. boot, process: of the host and the worker that say they did it; "" and 0
-    where it was lost. began_s, ended_s: wall clock of this machine. steps: as that host measured them, by its clocks.
-    capacity: what a search for it found. investigation: what it concluded; its run folder stays on no host. lost: why
-    there is no answer, in words; "" where there is one. failed: why the target would not work. counted: whether it is
-    the one that counts for its number. observed: by observer, what it saw meanwhile, of a lost task, too."""
+    """One task on a host. task: its unique name; number: of the trial, or of the block of the start. attempt: 1 for the
+    first one. boot, process: of the host and the worker that did it; "" and 0 if it was lost. began_s, ended_s: wall
+    clock here. steps: by that host's clocks. capacity, investigation: its conclusion; no host keeps its run folder.
+    lost: why there is no answer; failed: why the target would not work. counted: the one that counts for its number.
+    observed: by observer."""
 
     task: str
     purpose: TaskPurpose

@@ -1,4 +1,4 @@
-"""What saturates first and at which load, how a load goes on as the database grows, and how forecasts fared."""
+"""What saturates first and at which load, how a load goes on as the database grows, and how forecasts scored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from loadframe.model.limit import Limit, NextLimit
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number that was worked out, with its 90 % interval. An end that the data cannot carry: 0, infinity."""
+    """An estimate with its 90 % interval; an end that the data cannot support is 0 or infinity."""
 
     value: float
     low: float
@@ -28,8 +28,8 @@ class ForecastPoint:
 
 @dataclass(frozen=True, slots=True)
 class ForecastCapacity:
-    """The highest throughput (1/s) that the resources and limits allow, never below what was measured, and the load at
-    which the first of them is used up. limited_by: a resource, or the id of a limit of the ledger."""
+    """The highest throughput (1/s) that the resources and limits allow, at least the one measured, and the load at
+    which the first of them saturates. limited_by: a resource, or the id of a limit of the ledger."""
 
     throughput: Estimate
     load: Estimate
@@ -39,8 +39,8 @@ class ForecastCapacity:
 @dataclass(frozen=True, slots=True)
 class ResourceForecast:
     """One resource. demand_s: seconds of one of its servers per request, at the highest load measured, with its
-    interval; growth: the demand at its saturation, as a ratio to that at the lowest load; None where that is nearly
-    none. utilization: at the highest load measured. at_load: where it saturates; None where that is out of sight."""
+    interval; growth: the demand at saturation over that at the lowest load, None where nearly 1. utilization: at the
+    highest load measured. at_load: where it saturates; None where out of sight."""
 
     resource: str
     demand_s: float
@@ -54,7 +54,7 @@ class ResourceForecast:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A forecast throughput next to the measured one; inside: within the interval."""
+    """A forecast throughput and the measured one; inside: within the interval."""
 
     load: float
     predicted: float
@@ -66,8 +66,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All forecasts that were ever scored on this machine: of `count`, `inside` were within their interval of 90 %;
-    median_error: of |predicted / actual - 1|."""
+    """All forecasts scored on this machine: `inside` of `count` held (90 %). median_error: of the relative error."""
 
     inside: int
     count: int
@@ -76,10 +75,10 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What came of a forecast, once its loads were measured. throughput: the highest, 1/s, at_load. saturated_at: where
-    the line through the lowest load reaches it; None where the curve does not bend and nothing is used up. limited_by:
-    the resource that was used most there, of those that were forecast, and how much (0..1). load_inside,
-    throughput_inside: whether the forecast's intervals of saturation hold them; None without saturation."""
+    """What measurements showed of a forecast. throughput: the highest, 1/s, at at_load. saturated_at: where the line
+    through the lowest load reaches it; None where the curve does not bend and nothing is used up. limited_by: the most
+    used resource of those forecast, and its use (0..1). load_inside, throughput_inside: whether the forecast's
+    intervals of saturation hold them; None without saturation."""
 
     at_load: float
     throughput: float
@@ -92,16 +91,13 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a system will do at loads that were not measured, or why that cannot be told.
-
-    source: where the measurements come from; measured: their loads. kind: the load is clients that wait for their
-    answers (closed), or a rate that is offered. saturation: the first to saturate first. exhaustion: limits of the
-    ledger with the load at which they run out, the first first. refused: the reason, then there is nothing else but
-    exhaustion. notes: what a reader must know, in sentences. scored, reached: what was measured later. at_least: the
-    highest throughput that a load gave; without capacity it is all that is known of it. unexplained: why there is no
-    capacity: the throughputs are forecast from the curve alone. curves: of real servers, by which the intervals were
-    made. first: of a run, what its case study names as what limits this state; first_from: its load.
-    """
+    """What a system will do at loads that were not measured, or why that is unknown. source: of the measurements;
+    measured: their loads. kind: waiting clients (closed), or an offered rate. saturation, exhaustion: resources, and
+    limits of the ledger, in order of the load at which they saturate. refused: the reason; only exhaustion is given
+    then. notes: sentences for the reader. scored, reached: by later measurements. at_least: the highest measured
+    throughput; without capacity nothing more is known. unexplained: why there is no capacity; throughputs rest on the
+    curve alone. curves: real servers of the calibration. first, first_from: what limits this state by its run's case
+    study."""
 
     source: str
     axis: str
@@ -129,8 +125,8 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class LoadWindow:
-    """A part of a load. before, after: entries in the database at its ends; seconds: it took; reads: of pages or blocks
-    from beyond the database's memory within it, None where they are not counted."""
+    """A part of a load. before, after: entries in the database; seconds: its duration; reads: pages or blocks read from
+    beyond the database's memory, None where not counted."""
 
     before: float
     after: float
@@ -140,9 +136,8 @@ class LoadWindow:
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """What the database may hold in memory, in bytes by name (a buffer pool, the cage); the smallest is the one beyond
-    which reads are counted. entry_bytes: what an entry takes with its indexes. Where either is not known no end of
-    memory is foretold."""
+    """Memory that the database may use, in bytes by name (a buffer pool, the cage); reads count beyond the smallest.
+    entry_bytes: of an entry with its indexes. Without either, no end of memory is forecast."""
 
     bytes: Mapping[str, float] = field(default_factory=dict)
     entry_bytes: float | None = None
@@ -150,10 +145,9 @@ class Memories:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEnd:
-    """Where the database leaves its memory. entries: by the cost, with its 90 % interval; by_reads: by its own counter
-    of reads, None where that did not begin to rise, or is not known. times: the cost of an entry at the end of what was
-    seen over that before. confirmed: both rise, and their intervals meet, or lie less than a factor of 2 apart. memory:
-    the name of the one whose size lies that near; empty where none does."""
+    """Where the database outgrows its memory. entries: by the cost, with its 90 % interval; by_reads: by its own
+    counter of reads, or None. times: the cost of an entry at the end over that before. confirmed: both rise, and their
+    intervals meet or lie within a factor of 2. memory: the one whose size lies that near, or ""."""
 
     entries: LoadInterval
     by_reads: LoadInterval | None
@@ -181,7 +175,7 @@ class GrowthRefusal:
 
 @dataclass(frozen=True, slots=True)
 class GrowthScored:
-    """A forecast beside what was measured later; inside: the rate, the seconds."""
+    """A forecast and what was measured later."""
 
     entries: float
     rate: float
@@ -192,9 +186,8 @@ class GrowthScored:
 
 @dataclass(frozen=True, slots=True)
 class GrowthForecast:
-    """How a load goes on. entries: the largest size seen. windows: seen. now: the rate there. end: of memory, None
-    where none was seen. walls: sizes at which a memory ends that was not left yet, by its name. refused: why
-    nothing at all is forecast."""
+    """How a load goes on. entries: the largest size seen. windows: their number. now: the rate there. end: of memory,
+    or None. walls: sizes at which other memories end, by name. refused: why nothing is forecast."""
 
     entries: float
     windows: int

@@ -1,6 +1,5 @@
-"""The whole investigation: rounds, outcome, the machine, and the run quality.
-
-A field with an `alias` has that key in run folders and in JSON."""
+"""The whole investigation: rounds, outcome, machine, run quality. A field's `alias` is its key in run folders and
+JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ from loadframe.model.verdict import WORK, Compared, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Measure, name, change, prove: once around the loop. clamped: settings whose effective value differs from
-    the configured one, in words. ruled_out: the causes that were looked for and are not it."""
+    """Measure, diagnose, change, prove: once around the loop. clamped: settings that were reduced, in words. ruled_out:
+    the causes that were looked for and are not it."""
 
     number: int
     treatment: str
@@ -36,7 +35,7 @@ class Round:
     ruled_out: tuple[RuledOut, ...] = ()
 
     def interval_of(self, limit: "NextLimit") -> LoadInterval | None:
-        """With which its limits, its findings or its bend give the load of what limits next."""
+        """The interval in which the limits, findings or bend give the load of what limits next."""
         listed: list[LoadInterval | None] = [each.exhausted_at for each in self.limits if each.id == limit.id]
         listed += [finding.reached_at for finding in self.findings if finding.id == limit.id]
         listed.append(self.curve.knee)
@@ -45,7 +44,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A metric on both sides, at the highest level that both were measured at: medians over the steps."""
+    """A metric on both sides, at the highest common level: medians over the steps."""
 
     metric: str
     level: float
@@ -55,11 +54,10 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Compared):
-    """Another server, or other settings, measured side by side with the study's target in the same blocks. round: its
-    state, curve, limits and causes. verdict: it against the target; by_level: at each level, all at once.
-    divergence: the load at which the ratio of the two begins to change; None where it does not. witnesses: metrics
-    that tell them apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken.
-    version: of another kind of target; empty for other settings of the study's own."""
+    """Another server, or other settings, measured in the same blocks as the study's target. round: its state, curve,
+    limits and causes. verdict: against the target; by_level: the same at each level, simultaneously. divergence: the
+    load at which their ratio begins to change, or None. witnesses: metrics in which they differ. cold: as by_level, for
+    steps that begin with nothing cached. version: of another kind of target, or ""."""
 
     name: str
     target_kind: str
@@ -76,8 +74,8 @@ Ending = Literal["a clean stop", "SIGKILL"]
 
 @dataclass(frozen=True, slots=True)
 class WarmRestart:
-    """What a cache still had after it was ended so and started again: of the objects that it was asked for, those that
-    its origin was not asked for. kept: None where that is not known, as it did not come back; error says why."""
+    """What a cache still had after a restart: of the objects requested, those that it did not fetch from its origin.
+    kept: None where it did not come back; error says why."""
 
     treatment: str
     target_kind: str
@@ -109,8 +107,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A change that gained in each of its blocks, which are too few to prove it. more_s: of measuring would decide, by
-    `command`."""
+    """A change that gained in each of its too few blocks. more_s: measuring time that would decide, by `command`."""
 
     remedy: str
     told: Verdict
@@ -120,13 +117,10 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The target fell under a load: it died, or it refused or was silent after a step, until the run gave up. step: the
-    number of that; 0 where it has none, as the target died in it; level, treatment: what it was measured at. state:
-    what that treatment is called, "" for the one that the study declares. path, status: what the target was asked for,
-    and how it answered; 0 where it did not, with what was seen (why). waited_s: for how long it was asked again,
-    without other load. died: how its process ended; full: what had run out, in words; "" where that is not known.
-    log: its last lines. went_on: it was started again, and lower loads were measured. It is what was seen; why it was
-    so is not known."""
+    """The target failed under a load: it died, or refused or did not answer after a step, until the run gave up. step:
+    its number, 0 where the target died in it. state: title of the treatment, "" for the study's own. path, status: the
+    last request and its answer, 0 for none (why). waited_s: time of retries without other load. died: how its process
+    ended; full: what had run out, or "". log: its last lines. went_on: restarted for lower loads."""
 
     step: int
     level: float
@@ -144,8 +138,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One kept change: its ratio with the interval, and its share (in logarithms) of the whole gain; None where the
-    whole is not decided. gives_up: durability, in words."""
+    """One kept change: its ratio with the interval, and its share of the whole gain, in logarithms; None where that is
+    not decided. gives_up: durability, in words."""
 
     change: str
     ratio: float
@@ -185,14 +179,14 @@ class StudySummary:
     cage: Mapping[str, str]
     story: str = ""
     work_unit: str = WORK
-    """What the workload does one of at a time, and throughput counts."""
+    """Unit of work that throughput counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """A setting of the machine, or of an attached server, that could not be put back when the run ended, or is not
-    known to have been. of: whose, in words. before: what it was. after: what the run has set. None where a host that
-    is lost does not tell. because: why it stands, in words. host: of the fleet, "" for this machine."""
+    """A setting of the machine, or of an attached server, that could not be reverted when the run ended, or may not
+    have been. of: whose, in words. before, after: the first and the run's value; None where a lost host does not report
+    it. because: in words. host: of the fleet, or ""."""
 
     setting: str
     of: str
@@ -204,7 +198,7 @@ class UnrevertedChange:
 
 @dataclass(frozen=True, slots=True)
 class BlindCounter:
-    """A counter that was blind. steps: the number of steps; because: in words, as it was in the first of them."""
+    """A counter that was blind in so many steps. because: in words, as in the first of them."""
 
     counter: str
     steps: int
@@ -213,14 +207,10 @@ class BlindCounter:
 
 @dataclass(frozen=True, slots=True)
 class RunQuality:
-    """How the run went: what a reader needs in order to trust it.
-
-    flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
-    core). late_ticks of ticks came late or were missing. seconds: from the first step's preparation to the last step.
-    not_reverted: changes that could not be reverted at the end. blind: the counters that contradicted others, each
-    once, with the number of steps in which they did. influences: what took something from steps besides the study.
-    beside: the programs that work for the target.
-    """
+    """How the run went: what a reader needs in order to trust it. flags: number of steps by flag. recorder_cpu_share:
+    CPU-seconds of the recorder per second (1.0 = one core). late_ticks: late or missing, of ticks. seconds: from the
+    first step's preparation to the last step. blind: counters that contradicted others. influences: what else affected
+    steps. beside: the programs that work for the target."""
 
     steps: int
     repeated: int
@@ -238,8 +228,7 @@ class RunQuality:
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """A bend that a limit explains. load: where the limit begins to act; curve: where the curve alone bends; limit: its
-    id."""
+    """A bend that a limit explains. load: where the limit begins to act; curve: where the curve alone bends."""
 
     load: LoadInterval
     curve: LoadInterval
@@ -257,8 +246,7 @@ class StateSummary:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCompared:
-    """One answer, a number of bytes or of entries: of the target and of the other program. differences: single entries
-    that only one of them has, in words."""
+    """One answer of the target and of the other program: bytes or entries. differences: entries that only one has."""
 
     answer: str
     target: int
@@ -267,14 +255,12 @@ class AnswerCompared:
 
     @property
     def equal(self) -> bool:
-        """Whether both gave the same."""
         return self.target == self.other and not self.differences
 
 
 @dataclass(frozen=True, slots=True)
 class AnswersCompared:
-    """All answers on one thing. of: that thing, in words. load: the level of the load axis at which it was asked about.
-    beside: the other programs. missing: why there is no answer to compare, "" where there is."""
+    """All answers about one thing (`of`) at a level. beside: the other programs. missing: why there is none, or ""."""
 
     of: str
     load: float
@@ -284,21 +270,18 @@ class AnswersCompared:
 
     @property
     def equal(self) -> bool | None:
-        """Whether all are the same; None where there was nothing to compare."""
+        """None where there was nothing to compare."""
         return all(one.equal for one in self.answers) if self.answers else None
 
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
     """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone.
-
-    latencies: of all requests at one level, in the first state and, where a change was kept, in the last one; empty in
-    runs that have no histograms. answers: of the target, beside programs that tell the same. drivers: all hosts that
-    drove beside fewer of them, in the first state. fleet_limits: of each host of a fleet, and of its links, in the
-    first state. stop: what ended it, where the target did not recover from a step. variants: what can be done, the one
-    that gives nothing up first. unfinished: what gained most of what the budget did not finish. rules: the version of
-    the rules by which it was concluded; a record of an earlier one is concluded again from its steps.
-    """
+    latencies: of all requests at one level, in the first state and the last kept one. answers: of the target and of
+    comparable programs. drivers: all driving hosts compared with fewer, in the first state. fleet_limits: of hosts and
+    links, in the first state. stop: where the target did not recover from a step. variants: sets of changes to choose
+    from, the one that gives nothing up first. unfinished: the best change that the budget did not prove. rules: version
+    of the concluding rules; an older record is concluded again from its steps."""
 
     run: str
     report: str

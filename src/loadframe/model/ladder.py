@@ -1,4 +1,4 @@
-"""Which change gave which share of a gain."""
+"""The share of each change in a gain."""
 
 from dataclasses import dataclass, field
 
@@ -10,13 +10,10 @@ from loadframe.model.verdict import Compared, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One change of a ladder, in the study's order. changes: what it changes in the state before it.
-
-    comparison: it against the state before it; of a kept one its fresh blocks are those that measured the whole ladder.
-    None where it was not tried. refused: why the target cannot work with it; "" where it can. at_top: in the blocks of
-    the whole, all that are kept against all but this one (leave-one-out); None where that was not measured. share: of
-    the whole gain, in logarithms; None where the whole is not proven. gives_up: durability, in words.
-    """
+    """One change of a ladder, in the study's order. changes: against the state before it. comparison: with that state,
+    or None; for a kept change its fresh blocks are those of the whole ladder. refused: why the target cannot work with
+    it, or "". at_top: all that are kept against all but this one (leave-one-out), or None. share: of the whole gain, in
+    logarithms, if that is proven. gives_up: durability, in words."""
 
     change: str
     changes: tuple[Change, ...]
@@ -29,14 +26,14 @@ class Rung:
 
     @property
     def told(self) -> Verdict | None:
-        """What is reported of it against the state before it."""
+        """Its reported verdict against the state before it."""
         return None if self.comparison is None else self.comparison.told
 
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """A change is worth another factor in other company. verdict: how many times more it is worth at the top than in
-    its place in the order; with a partner, how many times more with it than without it, all others in place."""
+    """A change whose factor depends on others. verdict: its factor at the top over that in its place; with a partner,
+    with it over without it, all others in place."""
 
     change: str
     partner: str | None
@@ -45,8 +42,7 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """name: of a component, or of a kind of thread. cores: its CPU time (s/s). of: the CPUs that it may use; 1 for a
-    thread."""
+    """name: of a component, or of a kind of thread. cores: CPU time (s/s). of: CPUs that it may use; 1 for a thread."""
 
     name: str
     cores: float
@@ -55,12 +51,9 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True)
 class StateUse:
-    """Where the CPU time went in a state of a ladder, the busiest first: medians over its steps at the highest level.
-
-    state: its changes with " + " between them, "" for the start. threads: of each component the busiest one. kinds:
-    what the target tells of its threads by what they do, averages over those of a kind; empty where it tells nothing.
-    busy: 0..1, of all CPUs of the machine; others: of this the part of programs outside the study.
-    """
+    """CPU time in a state of a ladder, the busiest first: medians over its steps at the highest level. state: its
+    changes with " + " between them, "" for the start. threads: the busiest of each component. kinds: means over the
+    target's threads of a kind, where it reports kinds. busy: 0..1, of all CPUs; others: its part outside the study."""
 
     state: str
     level: float
@@ -75,10 +68,9 @@ class StateUse:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The changes of a study, one on top of the other. total: all that are kept against the start, in the same blocks
-    as their gains; None where nothing was kept or measured. finished: False for a run that was stopped or killed.
-    hosts: how alike the hosts of a fleet are, on which its blocks were measured; None without a fleet. cpu_use: of each
-    state that was measured, the start first. to_copy: what is kept as it is typed in, a line each."""
+    """The changes of a study, one on top of the other. total: all kept ones against the start, in the same blocks as
+    their gains, or None. finished: False for a run that was stopped or killed. hosts: of a fleet, how equal they are.
+    cpu_use: by state, the start first. to_copy: what is kept, as lines to copy."""
 
     run: str
     report: str
@@ -98,7 +90,7 @@ class Ladder:
 
     @property
     def net_changes(self) -> tuple[Change, ...]:
-        """What is different at the top, one for each setting: as it was at the start, and as it is."""
+        """What differs at the top from the start, one per setting."""
         net: dict[tuple[str, str], Change] = {}
         for rung in self.kept:
             for change in rung.changes:
@@ -108,5 +100,4 @@ class Ladder:
 
     @property
     def kept(self) -> tuple[Rung, ...]:
-        """The rungs of the final state."""
         return tuple(rung for rung in self.rungs if rung.kept)

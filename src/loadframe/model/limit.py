@@ -1,4 +1,4 @@
-"""The ledger: every limit, its ceiling, its use, and the load at which it runs out."""
+"""The ledger: every limit, its ceiling, its use, and the load at which it saturates."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -6,26 +6,20 @@ from typing import Literal
 from loadframe.model.curve import Saturation
 
 LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
-"""Where a use stands against its ceiling; "" where it was not judged."""
+"""Use against ceiling; "" where it was not judged."""
 
 REACHED = 0.97
-"""From this share of its ceiling on, a use counts as at it: caches stop just short of what they may hold."""
+"""Share of its ceiling from which on a use counts as at it: caches stop just short of what they may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Something finite. ceiling, use, headroom in the limit's own unit; headroom = ceiling - use.
-
-    configured is what was asked for (None: nothing was), effective what the running system really uses.
-    exhausted_at: the load at which use crosses the ceiling, None where use does not grow with load.
-    loud: reaching it gives errors; silent (False): reaching it only makes things slow.
-    chain: the ids of limits below that cap this one. thrash_metric: the metric that must rise once it is reached.
-    title: what it is, in words, as the subject of a sentence. waits: nothing is counted when it is reached; whoever
-    needs more of it waits.
-    setting: the name of what gives it its size; "" where nothing that can be set does.
-    near: the share of the ceiling from which on its source calls it near. harm: thrash_metric as it is now; None where
-    it was not read. An infinite ceiling: the machine sets none.
-    """
+    """Something finite. ceiling, use, headroom = ceiling - use: in the limit's own unit; an infinite ceiling: the
+    machine sets none. configured: as asked for, or None; effective: as used. exhausted_at: the load at which use
+    crosses the ceiling, None where use does not grow with load. loud: reaching it gives errors; else (silent) it only
+    slows. chain: ids of lower limits that cap this one. thrash_metric: must rise once it is reached; harm: its current
+    value, or None. title: subject of a sentence. waits: nothing counts when it is reached; requests wait. setting: what
+    gives it its size, or "". near: the share of the ceiling from which on its source calls it near."""
 
     id: str
     layer: str
@@ -50,13 +44,13 @@ class Limit:
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether it is a silent limit that is reached while its counter of harm stands still: a warm cache is full."""
+        """Whether a silent limit is reached while its counter of harm stands still: a warm cache is full."""
         return self.status == "reached" and not self.loud and self.harm == 0
 
 
 @dataclass(frozen=True, slots=True)
 class NextLimit:
-    """What gives next: the finding or limit, and the load at which it runs out (None: not within what was tested)."""
+    """What limits next: the finding or limit, and the load at which it saturates (None: beyond what was tested)."""
 
     id: str
     load: float | None
@@ -77,12 +71,8 @@ class UnreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNow:
-    """The ledger at this moment, the most urgent limit first.
-
-    subject: whose limits, in words. watched_s: the time between the first and the last reading, readings of them;
-    `exhausted_at` of a limit is in seconds from the last reading. unread: what could not be read. clamped: settings
-    whose effective value is less than the configured one, in words.
-    """
+    """The limits now, the most urgent first. subject: whose limits, in words. watched_s: between the first and the last
+    of `readings`; `exhausted_at` of a limit is in seconds from the last. clamped: settings that were reduced."""
 
     subject: str
     watched_s: float

@@ -10,7 +10,7 @@ NdbSeverity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class NdbFinding:
-    """rule: which one says so. line: of the file, counted from 1; None where it is about the whole."""
+    """rule: its id. line: of the file, counted from 1; None where it is about the whole."""
 
     rule: str
     severity: NdbSeverity
@@ -23,8 +23,7 @@ class NdbFinding:
 
 @dataclass(frozen=True, slots=True)
 class NdbThreads:
-    """Threads of one kind of a data node. cpus: those they are bound to, None where they run anywhere. shared: they
-    have them together, instead of one each."""
+    """Threads of one kind of a data node. cpus: that they are bound to, or None. shared: together, not one each."""
 
     kind: str
     count: int
@@ -34,8 +33,8 @@ class NdbThreads:
 
 @dataclass(frozen=True, slots=True)
 class NdbDataNode:
-    """threads: None where they cannot be told. memory_bytes: what its settings take at least. redo_bytes: its redo log
-    on disk. line: of its heading."""
+    """threads: None if unknown. memory_bytes: the least that its settings take. redo_bytes: of redo log. line: of its
+    heading."""
 
     node_id: int
     host: str
@@ -47,7 +46,7 @@ class NdbDataNode:
 
 @dataclass(frozen=True, slots=True)
 class NdbServer:
-    """A MySQL server, by its option file. connections: its connection pool, each of them takes an API slot."""
+    """A MySQL server, by its option file. connections: its connection pool; each takes an API slot."""
 
     file: str
     connections: int
@@ -55,8 +54,7 @@ class NdbServer:
 
 @dataclass(frozen=True, slots=True)
 class NdbStartedNode:
-    """A data node as it ran. memory_bytes: what it took once it was started. threads: with the CPUs that the kernel
-    has for them."""
+    """A running data node. memory_bytes: after its start. threads: with their CPUs from the kernel."""
 
     node_id: int
     memory_bytes: int
@@ -65,11 +63,8 @@ class NdbStartedNode:
 
 @dataclass(frozen=True, slots=True)
 class NdbStart:
-    """A trial of a config.ini: a private cluster with its nodes on this machine, which is ended at once.
-
-    seconds: until all data nodes were started, None where that failed. refused: why it failed, "" where it did not;
-    words: of the program that refused it, its log's last lines. left_out: settings that have no place in it.
-    """
+    """A trial of a config.ini: a private cluster with its nodes on this machine, ended at once. seconds: until all data
+    nodes were started, None where that failed (refused; words: its log). left_out: settings without a place there."""
 
     version: str
     seconds: float | None
@@ -81,8 +76,8 @@ class NdbStart:
 
 @dataclass(frozen=True, slots=True)
 class NdbReport:
-    """A config.ini, checked. not_checked: what was not, and why. programs: a cluster's, and where they are here. start:
-    how a cluster started with it, None where that was not tried."""
+    """A checked config.ini. not_checked: what was not, and why. programs: a cluster's, and where they are. start: or
+    None."""
 
     file: str
     data_nodes: tuple[NdbDataNode, ...]
@@ -96,7 +91,7 @@ class NdbReport:
 
     @property
     def refused(self) -> bool:
-        """Whether there is an error among the findings, or no cluster started with it."""
+        """Whether a finding is an error, or no cluster started with it."""
         started = self.start is None or not self.start.refused
         return not started or any(finding.severity == "error" for finding in self.findings)
 

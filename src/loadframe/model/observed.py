@@ -14,12 +14,10 @@ Driver = Literal["load", "hour", "either"]
 
 @dataclass(frozen=True, slots=True)
 class ObservedMapping:
-    """Which series of a file is what; None: the one with the usual name.
-
-    A term is NAME, NAME{label="value", ...} (several series that match are added up), TERM / NUMBER, or TERM / TERM.
-    Series whose name says that they count (_total, _count, _sum, _bucket), and those of `counters`, become rates per
-    second. use: terms by resource, each a share from 0 to 1. axis: what the load counts, in words.
-    """
+    """Which series of a file is what; None: the one with the usual name. A term is NAME, NAME{label="value", ...}
+    (matching series are added up), TERM / NUMBER, or TERM / TERM. Series whose name ends like a counter's (_total,
+    _count, _sum, _bucket), and those of `counters`, become rates per second. use: terms by resource, each a share from
+    0 to 1. axis: what the load counts, in words."""
 
     load: str | None = None
     throughput: str | None = None
@@ -31,18 +29,14 @@ class ObservedMapping:
 
     @property
     def given(self) -> bool:
-        """Whether anything was said at all."""
         return bool(self.load or self.throughput or self.response or self.use or self.counters)
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Rows in time order, (n,) each; NaN where a cell is missing.
-
-    time_s: seconds, of the clock of the file. load: in the unit of the axis. throughput: 1/s. response_s: seconds, the
-    mean or the p95 of the row's window. use: share of each resource in use, 0 to 1. servers: as in `Observations`.
-    notes: what reading them has left out or changed, in sentences.
-    """
+    """Rows in time order, (n,) each; NaN where a cell is missing. time_s: seconds, of the clock of the file. load: in
+    the unit of the axis. throughput: 1/s. response_s: seconds, the mean or the p95 of the row's window. use: share of
+    each resource in use, 0 to 1. servers: as in `Observations`. notes: sentences on what was left out or changed."""
 
     name: str
     time_s: tuple[float, ...]
@@ -59,16 +53,13 @@ class Observed:
 @dataclass(frozen=True, slots=True)
 class ObservedDemand:
     """One resource by the utilisation law: use = background + demand x throughput, 95 % intervals over time blocks.
-
     demand_s: seconds of the whole resource per request; None without a throughput. background: its use without any.
     highest_use: of the highest level, at highest_load. full_at: the load at which the use would reach 1, with an
-    interval that also covers a use that does not grow in a straight line; None where it does not rise with the load, or
-    where it is proven to flatten (flattens) so that it is not in sight. cheaper: whether each request needs less of it
-    the more there are, with no end in sight. driver: "hour" where the hour of the day is proven to drive its use rather
-    than the load: then it has no demand and is full nowhere; "either" where the two cannot be told apart.
-    growing: whether the demand of the upper half of the loads is proven to differ from that of the lower half, as its
-    ratio, from growing_low to growing_high (infinite where the lower half may need none); None where it is not.
-    """
+    interval that also covers a use that is not linear; None where it does not rise with the load, or provably flattens
+    (flattens). cheaper: each request needs less of it the more there are, with no end in sight. driver: "hour" where
+    the hour of the day provably drives its use rather than the load: then it has no demand and never saturates;
+    "either" where that is unknown. growing: the demand of the upper half of the loads over that of the lower half, from
+    growing_low to growing_high (infinite where the lower half may need none); None where not proven to differ."""
 
     resource: str
     highest_use: float
@@ -90,12 +81,10 @@ class ObservedDemand:
 @dataclass(frozen=True, slots=True)
 class Apart:
     """When a resource was used by 90 % or more though such loads, or higher ones, typically take less than 70 % of it
-    (usual: what they take). use, highest_use: in the middle of these rows, and at the most; low_load, high_load: their
-    loads; spells: stretches of them, longest_s: the longest; first_s, last_s: the first and the last row. days: on how
-    many of days_seen, UTC; None of both where the times are no wall clock. hours_from_s, hours_to_s: seconds since
-    midnight between which they all were (always), or nine in ten; None where there are no such hours. weekday: 0 for
-    Monday, where all were on the same. response: how many times the usual response time at their loads; None where
-    that is not known."""
+    (usual). use, highest_use: median and maximum of these rows; low_load, high_load: their loads; spells: stretches of
+    them, longest_s: the longest; first_s, last_s: the first and the last row. days: on how many of days_seen, UTC; None
+    without a wall clock. hours_from_s, hours_to_s: seconds since midnight between which all (always) or nine in ten
+    were. weekday: 0 for Monday, if common to all. response: over the usual response time at their loads."""
 
     resource: str
     rows: int
@@ -119,9 +108,9 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class GrowsByItself:
-    """A resource whose use grows with time at equal load. use: at the end; per_day, low_per_day, high_per_day: by how
-    much of all there is, 95 %; ends_s, ends_low_s, ends_high_s: when it would be full at that pace (seconds, as in
-    Observed; infinite where the interval has no end)."""
+    """A resource whose use grows with time at equal load. use: at the end; per_day, low_per_day, high_per_day: share of
+    the whole, 95 %; ends_s, ends_low_s, ends_high_s: when it would be full (seconds, as in Observed; infinite:
+    unknown)."""
 
     resource: str
     use: float
@@ -135,8 +124,8 @@ class GrowsByItself:
 
 @dataclass(frozen=True, slots=True)
 class RegimeChange:
-    """From at_s (seconds, as in Observed) on `what` (in words: "the throughput", "the use of cpu") is, at equal load,
-    `ratio` times what it was before."""
+    """From at_s (seconds, as in Observed) on `what` ("the use of cpu") is `ratio` times as high as before at equal
+    load."""
 
     at_s: float
     what: str
@@ -145,9 +134,8 @@ class RegimeChange:
 
 @dataclass(frozen=True, slots=True)
 class MissingRows:
-    """Rows that would be there at the usual pace, one every usual_s: how many, in how many pauses, how long these are
-    together, and the longest one with the moment at which its first row is missing. None are missing where rows come
-    at no even pace."""
+    """Rows that an even pace of one every usual_s would have: their number, pauses and seconds in all, and the longest
+    pause with the time of its first missing row. None are missing where rows come at no even pace."""
 
     usual_s: float
     rows: int = 0
@@ -159,11 +147,10 @@ class MissingRows:
 
 @dataclass(frozen=True, slots=True)
 class ObservedData:
-    """How much there was to learn from. rows: all; used: those of the last regime with a load and anything beside it;
+    """How much there was to learn from. rows: all; used: those of the last regime with a load and anything else;
     incomplete: used rows with an empty cell; gaps: pauses of more than a few rows; span_s: from the first used row to
-    the last; block_s, blocks: rows closer than block_s resemble one another, and count as one; outliers: rows far from
-    their neighbours at equal load; missing: of all rows. response_s,
-    slow_response_s: the response time of the row in the middle, and of that which one in a hundred exceeds."""
+    the last; block_s, blocks: rows closer than block_s are correlated, and count as one; outliers: rows far from their
+    neighbours at equal load; missing: of all rows. response_s, slow_response_s: median and p99 of the response time."""
 
     rows: int
     used: int
@@ -180,17 +167,11 @@ class ObservedData:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What production data say of the system behind them.
-
-    apart: resources that were near their end though the load did not take them there. growing: those whose use grows
-    with time.
-
-    curve: over levels of the load; None without throughput and response. basis: what its throughput is: requests per
-    second, or, where no throughput was observed, 1 / response time. response_bend: the load from which on the
-    response time is 1.5 times that at the lowest third of the loads. came_near: whether any resource was near its
-    end, or the throughput bent. observations: the
-    same rows by level and time block, for a forecast; None where no forecast can be made of them.
-    """
+    """What production data show of the system behind them. apart: resources near their end without the load to explain
+    it. growing: those whose use grows with time. curve: over levels of the load; None without throughput and response.
+    basis: its throughput is requests per second, or 1 / response time where none was observed. response_bend: the load
+    from which on the response time is 1.5 times that at the lowest third of the loads. came_near: any resource was near
+    its end, or the throughput bent. observations: the same rows by level and time block, for a forecast, or None."""
 
     name: str
     axis: str

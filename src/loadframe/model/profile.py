@@ -6,7 +6,7 @@ from typing import Literal
 from loadframe.model.target import Requirement
 
 ProfileKind = Literal["cpu", "threads"]
-"""cpu: which functions ran, sampled by time on the CPU. threads: what all threads were doing, at each look."""
+"""cpu: which functions ran, sampled by time on the CPU. threads: what all threads were doing, at each sample."""
 
 ProfilePlace = Literal["below", "past", "lowest", "highest"]
 """Below or past the bend; where nothing bends, the lowest and the highest level."""
@@ -14,8 +14,8 @@ ProfilePlace = Literal["below", "past", "lowest", "highest"]
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What a thread was in, from the outermost frame to the innermost, and how many samples found it there. Frames of
-    the kernel end with `_[k]`; a function without a name is its file in brackets, `[mariadbd]`."""
+    """A thread's frames, from the outermost to the innermost, and the samples with them. Frames of the kernel end with
+    `_[k]`; a function without a name is its file in brackets, `[mariadbd]`."""
 
     frames: tuple[str, ...]
     count: int
@@ -23,11 +23,9 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """One file of collapsed stacks. component: target, driver, or rest (everything else on the machine).
-
-    rate: cpu: samples per second of CPU time; threads: looks in the window. seconds: of the window in which was sampled
-    (perf takes a moment to begin). lost: samples that did not arrive or could not be read.
-    """
+    """One file of collapsed stacks. component: target, driver, or rest (everything else on the machine). rate: cpu:
+    samples per second of CPU time; threads: samples in the window. seconds: of the window that was sampled (perf takes
+    a moment to begin). lost: samples that did not arrive or could not be read."""
 
     kind: ProfileKind
     component: str
@@ -40,8 +38,8 @@ class ProfileSource:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledStep:
-    """An extra step, taken for its profile alone: it is in no curve and no verdict. seconds: of its window; requests:
-    done in it; missing: what could not be sampled, and how to get it."""
+    """An extra step for its profile alone, in no curve and no verdict. seconds: of its window; requests: done in it;
+    missing: what could not be sampled, and how to get it."""
 
     place: ProfilePlace
     treatment: str
@@ -55,9 +53,9 @@ class ProfiledStep:
 
 @dataclass(frozen=True, slots=True)
 class ClassShare:
-    """What one class of functions (analysis/stacks.py) took. share: of all samples, with its 95 % interval. amount:
-    CPU-seconds per second, or threads on average. demand_ms: CPU time per request; None for threads. change: that,
-    against the baseline's; None where there is no baseline or no proven difference."""
+    """One class of functions (analysis/stacks.py). share: of all samples, with its 95 % interval. amount: CPU-seconds
+    per second, or threads on average. demand_ms: CPU time per request; None for threads. change: of that against the
+    baseline; None without one or without a proven difference."""
 
     id: str
     title: str
@@ -80,9 +78,8 @@ class FunctionShare:
 
 @dataclass(frozen=True, slots=True)
 class FlameFrame:
-    """A box of a flame graph. depth: 0 is the outermost frame. start, width: as shares of all samples. class_id: of
-    what runs in it, where most of it is of one class. change: its CPU time per request against the baseline's (2.0:
-    twice as much); None where there is no baseline or no proven difference."""
+    """A box of a flame graph. depth: 0 is the outermost frame. start, width: shares of all samples. class_id: that of
+    most of its samples. change: its CPU time per request over the baseline's (2.0: twice as much), if proven."""
 
     name: str
     depth: int
@@ -94,7 +91,7 @@ class FlameFrame:
 
 @dataclass(frozen=True, slots=True)
 class ProfileBaseline:
-    """What a flame graph's changes are against: another profiled step."""
+    """The profiled step with which a flame graph is compared."""
 
     place: ProfilePlace
     treatment: str
@@ -103,8 +100,8 @@ class ProfileBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where the time of one component went in one step. kernel_share: samples in the kernel; unresolved_share: whose
-    innermost function has no name; truncated_share: whose outermost frames are missing."""
+    """Where the time of one component went in one step. kernel_share: samples in the kernel; unresolved_share: without
+    a name for the innermost function; truncated_share: without the outermost frames."""
 
     kind: ProfileKind
     component: str

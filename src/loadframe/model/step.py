@@ -1,4 +1,4 @@
-"""What one measured window at one load showed, and how long the requests of several took."""
+"""One measured window at one load, and the latency distributions of several."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,11 +7,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency of the requests that were in flight in a window (analysis/window.py), 0 where none was; nothing of those
-    that failed is in it: an error that comes at once would look like a short response time. From each request's own
-    begin in a closed loop, where nothing corrects for coordinated omission; from its intended start on an axis of
-    OPEN_LOOP_AXES. max_ms: the longest seen; of one that had not ended, its age. p999_ms: 99.9 %; 0 in runs that are
-    older than it. In runs of older versions all of it is of the requests that ended in the window."""
+    """Latency of the requests in flight in a window (analysis/window.py), 0 where there were none; without failed ones,
+    as an immediate error would look like a short response time. From each request's own begin in a closed loop, where
+    nothing corrects for coordinated omission; from its intended start on an axis of OPEN_LOOP_AXES. max_ms: the
+    longest, or the age of one that had not ended. p999_ms: 0 in older runs, whose latencies are of requests that ended
+    in it."""
 
     mean_ms: float
     p50_ms: float
@@ -23,7 +23,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class OperationSummary:
-    """What one kind of request did in a step. mean_ms, p95_ms: as of Latency."""
+    """One kind of request in a step. mean_ms, p95_ms: as of Latency."""
 
     name: str
     requests: int
@@ -33,17 +33,15 @@ class OperationSummary:
 
 
 Purpose = Literal["", "warming", "sizing", "curve", "side by side", "proof", "trial"]
-"""What a step was taken for. warming: a target that was started or had another treatment; it counts for nothing.
-sizing: whether a limit that a remedy raised is large enough. curve: one state over the levels. side by side:
-alternatives in the same blocks. proof: treatments against each other. trial: of a search. "": a run of a version that
-did not keep it, and it was a curve, a proof or a trial."""
+"""What a step was taken for. warming: after a start or another treatment; it counts for nothing. sizing: whether a
+limit that a remedy raised is large enough. curve: one state over the levels. side by side: alternatives in the same
+blocks. proof: treatments against each other. trial: of a search. "": a curve, proof or trial of an older version."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """What a step is to be. window_s: of its window, None: the study's. most_waiting: in an open loop, it is ended once
-    more requests than this should have begun and have not ended. warmup_s: the least that is cut off as warm-up, where
-    the study names none. The rest is as of Step."""
+    """Request for a step. window_s: None: the study's. most_waiting: in an open loop, ends it once more requests than
+    this should have begun and have not ended. warmup_s: the least warm-up, where the study sets none."""
 
     treatment: str
     level: float
@@ -57,9 +55,8 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """A counter that contradicts what must agree with it, so that nothing of it is used. counter: the metric by which
-    it is named; metrics: all that come from it, which a step that carries this does not have. because: in words, what
-    it said and what the others did."""
+    """A counter that contradicted others and is not used. counter: the metric that names it; metrics: all that come
+    from it, which the step lacks. because: the contradiction, in words."""
 
     counter: str
     metrics: tuple[str, ...]
@@ -68,19 +65,14 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One measured window: one level, one treatment, one block.
-
-    level: value on the load axis. started_s..ended_s: the driver ran; window_start_s..window_end_s: what counts,
-    after the warm-up was cut off. batches: throughput (1/s) of equal slices of the window in time order, for the
-    noise within the step. waiting_share: time that requests spent waiting for a lock or in a queue, divided by all
-    their time. metrics: averages, rates and peaks over the window, by the names in units.py.
-    closed_loop: whether a request began when the one before had ended and its user had thought, for think_s on average:
-    of N users X (R + Z) = N holds, with Z this time (the response time law). flags: why the step should be read with
-    care (see FLAGS). blind: counters that contradicted others in it.
-    needed_s: of a step with the flag TOO_FEW, the shortest window that would have had enough; else 0.
-    purpose: see Purpose. round, block: None where it is of none: a step that only warmed the target is of neither, one
-    that sized is of no block, and what is measured side by side comes before the first round.
-    """
+    """One measured window: one level, one treatment, one block. level: value on the load axis. started_s..ended_s: the
+    driver ran; window_start_s..window_end_s: what counts, after the warm-up. batches: throughput (1/s) of equal slices
+    of the window in time order, for the noise within the step. waiting_share: time that requests waited for a lock or
+    in a queue, over all their time. metrics: averages, rates and peaks over the window, by the names in units.py.
+    closed_loop: a request began when the one before had ended and its user had thought, for think_s on average: of N
+    users X (R + Z) = N holds, with Z this time (the response time law). flags: why to read the step with care (FLAGS).
+    blind: counters that contradicted others. needed_s: with the flag TOO_FEW, the shortest window that would have been
+    enough; else 0. round, block: None for warming; sizing has no block, side by side no round."""
 
     number: int
     round: int | None
@@ -108,18 +100,17 @@ class Step:
 
     @property
     def latency_known(self) -> bool:
-        """Whether its latencies are, as where no request was done they are not; else all of them are 0."""
+        """Whether its latencies are known: not where no request was done; else all of them are 0."""
         return self.requests > 0 and not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.flags)
 
     @property
     def counts(self) -> bool:
-        """Whether it is a measurement; not where it only warmed the target, where too little happened in its window, or
-        where the target fell in it."""
+        """Whether it is a measurement: not if it warmed the target, had too few requests, or the target failed."""
         return self.purpose != "warming" and not {TOO_FEW, NOT_RECOVERED}.intersection(self.flags)
 
 
 def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
-    """The steps of each block, blocks in rising order; steps that are of none are left out."""
+    """The steps of each block, blocks in rising order; steps without a block are left out."""
     blocks: dict[int, list[Step]] = {}
     for step in steps:
         if step.block is not None:
@@ -128,7 +119,7 @@ def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
 
 
 UNFINISHED = 0xFFFFFFFF
-"""The outcome, in a request log, of a request that had not ended when its driver was; its latency is its age."""
+"""The outcome, in a request log, of a request that had not ended with its driver; its latency is its age."""
 
 UNSETTLED = "not-settled"
 TOO_FEW = "too-few"
@@ -165,17 +156,15 @@ FLAGS: Mapping[str, str] = {
 """The closed list of flags that a step can carry."""
 
 InfluenceKind = Literal["effect", "disturbance"]
-"""effect: it follows the state and the load, whenever they are measured. disturbance: it follows time, or few blocks do
-not tell which."""
+"""effect: it follows the state and the load, whenever measured. disturbance: it follows time, or that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """What took something from steps besides the study, and what it follows (analysis/disturbance.py). flag: of the
-    steps that have it; steps: how many. low, high: of the quantity in these, None where a flag is all there is;
-    elsewhere: the most of it at all other states and loads, None where there are none. levels, treatments: where it
-    was. left_out: how many of the steps do not count for it. goes_with: the disk's metric that it goes along with.
-    names: the programs that use most of the CPUs, where these are what is taken."""
+    """What affected steps besides the study, and what it follows (analysis/disturbance.py). flag: of the affected
+    steps. low, high: its quantity in these, None for a mere flag; elsewhere: the most in all other states and loads, or
+    None. left_out: steps that do not count for it. goes_with: the disk's metric that correlates. names: programs that
+    use most of the CPUs, where these are what is taken."""
 
     flag: str
     kind: InfluenceKind
@@ -192,8 +181,7 @@ class Influence:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A program that the target connects to, by its name: its CPU time (s/s) of all CPUs of the machine, at the highest
-    load of the first state."""
+    """A program that the target connects to: its CPU time (s/s), of all CPUs, at the first state's highest load."""
 
     name: str
     cores: float
@@ -202,19 +190,19 @@ class Beside:
 
 
 RATE_AXES = frozenset({"rate"})
-"""Load axes that count the requests that are offered in a second."""
+"""Load axes that count the requests offered per second."""
 
 OPEN_LOOP_AXES = RATE_AXES | {"speed"}
-"""Load axes on which requests begin when they should, whatever became of the ones before."""
+"""Load axes on which requests begin on schedule, whatever became of the ones before."""
 
 CLIENT_AXES = frozenset({"clients", "concurrency", "sessions", "threads"})
-"""Load axes that count who asks, each one request after the other."""
+"""Load axes that count clients, each with one request after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one window showed at one load, whoever measured it. throughput in 1/s; utilizations: share of each resource
-    in use (0..1) by its name; latencies None where they were not measured."""
+    """One window at one load, whoever measured it. throughput in 1/s; utilizations: share of each resource in use
+    (0..1) by its name; latencies None where not measured."""
 
     load: float
     throughput: float
@@ -225,14 +213,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Windows at several loads; several at one load are blocks.
-
-    name: where they come from. axis: what grows. unit: what its loads count, in words; "" where nothing says it.
-    servers: how many equal servers a resource consists of (1 where it is not there). ceilings: resources that are part
-    of another one or hold it, so that their time must not be added to it: they bound the throughput, and no more.
-    flattening: resources of which each request is proven to need less and less, with no end in sight: where they would
-    be used up is not to be forecast. by_the_hour: those that the hour of the day drives rather than the load.
-    """
+    """Windows at several loads; several at one load are blocks. name: their source. axis: what grows. unit: of the
+    loads, in words, or "". servers: number of equal servers of a resource (default 1). ceilings: resources that are
+    part of another one or contain it: they bound the throughput, and their time is not added up. flattening: resources
+    of which each request provably needs less and less: their saturation is not forecast. by_the_hour: those that follow
+    the hour of the day."""
 
     name: str
     rows: tuple[Observation, ...]
@@ -265,13 +250,9 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyDistribution:
-    """The latencies of the requests of the windows of some steps: of one treatment, at one level. Steps
-    are merged by their counts.
-
-    requests: how many there are. left_out: how many failed, which are not among them: an error that comes at once is no
-    short response time. failed: those of them that failed, in runs of versions that did not leave them out. latency: of
-    all of them together. points: one_in rises from 1, the shortest, to `requests`, the longest.
-    """
+    """Latencies of the requests of some steps of one treatment at one level, merged by their counts. left_out: failed
+    requests, as an immediate error is no short response time; failed: those included, in older runs. latency: of all
+    together. points: one_in rises from 1, the shortest, to `requests`, the longest."""
 
     treatment: str
     level: float

@@ -1,4 +1,4 @@
-"""The target, what it is set to, and what it needs; and what a study declares of its workload beside the options."""
+"""The target, its settings and needs; and what a study declares of its workload besides the options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,19 +13,12 @@ Layer = Literal["host", "process", "server", "application"]
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """Everything that Loadframe decides about a target: what a treatment is made of.
-
-    settings: the target's own settings, as configured (asked for, not necessarily what it gets).
-    limits: resource limits of the process by their name in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}, and of
-    its control group by their name in version 2, for example {"cpu.max": 50000} (cages/cage.py says the units); of a
-    running server also its value of "nice".
-    host: settings of the machine, for example {"vm.swappiness": 10} (changes/host.py); what it does not name is as it
-    was before the run.
-    cpus: to which CPUs the target ("cage.cpus") and the load driver ("cage.driver.cpus") are bound; one that is not
-    there is bound as the study declares it.
-    options: of the workload, where these are part of what is studied (the workers of a pipeline's stages); one that is
-    not there is as the study declares it.
-    """
+    """Everything that Loadframe decides about a target: what a treatment is made of. settings: the target's own, as
+    configured. limits: resource limits of the process by their name in setrlimit(2), for example {"RLIMIT_NOFILE":
+    1024}, and of its control group by their name in version 2, for example {"cpu.max": 50000} (units: cages/cage.py);
+    of a running server also "nice". host: settings of the machine, for example {"vm.swappiness": 10} (changes/host.py);
+    all others are as before the run. cpus: of the target ("cage.cpus") and the load driver ("cage.driver.cpus");
+    options: of a workload that is itself studied (workers of a pipeline's stages); missing ones are as declared."""
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -36,15 +29,11 @@ class TargetState:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How a load driver reaches a target.
-
-    address: a socket path, a file path or host:port, as `kind` needs it.
-    options: further words, for example the user, the schema, or SQLite's per-connection pragmas.
-    shards: of a target of several pieces, each of them in order; empty for one of one piece.
-    fronts: of one with several servers in front of the same data, each of them, this one first; empty for a single one.
-    attached: a server that Loadframe did not start, with its owner's data: a workload works in a schema of
-    its own, refuses to begin where there is one already, and drops it at the end.
-    """
+    """How a load driver reaches a target. address: a socket path, a file path or host:port, as `kind` needs it.
+    options: further words, for example the user, the schema, or SQLite's per-connection pragmas. shards: the pieces of
+    a target, in order, or empty. fronts: several servers in front of the same data, this one first, or empty. attached:
+    a server that Loadframe did not start, with its owner's data: a workload uses a schema of its own, refuses to begin
+    where it exists already, and drops it at the end."""
 
     kind: str
     address: str
@@ -56,11 +45,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """One number that a target can be asked for while it runs.
-
-    metric: the name under which it is known afterwards (units.py). cumulative: True where it only ever grows and its
-    rate (1/s) is what matters; False where its largest value in the window is.
-    """
+    """One number that a target can be asked for while it runs. metric: its name afterwards (units.py). cumulative: it
+    only grows, and its rate (1/s) counts; else its largest value in the window."""
 
     name: str
     metric: str
@@ -69,8 +55,7 @@ class CounterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a kind of target or workload, or a part of Loadframe, needs on the machine. found: where or which version;
-    None where it is missing."""
+    """What a kind, or a part of Loadframe, needs on the machine. found: where or which version; None if missing."""
 
     kind: str
     what: str
@@ -79,18 +64,16 @@ class Requirement:
 
 
 Checked = Literal["bytes", "length", "size", "status"]
-"""What of an answer is looked at: all of it, its status and how long it is, its status and roughly how long it is, its
-status alone."""
+"""What of an answer is checked: all of it, status and length, status and rough length, or the status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request that a workload sends. name: of the operation that it is in the request log. path: with its query.
-    headers: name and value, in the order in which they are sent; a value may hold {ENV:NAME}. body: what is sent; "":
-    none. body_file: the file that has it. weight: how often it is sent beside the others. expect: the status of a right
-    answer; None: 200 of GET, any from 200 to 299 of others. checked: None: as the workload's options say of GET, the
-    status alone of others and of those whose words are known. contains: words that a right answer has; fails: words
-    that no right answer has; "": none."""
+    """One request that a workload sends. name: its operation in the request log. path: with its query. headers: name
+    and value, in sending order; a value may hold {ENV:NAME}. body: "": none. body_file: the file that has it. weight:
+    relative frequency. expect: the status of a right answer; None: 200 for GET, any from 200 to 299 for others.
+    checked: None: by the workload's options for GET, the status for others and for those with known words. contains:
+    words of a right answer; fails: words of a wrong one."""
 
     name: str
     method: str
@@ -107,8 +90,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """The pause of a user between an answer and the next request. spread: the same each time, or random with that
-    mean."""
+    """The pause of a user between an answer and the next request. spread: constant, or random with that mean."""
 
     mean_s: float
     spread: Literal["fixed", "exponential"]
@@ -116,8 +98,8 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What each connection sends before the load, and what it keeps of the answers: cookies always, and the bearer
-    token in a field of the last answer's JSON ("access_token", "data.token"); "": none."""
+    """What each connection sends before the load. Of the answers it keeps cookies, and the bearer token in a field of
+    the last one's JSON (token: "access_token", "data.token")."""
 
     requests: tuple[Request, ...]
     token: str = ""

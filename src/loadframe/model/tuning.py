@@ -11,23 +11,20 @@ from loadframe.model.target import SettingValue
 from loadframe.model.verdict import Compared, Verdict
 
 TuningEnd = Literal["gained", "no-proven-gain", "nothing-better", "stopped"]
-"""gained: proved against the start, within the objective. no-proven-gain: what was recommended was not proved to be
-better, was worse in the fresh blocks after its proof, or missed the objective. nothing-better: within the objective
-nothing promised more than the start, so there was nothing to prove. stopped: the run was ended before its proof."""
+"""gained: proved against the start, within the objective. no-proven-gain: the recommendation was not proved better, was
+worse in the fresh blocks after its proof, or missed the objective. nothing-better: within the objective nothing
+promised more than the start. stopped: before its proof."""
 
 TrialReason = Literal["start", "diagnosis", "search", "again"]
-"""Why settings are tried: they are the start; a remedy for the cause found asks for them; they promise most; they are
-the best so far, and are made sure of."""
+"""Why settings are tried: the start; proposed for the cause found; the most promising; the best so far, once more."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningTrial:
-    """One trial. changes: the settings that differ from the start. throughput: in 1/s, by level; levels are left out
-    where the first one showed that there is no hope. ratio: against the start, over these levels; None where the target
-    would not work, and `failed` says why. steps: their numbers in the run of the trial. objective_use: how much of what
-    the objective allows it used, at the level where that is most (above 1: more than allowed); None where nothing is
-    asked. missed: what of the objective it clearly missed, in words; "" where it did not. host: of a fleet, on which it
-    was measured, and against whose start; "" for this machine."""
+    """One trial. changes: against the start. throughput: in 1/s, by level; without levels that the first one made
+    hopeless. ratio: against the start, over these levels; None where the target would not work (`failed`). steps: their
+    numbers in its run. objective_use: largest share used of what the objective allows (above 1: missed), or None.
+    missed: what it clearly missed, in words, or "". host: of a fleet, whose start is the reference, or ""."""
 
     number: int
     reason: TrialReason
@@ -44,8 +41,8 @@ class TuningTrial:
 
 @dataclass(frozen=True, slots=True)
 class SettingWorth:
-    """What all trials together say of one value of a setting: throughput with it against that with the value before,
-    all other settings as they came out best, after shrinkage; low, high: 95 % interval."""
+    """What all trials together show of one value of a setting: throughput over that with the value before, all other
+    settings at their best, after shrinkage; low, high: 95 % interval."""
 
     value: SettingValue
     ratio: float
@@ -55,9 +52,9 @@ class SettingWorth:
 
 @dataclass(frozen=True, slots=True)
 class TunedSetting:
-    """A setting that was varied. before: at the start; values: all that it might have; after: what came out best, the
-    same as before where it stays. restart: the running target does not take it. gives_up: what may be lost then. worth:
-    of the value after; of a setting that stays, of its most promising other value. None in a run that was stopped."""
+    """A setting that was varied. before: at the start; values: all candidates; after: the best one, possibly as before.
+    restart: the running target does not take it. gives_up: what may be lost then. worth: of the value after, or of a
+    setting that stays its most promising other value; None in a stopped run."""
 
     name: str
     before: SettingValue
@@ -70,8 +67,7 @@ class TunedSetting:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveSide:
-    """What a state used of an objective at a level, the medians of its blocks. latency_p95_ms: of those in which it is
-    known; 0 where it is in none. lost_share: of its requests (0..1)."""
+    """A state against an objective at a level, medians of blocks. latency_p95_ms: 0 if unknown. lost_share: 0..1."""
 
     latency_p95_ms: float
     lost_share: float
@@ -80,7 +76,7 @@ class ObjectiveSide:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveLevel:
-    """The objective at a judged level: as given, and with the best settings in the proof, None where there was none."""
+    """The objective at a judged level: as given, and with the best settings in the proof, if there was one."""
 
     load: float
     before: ObjectiveSide
@@ -89,22 +85,20 @@ class ObjectiveLevel:
 
 @dataclass(frozen=True, slots=True)
 class TuningObjective:
-    """What the study asks of its settings besides throughput, and what became of it at each judged level."""
+    """What the study asks of settings besides throughput, and the result at each judged level."""
 
     asked: CapacityObjective
     levels: tuple[ObjectiveLevel, ...]
 
     @property
     def met(self) -> bool:
-        """Whether the best settings met it in the proof, at every level."""
         return all(each.after is not None and each.after.met for each in self.levels)
 
 
 @dataclass(frozen=True, slots=True)
 class TuningProof(Compared):
-    """Settings that were held against the start in blocks of their own. changes: those that differ from the start.
-    expected: the ratio to the start that was promised before, after shrinkage. objective: of the fresh blocks where
-    there are any; None where nothing is asked besides throughput."""
+    """Settings that were proved against the start in blocks of their own. changes: against the start. expected: the
+    ratio promised before, after shrinkage. objective: of the fresh blocks if there are any; None if none is set."""
 
     changes: Mapping[str, SettingValue]
     expected: float
@@ -119,13 +113,11 @@ class TuningProof(Compared):
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a search found. expected: the ratio to the start that its trials promise, after shrinkage. proof: of the
-    best settings, where those did not hold of the first after them that did; None where nothing was worth one.
-    failed_proofs: those that did not hold, in their order. left_out: settings of the target that were not varied, and
-    why. hosts: how alike the hosts of a fleet are, on which the trials ran; None for trials on this machine. file_name,
-    file_text: the settings as the target's own file has them; empty where nothing is proved. findings: the cause found
-    at the start, in words. objective: what the study asks besides throughput; None where it asks for nothing. study,
-    host, quality: None until the run is written down."""
+    """The result of a search. expected: the ratio to the start that its trials promise, after shrinkage. proof: of the
+    best settings, or the first after them that held, or None. failed_proofs: in order. left_out: settings that were not
+    varied, and why. hosts: of a fleet, how equal they are, or None. file_name, file_text: the settings in the target's
+    own format; "" where nothing is proved. findings: the cause found at the start. objective: besides throughput, or
+    None. study, host, quality: None until the run is written down."""
 
     end: TuningEnd
     axis: str
@@ -153,5 +145,5 @@ class Tuning:
 
     @property
     def told(self) -> Verdict | None:
-        """What is reported of the best settings."""
+        """The reported verdict on the best settings."""
         return None if self.proof is None else self.proof.told

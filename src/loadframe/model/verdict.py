@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 WORK = "requests"
-"""What throughput counts, where a workload does not say otherwise."""
+"""What throughput counts by default."""
 Decision = Literal["better", "worse", "no-proven-difference", "cannot-tell"]
 NOT_KNOWN = (1e-50, 1e50)
-"""The ends of an interval that is open to that side: files hold no larger numbers than 1e100."""
+"""Ends of an interval that is open: files hold no larger numbers than 1e100."""
 MOST_BLOCKS = 100
 """Of one comparison, that a study may ask for."""
 ROUNDING = 1e-9
@@ -25,11 +25,9 @@ def decide(low: float, high: float) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """What two sessions of one machine differ by though nothing was changed, beside what their values show.
-
-    share: of a value, at most (95 %). learnt_from: how many equal sessions it was learnt from; 0: a stated prior. low,
-    high: the interval of the values by themselves, which the verdict's own one is wider than by that.
-    """
+    """What two sessions of one machine differ by without a change, in addition to the scatter of their values. share:
+    of a value, at most (95 %). learnt_from: number of equal sessions, 0: a stated prior. low, high: the interval by the
+    values alone, which the verdict's own one widens."""
 
     share: float
     learnt_from: int
@@ -40,18 +38,14 @@ class Sessions:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The statistical answer on two treatments: ratio after / before with its interval, and the decision. Where one
-    side served nothing there is no ratio (1, and NOT_KNOWN), and `method` says why.
-
-    block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of. levels: the
-    levels on which the ratio was taken. confidence: that the interval holds, over all looks at it together; `method`
-    says that of the last look alone. floor: the 95 % interval of both sides against themselves, every block against
-    the next one: what equal servers show in these very blocks; below six blocks the extremes seen. None without
-    scatter. may_overstate: its blocks are those that decided that the change is kept, or that no more are measured,
-    and what is kept because it looked good looks better than it is. unsettled_at: levels at which a warm-up had not
-    ended, where there are no others: the interval holds what it can still change. sessions: where the sides were
-    measured at different times, what low and high hold beyond the values; None for blocks. Of such samples `blocks` is
-    the number of values of the shorter one.
-    """
+    side served nothing there is no ratio (1, and NOT_KNOWN), and `method` says why. block_ratios: in order. levels:
+    over which the ratio was taken. confidence: that the interval holds over all looks; `method` gives that of the last
+    look alone. floor: the 95 % interval of both sides against themselves, every block against the next one: what equal
+    servers show in these blocks; below six blocks the extremes seen; None without scatter. may_overstate: these blocks
+    also decided that the change is kept, or measuring stops; what is kept because it looked good looks better than it
+    is. unsettled_at: levels at which a warm-up had not ended, where there are no others: the interval covers what can
+    still change. sessions: what widens the interval of sides measured at different times; `blocks` is then the number
+    of values of the shorter one."""
 
     ratio: float
     low: float
@@ -79,8 +73,7 @@ class Verdict:
 
     @property
     def exceeds_noise(self) -> bool:
-        """Whether a gain is proved and larger than what equal states showed in its own blocks. Where these do not
-        scatter, the proof is all there is."""
+        """Whether a gain is proved and larger than what equal states showed in its own blocks, if these scatter."""
         return self.decision == "better" and (self.floor is None or self.ratio > self.floor[1])
 
     @property
@@ -91,9 +84,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """After / before at one level, of the throughputs (1/s), with the interval of the ratio: of the blocks at this
-    level, of the curves of both states (from_curves), or of the verdict beside it; low = high = ratio where none is
-    known, and then nothing is decided."""
+    """After / before at one level, of the throughputs (1/s), with the ratio's interval from the blocks at this level,
+    both states' curves (from_curves), or the overall verdict; low = high = ratio where unknown: nothing is decided."""
 
     load: float
     before: float
@@ -105,21 +97,18 @@ class LevelRatio:
 
     @property
     def decided(self) -> bool:
-        """As of a verdict."""
         return self.decision in ("better", "worse")
 
     @property
     def decision(self) -> Decision:
-        """As of a verdict."""
         return decide(self.low, self.high) if self.low < self.high else "cannot-tell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two states held against each other in blocks: all that is said of the one against the other. verdict: of the
-    blocks that decided. fresh: of those that were measured once `verdict` had promised a gain, and chose nothing; None
-    where there were none. levels: of these then, rising; `told` is over those of them that it names.
-    """
+    """Two states compared in blocks. verdict: of the blocks that decided. fresh: of those measured after `verdict` had
+    promised a gain, which decided nothing, or None. levels: of these if there are any, rising; `told` names those that
+    it is over."""
 
     verdict: Verdict
     levels: tuple[LevelRatio, ...] = ()
@@ -127,13 +116,13 @@ class Compared:
 
     @property
     def told(self) -> Verdict:
-        """What is reported: that of the blocks that did not decide, where there are any."""
+        """The reported verdict: of the fresh blocks, if there are any."""
         return self.fresh or self.verdict
 
 
 @dataclass(frozen=True, slots=True)
 class OperationTimes:
-    """What one kind of request took at one level, before and after a change: means over all its requests."""
+    """One kind of request at one level, before and after a change: means over all its requests."""
 
     load: float
     name: str
@@ -155,7 +144,7 @@ class Margin:
 @dataclass(frozen=True, slots=True)
 class Needed:
     """How many values, blocks or steps (`what`) of each side would decide, if they go on like these. count: None where
-    no number would: equal sessions differ by more than what was to be told."""
+    no number would: equal sessions differ by more than that."""
 
     count: int | None
     what: str
@@ -163,8 +152,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One quantity of the values of both sides (name: "mean", "p99", ...), and the verdict on it. verdict: None where
-    the values say too little of it; `because` says what is missing."""
+    """One quantity of the values of both sides ("mean", "p99", ...), and its verdict, or None for too few values."""
 
     name: str
     before: float | None
@@ -175,13 +163,10 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Compared):
-    """A verdict on `after` against `before` (names), outside an investigation. what: the thing compared, in words.
-
-    lower_is_better: then the verdict's "better" is a ratio below 1. margin: where one was asked for. notes: what a
-    reader must know to trust it, in sentences. run: the run folder that was made for it; "" where none was. by: the
-    quantity of the values that decides; "" where they are throughputs of steps. quantities: the others beside it.
-    work_unit: what throughput counts. needed: where the data cannot tell.
-    """
+    """A verdict on `after` against `before` (names), outside an investigation. what: the thing compared.
+    lower_is_better: then "better" is a ratio below 1. margin: if asked for. notes: sentences for the reader. run: the
+    run folder made for it, or "". by: the quantity that decides; "" for throughputs of steps. quantities: further ones.
+    work_unit: what throughput counts. needed: where the data cannot tell."""
 
     before: str
     after: str

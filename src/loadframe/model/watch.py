@@ -1,5 +1,5 @@
-"""What a watch is to do, handed over from the command to the process that stays; and what it says. All of it is
-JSON-ready. Not among the names of `loadframe.model`: the process that stays is light, and imports it by itself."""
+"""The plan of a watch, handed from the command to the lasting process, and its alarms; all JSON-ready. Not among the
+names of `loadframe.model`: the lasting process is light, and imports it by itself."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,20 +8,17 @@ from typing import Any
 from loadframe.model.curve import LoadInterval
 
 LOADLESS = "the load at which a limit is reached, when, and where the response bends are not known"
-"""Where the metric that is the load was not read."""
+"""Message where the load metric was not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchPlan:
-    """What to watch and what to do then. Times in seconds; no secret is in it.
-
-    find: how the service's processes are found, also after it was started again: pid, started, listen (number, port),
-    groups (folders of its control group), command line; and whose it is: uids (real, effective, saved) and program.
-    port_users: by each port of this machine that is asked, who listened there when the watch began. server: a
-    database's address, as it gave it itself.
-    sources: addresses and commands that tell counters. unit: one unit of work: an HTTP request or a command. limits:
-    that the study declares. keep_days, keep_bytes: what is kept of the day files, the day in progress in any case.
-    """
+    """What to watch, and what to do then. Times in seconds; no secrets. find: how the service's processes are found,
+    also after a restart: pid, started, listen (number, port), groups (folders of its control group), command line; and
+    whose it is: uids (real, effective, saved) and program. port_users: by each port of this machine that is asked, who
+    listened there when the watch began. server: a database's address, as it gave it itself. sources: addresses and
+    commands that expose counters. unit: one unit of work: an HTTP request or a command. limits: that the study
+    declares. keep_days, keep_bytes: of day files, besides the day in progress."""
 
     subject: str
     folder: str
@@ -46,12 +43,11 @@ class WatchPlan:
     keep_bytes: int = 1 << 30
 
     def as_record(self) -> dict[str, Any]:
-        """For `of_record`."""
         return asdict(self)
 
     @classmethod
     def of_record(cls, data: Mapping[str, Any]) -> "WatchPlan":
-        """TypeError for what is no plan."""
+        """TypeError for an invalid plan."""
         lists = ("sources", "limits", "kinds", "requests", "command")
         fields: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}
         return cls(**fields)
@@ -59,8 +55,8 @@ class WatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class WatchAlarm:
-    """One alarm. alarm: its kind, of docs/watching.md; about: the limit, metric or series; advice: what to try.
-    at_load: {load, low, high}; ends_s: {value, low, high}, wall clock."""
+    """One alarm. alarm: its kind (docs/watching.md); about: the limit, metric or series; advice: what to try. at_load:
+    {load, low, high}; ends_s: {value, low, high}, wall clock."""
 
     alarm: str
     about: str
@@ -76,7 +72,7 @@ class WatchAlarm:
         return f"{self.alarm} {self.about}"
 
     def as_record(self) -> dict[str, Any]:
-        """As it stands in a day file."""
+        """As in a day file."""
         data = asdict(self)
         data["try"] = data.pop("advice")
         return data
@@ -84,11 +80,10 @@ class WatchAlarm:
 
 @dataclass(frozen=True, slots=True)
 class ImportedWatch:
-    """folder: the watch folder; name: of the file; load: the metric that the watch takes as the load; from_s, to_s:
-    wall clock of the first and the last row. model: as a line `model` of a day file (docs/watching.md), at the time of
-    the last row; titles: of its limits, by id. has_response: whether a response was
-    imported that can show a bend; bend: of it. highest_use: shares, by limit; highest_load: None where no row has a
-    load."""
+    """folder: the watch folder; name: of the file; load: the metric that is the load; from_s, to_s: wall clock of the
+    first and the last row. model: as a line `model` of a day file (docs/watching.md), at the last row; titles: of its
+    limits, by id. has_response: a response was imported that can show a bend; bend: of it. highest_use: shares, by
+    limit; highest_load: None where no row has a load."""
 
     folder: str
     name: str
