@@ -71,8 +71,7 @@ def _write_down(run: RunFolder, found: Answer | None) -> Answer:
 
 
 def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
-    """Complete an answer with run quality, a search also with its trials and file. RunError for settings it cannot
-    have."""
+    """Complete an answer with run quality, a search also with trials and file. RunError for settings it cannot have."""
     found = replace(
         found,
         run=end.run,

@@ -1,5 +1,5 @@
 """Tell a cost that grows with the requests served from one that grows with time: in a sweep both go together, in a
-pause without load only time (analysis/growth.py). Cheap requests after a restart that become dearer again confirm
+pause without load only time (analysis/growth.py). Requests that are cheap after a restart and become dearer confirm
 it."""
 
 import math

@@ -49,9 +49,7 @@ def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None
         return None
     whole = np.sum([counts for _, counts in read], axis=0)
     failed = sum(step.errors for step, _ in read)
-    among_them = int(whole.sum()) > sum(
-        step.requests for step, _ in read
-    )  # older versions counted failed requests in the histogram
+    among_them = int(whole.sum()) > sum(step.requests for step, _ in read)  # as in older versions
     latencies_ms = bin_latencies_ms()
     return LatencyDistribution(
         treatment=steps[0].treatment,

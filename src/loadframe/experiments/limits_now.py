@@ -416,9 +416,7 @@ def following(files: Sequence[Path]) -> Iterator[StagesNow]:
     if notes := [(one.at_s, one.counters) for one in readings]:
         told.metrics = of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs)
     counted = [name for one in readings for name in one.counters if name.rpartition(".")[2] in CUMULATIVE]
-    twice = bool(readings) and (
-        not counted or len(counted) > len(set(counted))
-    )  # a cumulative counter was printed twice
+    twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a counter was printed twice
     few = () if twice else (FEW.format("never" if not readings else "once"),)
     stages = stages_in(told.metrics)
     told.notes = (*([in_words(stages)] if stages else []), *few, *tail.missing())

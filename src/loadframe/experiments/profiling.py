@@ -263,8 +263,8 @@ def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> boo
 
 
 def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: str) -> Mapping[str, float]:
-    """By treatment, CPUs of the collector in the profiles of both states, the one after taken here: a lower bound (95
-    %) before, an upper bound after. Empty where no finding rests on a profile."""
+    """By treatment, CPUs of the collector in both states' profiles, the later one taken here: a lower 95 % bound
+    before, an upper one after. Empty where no finding rests on a profile."""
     if not any(one.id == COLLECTING and one.evidence and one.evidence[0].metric == GC_SAMPLED for one in findings):
         return {}
     run = book.bench.run

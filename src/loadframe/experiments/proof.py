@@ -320,8 +320,7 @@ def level_ratios(
 
 
 def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """The counting steps of the last proof between two states, from the block after `above`; each begins with block
-    1."""
+    """The counting steps of the last proof between two states, after block `above`; each proof begins with block 1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):
@@ -354,7 +353,7 @@ FOR_A_TAIL = 100
 
 
 def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
-    """A sentence if p99 is longer after a change at the highest common level (Welch's t on its logarithms, 95 %), else
+    """A sentence if p99 is longer after a change at the highest common level (Welch's t on logarithms, 95 %); else
     ""."""
     common = {step.level for step in before} & {step.level for step in after}
     one, two = (

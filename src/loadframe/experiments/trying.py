@@ -210,9 +210,7 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
         refutes=tried.applied.full is None and not tried.in_series and not tried.holds,
         doubt=doubt,
     )
-    if not tried.unloaded.shows_more(
-        trial.told
-    ):  # then the trial alone confirms no cause about the number served at once
+    if not tried.unloaded.shows_more(trial.told):  # the trial alone confirms none about the number served at once
         findings = tuple(
             judging.only_helped(after, NOT_MORE)
             if after.id in SERVED_AT_ONCE and after.status == "confirmed" != before.status

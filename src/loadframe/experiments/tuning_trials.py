@@ -67,8 +67,7 @@ class Start:
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
     def blocks(self) -> list[float]:
-        """The same of each of its own blocks: the noise, without stalled ones unless no block agrees with the
-        median."""
+        """The same of each of its own blocks: the noise; without stalled ones, unless all disagree with the median."""
         blocks = by_block(step for step in self.steps if step.throughput > 0).values()
         agreeing = [steps for steps in blocks if self.agrees(steps)]
         return [self.value(steps) for steps in agreeing or blocks]

@@ -26,7 +26,8 @@ MOST_SETS = 32
 
 
 class Part:
-    """Work at most every base_s, at most `share` of a core; thrifty_share, if the period stays within thrifty_s."""
+    """Periodic work: at least base_s apart, at most `share` of a core, and at most thrifty_share of one as long as that
+    keeps it within thrifty_s."""
 
     def __init__(self, base_s: float, share: float, *, thrifty_share: float = math.inf, thrifty_s: float = 0.0) -> None:
         self._base_s, self._share = base_s, share

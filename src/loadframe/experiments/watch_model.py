@@ -333,7 +333,7 @@ class Model:
     def _title(self, name: str) -> str:
         return self._titles.get(name, name)
 
-    # --- the model, for people and files ---
+    # --- the model, for users and files ---
 
     def described(self, t_s: float) -> dict[str, Any]:
         """A line `model` of a day file."""

@@ -42,8 +42,8 @@ class Unit:
         self.skipped = 0
 
     def begin(self, due_s: float) -> None:
-        """Begin a unit due at this CLOCK_MONOTONIC time, or after the running one; further ones are skipped, and
-        counted."""
+        """Begin a unit due at this CLOCK_MONOTONIC time, or after the running one; further ones are counted as
+        skipped."""
         if self.running:
             self.skipped += self._due is not None
             self._due = due_s if self._due is None else self._due

@@ -256,8 +256,8 @@ def partial(run: RunFolder) -> list[Round]:
 def examined(
     run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
 ) -> Round:
-    """A round from steps of one state. steps: all of the run. up_to: their highest level, if higher ones are left
-    out."""
+    """A round from steps of one state. steps: all of the run. up_to: their highest level, if higher ones are not
+    used."""
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
