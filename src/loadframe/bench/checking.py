@@ -134,8 +134,7 @@ def _check_times(study: Study, workload: Workload) -> None:
 
 
 def _check_think(study: Study, workload: Workload) -> None:
-    """A user sends less than one request per think time, so a step may have none. Recorded sessions may pause for
-    long."""
+    """A user sends less than one request per think time, so a step may have none. Recorded sessions are exempt."""
     if study.workload.think_time is None or not isinstance(workload, HasUsers):
         return
     think_s, window_s, lowest = workload.think_s(), study.measure.window, min(study.levels)
@@ -204,8 +203,7 @@ def _check_address(study: Study) -> None:
 
 
 def check_consent(study: Study) -> None:
-    """StudyError for a server on another machine without its owner's consent. Its name is looked up, and nothing is
-    sent."""
+    """StudyError for a server on another machine without its owner's consent. Only its name is looked up."""
     asked = [each.address.host for each in study.target.metrics if each.address is not None]
     for host, what in ((_host_of(study), "the load"), *((host, "that its counters are read") for host in asked)):
         agreed = study.target.authorised and study.target.owner.strip()
@@ -227,7 +225,8 @@ def _host_of(study: Study) -> str:
 
 
 def _check_attached(study: Study) -> None:
-    """A running server is not restarted or caged, and elsewhere needs consent."""
+    """A running server is changed in place, or restarted as the study says; it has no cage, and elsewhere needs
+    consent."""
     target = study.target
     if target.is_running_service:
         check_running_service(study)

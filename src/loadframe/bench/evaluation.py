@@ -161,8 +161,8 @@ def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool,
 
 
 def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
-    """Runnable time without that of periods in which the quota ran out: then its own quota was the cause (sched-bwc: a
-    throttled thread stays runnable). None where it was not measured."""
+    """Runnable threads that do not run, without those in periods in which the quota ran out: then that was the cause
+    (sched-bwc: a throttled thread stays runnable). None where it was not measured."""
     waited = metrics.get(f"{component}.cpu.run_delay")
     return None if waited is None else waited * (1.0 - metrics.get(f"{component}.cage.cpu.throttled_share", 0.0))
 

@@ -284,8 +284,8 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
 
 
 def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
-    """Seconds of a step: its window (default: the study's) and its warm-up, at least warmup_s if the study sets
-    none."""
+    """Seconds of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets
+    none)."""
     warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
@@ -334,8 +334,7 @@ class Profiles:
     def take(
         self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
-        """Take the step; on the disk when this returns. load: brings the target to its state and loads it. folder:
-        temporary."""
+        """Take the step; on the disk when this returns. load: brings the target to its state and loads it."""
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         if self._may_sample is None:

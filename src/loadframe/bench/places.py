@@ -78,7 +78,7 @@ class OwnSchema:
     """Its only setting is whether a schema with our mark exists; it can only be set to absent."""
 
     def __init__(self, endpoint: Endpoint, server: Attached, remove: Callable[[], None] | None = None) -> None:
-        """endpoint: with the mark. remove: the owner's way to remove it; default: drop what a killed command left."""
+        """endpoint: with the mark. remove: its maker's way to remove it; default: drop what a killed command left."""
         self._endpoint = endpoint
         self._remove = remove
         self.name = f"schema {endpoint.options['schema']}"

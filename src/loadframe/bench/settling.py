@@ -18,7 +18,7 @@ allows."""
 MOST_TIMES = 2
 """Repetitions of a step: with warm-ups of 5 windows, and of 23. Only the first is ever kept for further steps."""
 SLACK = 1.2
-"""Steps of one kind differ by this factor in length."""
+"""Steps of one kind differ in length by up to this factor."""
 SHARE = 0.1
 """Share of the budget for repeating steps with longer warm-ups."""
 WORTH = 1.05

@@ -71,7 +71,7 @@ class Surroundings:
 
 
 def host_settings(*tables: HostTable) -> dict[str, SettingValue]:
-    """Settings of the machine in these tables, later ones first. Raises as Host.check does."""
+    """Settings of the machine in these tables, of which later ones win. Raises as Host.check does."""
     check = Host().check
     return {name: value for table in tables for name, value in check(table.settings).items()}
 

@@ -139,8 +139,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A trace in a block of a treatment. beside: requests in progress ("waiting"), or the ceiling ("passes"), or
-    NaN."""
+    """A trace in a block of a treatment. beside: requests in progress ("waiting"), the ceiling ("passes"), or NaN."""
 
     value: float
     beside: float = math.nan

@@ -107,8 +107,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """What else ends the throughput, except one condition; else None. Busy CPUs count only where waits were not
-    measured."""
+    """What else ends the throughput, except one condition, or None. Busy CPUs count only where waits are unknown."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -207,7 +206,7 @@ def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
 
 
 def beside_saturated_cpus(finding: Finding) -> Finding:
-    """The same finding where the CPUs are another: past the bend they are busier than on the whole plateau."""
+    """The same finding next to saturated CPUs, which are busier past the bend than on the whole plateau."""
     return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
