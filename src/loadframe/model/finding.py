@@ -38,8 +38,8 @@ DRIVER_BESIDE = "driver.beside"
 """The finding that the load driver takes CPUs that the target is short of: the measurement is of both together."""
 
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
-"""helped: a change for this cause has a proven gain, but its evidence was not seen to recede, or another cause's was
-more."""
+"""helped: a change for this cause has a proven gain, but its own evidence was not seen to recede, or the same change
+confirmed another cause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ class Latency:
     """Latency of the requests in flight in a window (analysis/window.py), 0 where there were none; without failed ones,
     as an immediate error would look like a short response time. From each request's own begin in a closed loop, where
     nothing corrects for coordinated omission; from its intended start on an axis of OPEN_LOOP_AXES. max_ms: the
-    longest, or the age of one that had not ended. p999_ms: 0 in older runs, whose latencies are of requests that ended
-    in it."""
+    longest, or the age of one that had not ended. p999_ms: 0 in runs older than it. In runs of older versions only the
+    requests that ended in the window count."""
 
     mean_ms: float
     p50_ms: float
