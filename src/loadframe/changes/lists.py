@@ -16,7 +16,7 @@ from loadframe.host.state import Damaged, held, private_folder, read_file, remov
 from loadframe.model import ChangeRecord, SettingValue
 
 KIND, VERSION = "standing", 2
-"""Version 1 had no machine, no namespaces, no last attempt, and no sign of life beside the file."""
+"""Version 1 had no machine, no namespaces, no last attempt, and no sign of life next to the file."""
 KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"}
 SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
 OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")

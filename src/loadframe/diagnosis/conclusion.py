@@ -78,7 +78,7 @@ FURTHEST = 2.0
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     """What limits next, from the last state: an open cause, that of its bend first; else a limit that was measured as
-    full where the curve bends; else the limit that a kept change has raised; else the limit that a straight line fills
+    full at the bend; else the limit that a kept change has raised; else the limit that a straight line fills
     first, up to FURTHEST times the highest load tested; else None."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}

@@ -40,7 +40,7 @@ SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
 
 
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
-    """A suspicion, or why it is none; None where the use was not measured. bend: where the curve bends; score: how well
+    """A suspicion, or why it is none; None where the use was not measured. bend: of the curve; score: how well
     the load at which the limit is reached explains that."""
     most, what = REACHED * limit.ceiling, metric_of(limit.use_metric).what
     uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]

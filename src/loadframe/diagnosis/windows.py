@@ -125,7 +125,7 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
 
 
 def explains_bend(finding: Finding) -> bool:
-    """Whether a finding's evidence begins where the curve bends, so that it explains more than the curve's height."""
+    """Whether a finding's evidence begins at the bend, so that it explains more than the curve's height."""
     return finding.score > 0.5
 
 

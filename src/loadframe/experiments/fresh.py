@@ -1,6 +1,6 @@
 """A kept gain measured again, in blocks that decided nothing: the deciding ones overstate it, near the smallest
 provable gain by 1.65 to 3 times. Also the response time at the lowest level of both states in the same blocks, which
-tells more requests at a time from faster ones (diagnosis/mechanism.py)."""
+distinguishes more requests at a time from faster ones (diagnosis/mechanism.py)."""
 
 import math
 from collections.abc import Mapping, Sequence

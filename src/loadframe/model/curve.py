@@ -1,4 +1,4 @@
-"""Throughput over load: its shape, where it bends and where it falls."""
+"""Throughput over load: its shape, its bend and where it falls."""
 
 from dataclasses import dataclass
 from typing import Literal

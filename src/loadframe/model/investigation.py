@@ -228,7 +228,7 @@ class RunQuality:
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """A bend that a limit explains. load: where the limit begins to act; curve: where the curve alone bends."""
+    """A bend that a limit explains. load: where the limit begins to act; curve: the bend of the curve alone."""
 
     load: LoadInterval
     curve: LoadInterval

@@ -9,7 +9,7 @@ ProfileKind = Literal["cpu", "threads"]
 """cpu: which functions ran, sampled by time on the CPU. threads: what all threads were doing, at each sample."""
 
 ProfilePlace = Literal["below", "past", "lowest", "highest"]
-"""Below or past the bend; where nothing bends, the lowest and the highest level."""
+"""Below or past the bend; where there is none, the lowest and the highest level."""
 
 
 @dataclass(frozen=True, slots=True)
