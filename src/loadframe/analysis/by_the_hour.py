@@ -1,17 +1,15 @@
 """Whether a use follows the load or the hour of the day, and when a use is near its end for other reasons than the
 load.
 
-A batch that runs at the hour of the daily peak looks like a use that the load drives. At one hour the load differs from
-day to day; a use that the load drives differs with it, by as much as the typical use at those loads, one that the hour
-drives does not. So the use of each stretch of a day, less its mean over the days at that hour, is regressed on what is
-typical at its load, less its mean: the share is 1 where the load drives it, and 0 where the hour does. Errors in the
-load would make it smaller: the load is the mean of every other row, with that of the rows between as its instrument
-(Reiersol 1945, Arkiv for Matematik 32A). The error is the jackknife's over days.
+At one hour the load differs from day to day, and a use that the load drives differs with it. So the use of each stretch
+of a day, less its mean over the days at that hour, is regressed on what is typical at its load, less its mean: the
+share is 1 where the load drives it, and 0 where the hour does. Against errors in the load the mean of every other row
+has that of the rows between as its instrument (Reiersol 1945, Arkiv for Matematik 32A). The error is the jackknife's
+over days.
 
-A use is near its end apart from the load (a nightly backup, an incident) in rows where it is FULL or more while this
-load, or a higher one, typically takes less than NEAR, unless the scatter of the rows at that load explains it (FAR, as
-for outliers); where most rows at the load are there, scatter does not count. The rows do not show the cause; they are
-described by their days, and by their hours where these are nearly the same on all days.
+A use is near its end apart from the load (a nightly backup) in rows where it is FULL or more while this load, or a
+higher one, typically takes less than NEAR, unless the scatter of the rows at that load explains it (FAR); where most
+rows at the load are there, scatter does not count.
 """
 
 import math

@@ -1,12 +1,8 @@
-"""The statistical comparison of two treatments that alternated in blocks.
-
-Within a block both treatments are measured close together, so what affects all of them cancels in the ratio; the rest
-falls on either with equal chances, because the bench draws their order. Few blocks have few orders, and noise with the
-period of the blocks may happen to follow them. So up to FEW_ORDERS blocks must show the difference without their
-pairing, too; error rates by kind of noise are in docs/mathematics.md. Ratios are averaged in logarithms: then after /
-before is exactly the reciprocal of before / after, and the gains of successive changes add up to the whole (Fleming and
-Wallace 1986, CACM 29(3): the geometric mean is the only correct average of normalised results).
-"""
+"""The statistical comparison of two treatments that alternated in blocks (docs/mathematics.md). What affects a whole
+block cancels in the ratio; the rest falls on either treatment with equal chances, because the bench draws their order.
+Fewer than FEW_ORDERS blocks must show the difference without their pairing, too, as noise may follow the few orders.
+Ratios are averaged in logarithms: then after / before is exactly the reciprocal of before / after, and the gains of
+successive changes add up to the whole (Fleming and Wallace 1986, CACM 29(3))."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,10 +29,9 @@ FEWEST_BLOCKS = 2
 
 FEW_ORDERS = 8
 UNPAIRED = 0.5
-"""With fewer than FEW_ORDERS blocks, periodic noise has a fair chance to follow the orders drawn; then the interval is
-at least UNPAIRED times the unpaired one. A period of two blocks and more, seven times as loud as the rest, errs in 7 %
-of the cases instead of 44 %, where the order of every second block reversed the one before; with a share of 1 in 5 %,
-but then common variation of the blocks, which pairing removes, hides real changes: benchmarks/sceptic.py."""
+"""With fewer than FEW_ORDERS blocks, periodic noise may follow the orders drawn: the interval is at least UNPAIRED
+times the unpaired one. Periods of two blocks and more, seven times as loud as the rest, then err in 7 % of the cases;
+with a share of 1 in 5 %, but common variation of the blocks would hide real changes (benchmarks/sceptic.py)."""
 
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
@@ -60,20 +55,19 @@ def verdict(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """Ratio after / before over the common levels, from their throughputs (1/s) per block.
+    """Ratio after / before over the common levels, from their throughputs (1/s) per block: index i of a level is block
+    i on both sides; blocks are those complete on every level.
 
-    Index i of a level is block i on both sides; blocks are those complete on every level. The log ratio of a block is
-    averaged over the levels; ratio = exp(mean over the blocks), on which the interval is centred: the paired t-interval
-    of the block log ratios, below FEW_ORDERS blocks at least UNPAIRED times that of the two sides unpaired. The
-    resolution of throughputs, the smallest spacing at their level, or `grain` where that is finer, adds to the
-    variance; where no side scatters at all and no grain is known, nothing is proven. plan: from which block to which
-    one the caller looks; the intervals of all its looks hold at once with the given confidence.
+    The log ratio of a block is averaged over the levels; ratio = exp(mean over the blocks). Its interval is the paired
+    t-interval, below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. The resolution of throughputs, the
+    smallest spacing at their level, or `grain` where that is finer, adds to the variance; where no side scatters at all
+    and no grain is known, nothing is proven. plan: from which block to which one the caller looks; the intervals of all
+    its looks hold at once with the given confidence.
 
-    A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
-    together: a change that makes a level fail cannot look better. A side that did nothing at a level in all blocks has
-    no ratio (`unless_zero`). With fewer than two blocks the decision is cannot-tell, and low and high are the extremes
-    of the levels' ratios. ValueError where there is no common level, no complete block or a value is negative or not
-    finite.
+    A throughput of zero counts as 1 % of the smallest positive one at that level, both sides together: a change that
+    makes a level fail cannot look better. A side that did nothing at a level in all blocks has no ratio
+    (`unless_zero`). With fewer than two blocks the decision is cannot-tell, and low and high are the extremes of the
+    levels' ratios. ValueError where there is no common level, no complete block or a value is negative or not finite.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence {confidence} must be between 0 and 1")
@@ -105,14 +99,10 @@ def at_each_level(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
 ) -> tuple[Verdict, ...]:
     """Ratio after / before at each level by itself, levels and blocks as for `verdict`: all intervals hold at once with
-    a probability of 1 - error.
-
-    Two or three blocks know little of their own noise: for one of four levels the interval at 98.75 % is 8.9 standard
-    errors wide on either side. So each level gets at least the pooled noise of all levels (the geometric mean of the
-    variances: a level that failed in one block would spoil the arithmetic mean), and, as it may be the noisier one, at
-    least its own t-interval at 1 - error / 2 (simulations: docs/mathematics.md). From four blocks on each level is
-    judged by itself (Bonferroni). ValueError as `verdict`.
-    """
+    a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise: with them each level
+    gets at least the pooled noise of all levels (the geometric mean of the variances, which a level that failed in one
+    block does not spoil), and at least its own t-interval at 1 - error / 2 (simulations: docs/mathematics.md).
+    ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:
@@ -178,12 +168,9 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The whole gain of successive changes, each proved against the state before it.
-
-    The ratios are multiplied; half-widths are added in quadrature, in logarithms and on each side separately, as the
-    trials are independent. A single verdict is returned unchanged; if one has no ratio, neither has the whole.
-    ValueError for none.
-    """
+    """The whole gain of successive changes, each proved against the state before it: the product of the ratios, with
+    half-widths added in quadrature, in logarithms and on each side separately, as the trials are independent. A single
+    verdict is returned unchanged; if one has no ratio, neither has the whole. ValueError for none."""
     if not verdicts:
         raise ValueError("there is no verdict to combine")
     if len(verdicts) == 1:

@@ -55,14 +55,12 @@ def fit(
     seed: int = 0,
 ) -> Curve:
     """The curve of one treatment from its levels, in any order. gradually: also test whether it levels off gradually;
-    the knee's interval is then that whole range.
-
-    A point is the median over the blocks with the t-interval of the mean log throughput (95 %). The knee is where a
-    continuous segmented fit first bends downwards (segments.py), the cliff the tightest bracket around the first fall
-    below 60 %, capacity the highest load up to which every level meets `within_latency_p95_ms`. What the data cannot
-    determine is None, with a warning. ValueError for no level, a level without a throughput, two samples of one level,
-    a load that is not positive, or a throughput that is negative or not finite.
-    """
+    the knee's interval is then that whole range. A point is the median over the blocks with the t-interval of the mean
+    log throughput (95 %). The knee is where a continuous segmented fit first bends downwards (segments.py), the cliff
+    the tightest bracket around the first fall below 60 %, capacity the highest load up to which every level meets
+    `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError for no level, a level
+    without a throughput, two samples of one level, a load that is not positive, or a throughput that is negative or not
+    finite."""
     ordered = _checked(samples)
     noise = _noise(ordered)
     points = tuple(_point(sample, noise) for sample in ordered)
@@ -368,13 +366,10 @@ LARGEST_DROP = 0.25
 
 
 def next_probe(curve: Curve, *, integer: bool, resolution: float = 0.1) -> float | None:
-    """The next level that narrows the curve's cliff, or a decline's steepest fall; None where nothing is left.
-
-    Bisection in logarithms, as levels are usually geometric. Stops when high / low <= 1 + resolution, or no integer
-    lies between (`integer`: the axis has whole levels only). A decline without a cliff is bisected between the two
-    neighbouring levels with the largest fall, if that is at least LARGEST_DROP: otherwise more blocks narrow the knee's
-    interval better.
-    """
+    """The next level that narrows the curve's cliff, or a decline's steepest fall, by bisection in logarithms; None
+    where nothing is left: high / low <= 1 + resolution, or no integer between (`integer`: the axis has whole levels
+    only). A decline without a cliff is bisected between the two neighbouring levels with the largest fall, if that is
+    at least LARGEST_DROP: otherwise more blocks narrow the knee's interval better."""
     bracket = _bracket(curve)
     if bracket is None:
         return None

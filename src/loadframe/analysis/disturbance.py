@@ -1,14 +1,11 @@
 """What takes resources from a step besides the study: an effect, which follows the state and the load, or a
-disturbance, which follows time.
+disturbance, which follows time (docs/mathematics.md).
 
-The hypervisor's threads that work for the target's disk, a database behind a service, a disk that the target fills:
-these are present whenever the state and the load are, and leaving out their steps would leave out the load that
-matters. A neighbour comes and goes by itself. So each quantity is compared with the quietest steps of the same state
-and load: only what a step has beyond these disturbs it.
-
-Over a whole run the design allows a test: the bench draws the order of states and loads in each block, so whatever
-follows time alone falls on them at random. `influences` permutes the amounts within the blocks, so it calls a neighbour
-an effect with probability ERROR at most, whatever the neighbour does over time.
+The hypervisor's threads that work for the target's disk, a database behind a service: these are present whenever the
+state and the load are, and leaving out their steps would leave out the load that matters. A neighbour comes and goes by
+itself. So only what a step has beyond the quietest steps of the same state and load disturbs it. As the bench draws the
+order of states and loads in each block, `influences` permutes the amounts within the blocks: it calls a neighbour an
+effect with probability ERROR at most, whatever the neighbour does over time.
 """
 
 import math
@@ -155,9 +152,8 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
 
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
     """A verdict on these steps of two treatments, with an interval that covers whatever disturbances have cost them:
-    the amount beyond the quietest step of its state and load may have cost nothing, or the throughput may have been 1 /
-    (1 - share) times as high without it. So either state may be faster than measured, by the mean of that over its
-    steps."""
+    without its amount beyond the quietest step of its state and load, a step's throughput may have been the same, or up
+    to 1 / (1 - share) times as high. Either end moves by the mean of that over its state's steps."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]

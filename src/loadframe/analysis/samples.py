@@ -1,10 +1,7 @@
-"""The statistical comparison of two foreign samples.
-
-Where they were measured in blocks, what the machine does to both sides of a block cancels. Otherwise the values show
-their own noise and their autocorrelation, but nothing that lasts longer than they do: another session on the same
+"""The statistical comparison of two foreign samples. Where they were measured in blocks, what the machine does to both
+sides of a block cancels. Otherwise the values show nothing that lasts longer than they do: another session on the same
 machine gives other values though nothing was changed. That is learnt from equal sessions where there are some, else it
-is a stated prior. It widens the interval; no number of values makes it smaller.
-"""
+is a stated prior. It widens the interval; no number of values makes it smaller."""
 
 import math
 from collections.abc import Sequence
@@ -63,18 +60,14 @@ def unpaired(
     fitted: int = 0,
     between: Between = PRIOR,
 ) -> Verdict:
-    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each.
-
-    by: "typical", "mean" and "max": the t-interval (Welch) of the means of their `pseudo_values`, with autocorrelated
+    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each. by:
+    "typical", "mean" and "max": the t-interval (Welch) of the means of their `pseudo_values`, with autocorrelated
     errors (`series.means`) and, of longer samples, in batches; for "max" of the batches' maxima, widened to hold the
     ratio. A quantile: the intervals of both (`quantity.quantile_ends`) combined (MOVER: Zou and Donner 2008, Statistics
     in Medicine 27). fitted: as in `series.means`. The difference between sessions is added in quadrature;
-    Verdict.sessions has the interval without it. Values may be rounded: the resolution is the smallest spacing of all
-    of them, or, where neither sample scatters, the last digit written (`_as_written`).
-
-    ValueError for fewer values and for values that are negative or not finite; TooFewError for a quantile with too few
-    values beyond it.
-    """
+    Verdict.sessions has the interval without it. Resolution of rounded values: their smallest spacing, or, where
+    neither sample scatters, the last digit written (`_as_written`). ValueError for fewer values and for values that are
+    negative or not finite; TooFewError for a quantile with too few values beyond it."""
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"

@@ -1,12 +1,11 @@
-"""Where a limit is used up: the only estimator of that, over the load and over time.
+"""Where a limit is used up: the only estimator of that, over the load and over time (docs/mathematics.md). Only the
+standard library: the lasting process of a watch imports it.
 
 Over the load, use is u = a + b N by least squares through the lowest loads: those at which it is clearly below the
-ceiling, where it is cut off, and below a level from which on it no longer follows the load, as something else limits
-it. The crossing N* = (c - a) / b has Fieller's interval: all N at which the line may be c, (a + b N - c)^2 <= t^2 s^2
-(1/n + (N - mean)^2 / Sxx) (Fieller 1954, JRSS B 16; Draper and Smith, "Applied Regression Analysis", 3.2, inverse
-regression). Where the ceiling was seen to be reached it is measured, and the interval is cut to that; beyond the
-measured loads nothing proves that a line continues. Rows in time order are autocorrelated: `series` determines how many
-count. Only the standard library: the lasting process of a watch imports it.
+ceiling c, where it is cut off, and below a level from which on it no longer follows the load. The crossing N* = (c - a)
+/ b has Fieller's interval: all N with (a + b N - c)^2 <= t^2 s^2 (1/n + (N - mean)^2 / Sxx) (Fieller 1954, JRSS B 16;
+Draper and Smith, "Applied Regression Analysis", 3.2, inverse regression). Where the ceiling was seen to be reached, the
+interval is cut to that. Rows in time order are autocorrelated: `series` determines how many count.
 """
 
 import math
@@ -134,19 +133,20 @@ def over_load(
     furthest: float = math.inf,
     confidence: float = CONFIDENCE,
 ) -> Saturation | None:
-    """The load at which use reaches `ceiling`, with its interval (by default of 95 %); None where it does not.
+    """The load at which use reaches `ceiling`, with its interval (by default of 95 %); None where it does not. loads,
+    uses: one per step, several steps per load allowed, use in the ceiling's unit.
 
-    loads, uses: one per step, several steps per load allowed, use in the ceiling's unit. Measured where the ceiling was
-    reached: between the highest load below and the lowest at it, in there where the line crosses. With one load below,
-    the low end is raised to where use in proportion to load reaches the ceiling (a fixed part makes it later, never
-    earlier); with none, low = load = high = the lowest load, read as "at or below". Else extrapolated from at least two
-    loads. None where use does not grow with load (slope not significant, or less than 2 % of the ceiling over all
-    loads), where it has levelled off below the ceiling, and where the crossing lies beyond `furthest`.
+    Measured where the ceiling was reached: between the highest load below and the lowest at it, where the line crosses.
+    With one load below, the low end is raised to where use in proportion to load reaches the ceiling (a fixed part
+    makes it later, never earlier); with none, low = load = high = the lowest load, read as "at or below". Else
+    extrapolated from at least two loads. None where use does not grow with load (slope not significant, or less than 2
+    % of the ceiling over all loads), where it has levelled off below the ceiling, and where the crossing lies beyond
+    `furthest`.
 
-    flat_from: for a share of time or a rate, the lowest load from which on throughput does not grow: from there on use
-    can only grow by what a request needs, so these levels do not count. It is used up on that plateau where it comes to
-    90 % of the ceiling there; else something else limits throughput, and it is None. ValueError where the ceiling is
-    not positive or the numbers of loads and uses differ.
+    flat_from: for a share of time or a rate, the lowest load from which on throughput does not grow. From there on use
+    only grows by what a request needs, so these levels do not count; it is used up there where it comes to 90 % of the
+    ceiling, else something else limits. ValueError where the ceiling is not positive or the numbers of loads and uses
+    differ.
     """
     rows = _known(loads, uses, ceiling)
     levels = _medians(rows)

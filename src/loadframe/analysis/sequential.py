@@ -1,10 +1,7 @@
-"""Looking at data while they come in, without erring more often than promised.
-
-Testing at 5 % after each new block, and stopping at the first success, errs in far more than 5 % of the cases. A plan
-says after which blocks to look; every look gets a level of its own, such that all looks together err at most as often
-as one test would. Intervals at these levels are repeated confidence intervals (Jennison and Turnbull 1989, JRSS B
-51(3)): all of them hold at once, so that stopping may depend on anything.
-"""
+"""Looking at data while they come in, without erring more often than promised. A plan says after which blocks to look;
+every look gets a level of its own, such that all looks together err at most as often as one test would. Intervals at
+these levels are repeated confidence intervals (Jennison and Turnbull 1989, JRSS B 51(3)): all of them hold at once, so
+that stopping may depend on anything."""
 
 import math
 from dataclasses import dataclass
@@ -42,14 +39,10 @@ class Plan:
 
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
     """The level of the look after `block` blocks; after the last one that of the last. Before the first one the whole
-    alpha: stopping there is no choice (the budget ended), and it is the only look.
-
-    It grows in proportion to the blocks (as does the certainty of a look): alpha_n = c n / last. c is such that paired
-    t-tests at these levels, on blocks without any difference, find one at any look in a share alpha of the cases. The
-    series of t does not depend on the size of normal noise, so c is found by simulation (seeded) to any accuracy;
-    Pocock (1977, Biometrika 64(2)) did the same for levels that do not grow. Bonferroni would treat the looks as
-    independent chances to err.
-    """
+    alpha: stopping there is no choice (the budget ended), and it is the only look. It grows in proportion to the
+    blocks: alpha_n = c n / last, with c such that paired t-tests at these levels, on blocks without any difference,
+    find one at any look in a share alpha of the cases. c is found by seeded simulation, as Pocock (1977, Biometrika
+    64(2)) did for levels that do not grow."""
     if block < plan.first:
         return alpha
     return _scale(plan, alpha) * min(block, plan.last) / plan.last
@@ -58,10 +51,9 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
     """The remaining error that successive tests on fresh data may make together, where each test may depend on all
-    before it. A test that decides leaves the budget unchanged: without a difference it has erred, and more errors do
-    not count; with one only its direction can be wrong, in less than half of the level. One that does not decide has
-    spent its level (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3); with equal shares and nothing
-    returned it is Bonferroni's)."""
+    before it (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3)). A test that decides leaves the
+    budget unchanged: without a difference it has erred, and more errors do not count; with one only its direction can
+    be wrong, in less than half of the level. One that does not decide has spent its level."""
 
     left: float
 

@@ -1,11 +1,8 @@
 """The effect of autocorrelation on the certainty of a mean, in this module only: correlation of neighbours
 (`neighbours`, `worth`; of many series at once `means`), batch means (`batched`, `independent`), and how long rows of a
-running system are correlated (`autocorrelation_time`, `rows_alike`).
-
-Arrays have the series in time order along their last axis; leading axes are a collection of series, so that a benchmark
-can process thousands at once. The lasting process of a watch imports this for `independent`, which only needs the
-standard library: numpy is imported where it is used.
-"""
+running system are correlated (`autocorrelation_time`, `rows_alike`). Arrays have the series in time order along their
+last axis; leading axes are a collection of series. numpy is imported where it is used: the lasting process of a watch
+imports this for `independent`, which only needs the standard library."""
 
 from __future__ import annotations
 

@@ -68,13 +68,11 @@ def mser(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, longest_s: float | None = None) -> WarmUp:
     """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds). Never below `floor_s`;
-    at most half of the series, or `longest_s`.
-
-    Not settled when the minimum of MSER-5 lies beyond that bound and the series is at another level there, when its
-    level changes after the bound, when it climbs and a cut leaves too much to be reached, or when fewer than 30 bins
-    are left after the floor (then warmup_s is the floor). What is not distinguishable from the settled part is kept:
-    MSER alone cuts flat noise at random places. ValueError where `bin_s` is not positive.
-    """
+    at most half of the series, or `longest_s`. Not settled when the minimum of MSER-5 lies beyond that bound and the
+    series is at another level there, when its level changes after the bound, when it climbs and a cut leaves too much
+    to be reached, or when fewer than 30 bins are left after the floor (then warmup_s is the floor). What is not
+    distinguishable from the settled part is kept: MSER alone cuts flat noise at random places. ValueError where `bin_s`
+    is not positive."""
     if bin_s <= 0:
         raise ValueError(f"bin_s is {bin_s}; a bin must last longer than zero seconds")
     series = np.asarray(throughput, dtype=np.float64)
