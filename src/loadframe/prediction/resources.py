@@ -1,9 +1,7 @@
-"""The resources in the metrics of a run's steps: of the machine, of each component and its cgroup, of the driver.
-
-A component in a cgroup has CPUs of its own: then these are stations, and the machine's CPUs, which contain them, only
-bound the throughput. Without cgroups the machine's CPUs are the station, and each component's share of them bounds.
-Rate limits (bytes and operations per second) take no time until they are met: they bound.
-"""
+"""The resources in the metrics of a run's steps: of the machine, of each component and its cgroup, of the driver. CPUs
+of components in cgroups are stations, and the machine's CPUs, which contain them, only bound the throughput; without
+cgroups the machine's CPUs are the station, and each component's share of them bounds. Rate limits (bytes and operations
+per second) take no time until they are met: they bound."""
 
 import re
 from collections.abc import Mapping, Sequence

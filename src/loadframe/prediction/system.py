@@ -1,17 +1,17 @@
-"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load.
+"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load
+(docs/mathematics.md).
 
 Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
-service times are as irregular as exponential ones; where all are regular, or work overlaps, no client waits below
-saturation, and the asymptotic bound min(N / (Z + sum D), m / D) is met. Real systems lie between, each draw at its own
-place. The delay Z is what is left of the cycle N / X at the measured loads: think time, waits that no utilisation
-shows, and work besides the resources. Where requests use several resources at once it is negative. Rate (requests per
-second are offered): throughput is the load itself until a ceiling is met.
+service times are as irregular as exponential ones; where all are regular, or work overlaps, the asymptotic bound min(N
+/ (Z + sum D), m / D) is met. Each draw lies at its own place between the two. The delay Z is what is left of the cycle
+N / X at the measured loads: think time, waits that no utilisation shows, and work besides the resources; negative where
+requests use several resources at once. Rate (requests per second are offered): throughput is the load itself until a
+ceiling is met.
 
-p95 latency from mean values: the mean and the variance of the time at each station, then a gamma distribution. A
-request that waits for j others at a station waits for j services; with exponential services and j nearly geometric, cut
-by the number of clients, that gives the variance. The quantile of the gamma distribution is Wilson and Hilferty's (PNAS
-17, 1931). The measurements decide the rest: a constant is added to meet the measured p95 latencies, or, where they are
-lower already, everything is scaled to them.
+p95 latency from mean values: the mean and the variance of the time at each station (a request that waits for j others
+waits for j exponential services, j nearly geometric, cut by the number of clients), then the quantile of a gamma
+distribution (Wilson and Hilferty, PNAS 17, 1931). A constant is added to meet the measured p95 latencies, or, where
+they are lower already, everything is scaled to them.
 """
 
 import math
