@@ -1,9 +1,8 @@
 """The agent on each host: a process at the end of a connection that the coordinator opened. It reads questions from
 stdin and answers on stdout (wire.py); nothing else may write there. It ends, with everything that it does, once stdin
-is closed or nothing has been heard for LEASE_S: by a thread of its own, so that no long work delays it. It neither
-changes nor loads its host: that is its worker's task (worker.py), which it starts, whose messages it passes on in both
-directions, which it ends where it was stopped, and cleans up after where it was killed: the next command on this host
-would do the same, but there may be none for a day."""
+is closed or nothing has been heard for LEASE_S: by a thread of its own, so that no long work delays it. What changes or
+loads the host is its worker's task (worker.py): the agent starts it, passes its messages on, ends it where it was
+stopped, and cleans up after it where it was killed, as the next command may not come for a day."""
 
 import contextlib
 import os

@@ -1,13 +1,12 @@
 """Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
 
-Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. Where
-a node listens is asked of the node: one that listens on every address is known by the one through which it was first
-reached, which may be the loopback.
+Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node
+is asked where it listens: one that listens on every address is known by the one through which it was first reached,
+which may be the loopback.
 
 A trial is a process of its own (trial.py), which ends where the worker is killed, the task is cancelled, or the
-coordinator is gone or silent. dask notifies a worker where the client's connection is closed, as by `kill -9`. Where
-the link is cut, or either of them stands still, nothing is noticed for minutes: so the coordinator sends a beat once a
-second, through the scheduler.
+coordinator is gone or silent. dask notices a closed connection at once, as after `kill -9`, but a cut link or an end
+that stands still only after minutes: so the coordinator sends a beat once a second, through the scheduler.
 """
 
 import contextlib

@@ -1,11 +1,8 @@
-"""A target on another host as the bench sees it: the target itself, where it is private, and settings of its machine
-and of a service that runs there.
-
-To the bench they are like those of this machine. Server, resource limits and served data are there (part.py); answers
-and errors come back unchanged. The agent there changes settings (changing.py), with the journal there: previous values
-are on that host's disk before anything is changed, and are put back also where this command never returns. The run
-folder has a copy.
-"""
+"""A target on another host as the bench sees it, like one of this machine: the target itself, where it is private, and
+settings of its machine and of a service that runs there. Server, resource limits and served data are there (part.py);
+answers and errors come back unchanged. The agent there changes settings (changing.py), with the journal there: previous
+values are on that host's disk before anything is changed, and are put back also where this command never returns. The
+run folder has a copy."""
 
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress

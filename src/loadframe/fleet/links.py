@@ -1,8 +1,8 @@
 """The capacity of a link between two hosts: round trips, and throughput in each direction, through one TLS connection.
 One host listens on an address of its own for as long as that takes, the other connects; whoever lacks this link's
-certificate is cut off before anything is read (mutual TLS). The keys are in memory and in the agents' own connections:
-never an argument of a command, never on a disk. The receiver counts. Encryption takes a CPU: the busier end's use is
-reported; where it is nearly a whole CPU, it limited the figure, not the link."""
+certificate is cut off before anything is read (mutual TLS). The keys are never an argument of a command, never on a
+disk. The receiver counts. Encryption takes a CPU: the busier end's use is reported; where it is nearly a whole CPU, it
+limited the figure, not the link."""
 
 import contextlib
 import os

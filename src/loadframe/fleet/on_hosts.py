@@ -1,11 +1,9 @@
 """Tasks on the hosts of a fleet, for whatever purpose: trials of settings, blocks of a ladder, capacity searches, whole
-investigations; and the interface of an engine, dask (engine.py) or a test's own.
-
-A task goes to one host only, and at most one is on a host at a time. One that is lost with its worker is no
-measurement: the engine reports it and repeats nothing; the work is begun again here, on the host that is free first, as
-all of them are known to be alike or nothing is compared between them; work bound to a host on that one. Every task has
-a unique name, and only the one that a piece of work waits for counts.
-"""
+investigations; and the interface of an engine, dask (engine.py) or a test's own. A task goes to one host, and at most
+one is on a host at a time. One that is lost with its worker is no measurement: the engine reports it and repeats
+nothing. The work is begun again here, on the host that is free first (all are known to be alike, or nothing is compared
+between them), or on the one that it is bound to. Every task has a unique name, and only the one that a piece of work
+waits for counts."""
 
 import secrets
 import time

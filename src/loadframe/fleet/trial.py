@@ -1,7 +1,6 @@
 """One trial on a host: `python -P -m loadframe.fleet.trial`, at the other end of two pipes. It reads a question from
-stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once stdin is closed, also by `kill
--9` of what has started it, or nothing has come for LEASE_S, it ends the load, puts everything back and answers
-nothing."""
+stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once stdin is closed or nothing has
+come for LEASE_S, it ends the load, puts everything back and answers nothing."""
 
 import os
 import signal
@@ -38,11 +37,8 @@ def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
     """asked: study (as resolved), host, folder, cpus; and for steps (alike.py): states (of all treatments but the
     start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
     which no further step is worthwhile); or for a capacity search: capacity (hold_s, guess); or for a whole
-    investigation: investigate.
-
-    The answer: steps, capacity, or investigation with its steps; failed: why the target did not work, or why there is
-    no investigation of this study; error: why this host cannot carry out the study at all.
-    """
+    investigation: investigate. The answer: steps, capacity, or investigation with its steps; failed: why the target did
+    not work, or why there is no investigation of this study; error: why this host cannot carry out the study at all."""
     if asked.get("cpus"):
         os.sched_setaffinity(0, parse_cpus(str(asked["cpus"])))
     if asked.get("folder") and Path(str(asked["folder"])).is_dir():

@@ -1,8 +1,8 @@
 """Carries out a host's part for its agent: `python -P -m loadframe.fleet.worker`, at the other end of two pipes. A
 separate process, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or has
-passed on nothing for LOAD_LEASE_S (the link is cut, the coordinator stands still), this one ends the load and puts
-everything back; where this one is killed, the agent has what it left cleaned up (agent.py). If both are killed, leases
-and the journal on the disk inform the next command on that host."""
+passed on nothing for LOAD_LEASE_S, this one ends the load and puts everything back; where this one is killed, the agent
+has what it left cleaned up (agent.py). If both are killed, leases and the journal on the disk inform the next command
+on that host."""
 
 import contextlib
 import os
