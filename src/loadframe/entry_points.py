@@ -1,9 +1,6 @@
-"""Records that other distributions add to a registry: each is the object of an entry point, loaded on demand.
-
-An entry point that cannot be used affects nothing else. A study that names it gets an error with its distribution, what
-is wrong and what to do; `loadframe doctor` lists it. Specification:
-https://packaging.python.org/en/latest/specifications/entry-points/
-"""
+"""Records that other distributions add to a registry: each is the object of an entry point, loaded on demand
+(https://packaging.python.org/en/latest/specifications/entry-points/). One that cannot be used affects nothing else: a
+study that names it gets an error with its distribution, what is wrong and what to do; `loadframe doctor` lists it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
