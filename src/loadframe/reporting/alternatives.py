@@ -15,8 +15,7 @@ TINY = 1e-9
 
 
 def sentence(inv: Investigation, one: Alternative) -> str:
-    """The ratio at the lowest and at the highest load; where all loads have the same decision, the overall ratio
-    first."""
+    """The ratio at the lowest and at the highest load; the overall ratio first where all loads agree."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
     alike = len({each.decision for each in one.by_level}) <= 1

@@ -15,8 +15,7 @@ LEAST = 0.001
 
 
 def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
-    """A search, without its picture. about, went: what was measured, and its run quality, which the record does not
-    hold."""
+    """A search, without its picture. about, went: what was measured, and its run quality; the record has neither."""
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(found),),

@@ -114,8 +114,7 @@ def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """Load, throughput with its interval, p95 latency, and a bar. response: response times (reciprocals of throughput)
-    instead."""
+    """Load, throughput with its interval, p95 latency, and a bar. response: response times (1 / throughput) instead."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]

@@ -1,5 +1,4 @@
-"""Selects what the report is about: which finding, trial and curve. No sentence and no picture is made here, so text,
-page and charts agree."""
+"""Selects what the report is about: which finding, trial and curve. Text, page and charts agree, as all use it."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -108,8 +107,7 @@ a billion is that long."""
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The longest time without a completed request at a load, in ms; stalled_ms: the longest in which the whole machine
-    missed its clock ticks."""
+    """The longest time without a completed request at a load, ms; stalled_ms: without a clock tick of the machine."""
 
     load: float
     silence_ms: float
@@ -138,8 +136,7 @@ def mostly_disturbed(inv: Investigation) -> bool:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that a trial refuted, each id once, unless a change helped against them or a later state shows them
-    again."""
+    """Causes that a trial refuted, each id once, unless a change helped against them or they return later."""
     shown = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
     return tuple(f for f in latest.values() if f.status == "refuted" and f.id not in shown)

@@ -113,8 +113,7 @@ def cause(inv: Investigation, id_: str) -> str:
 
 
 def inside(inv: Investigation, id_: str) -> str:
-    """The same within a sentence: title of this run's finding or limit, else of the signature; an id without one is
-    spelled out."""
+    """The same within a sentence: title of this run's finding or limit, else of the signature, else the id in words."""
     rounds = (*inv.rounds, *(one.round for one in inv.alternatives))
     titles = {limit.id: limit.title for one in rounds for limit in one.limits if limit.title}
     titles = {**TITLES, **titles, **{each.id: each.title for one in rounds for each in one.findings if each.title}}

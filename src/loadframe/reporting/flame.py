@@ -132,8 +132,7 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """CPU profiles to draw: the target's, past the bend first, then the others in order; then the driver's at high
-    load."""
+    """CPU profiles to draw: the target's, past the bend first, the others in order, then the driver's at high load."""
     driver = [one for one in of_kind(inv, "cpu", "driver") if one.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda one: one.place not in HIGH)
     return tuple(one for one in (*target, *driver) if one.flame)

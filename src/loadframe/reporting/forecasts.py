@@ -33,8 +33,7 @@ def render_forecast(
     width: int = terminal.WIDTH,
     work: str = WORK,
 ) -> str:
-    """What saturates first and what each load will give, or why there is no forecast. unit, work: what load and
-    throughput count."""
+    """What saturates first and what each load will give, or why that is unknown. unit, work: of load and throughput."""
     unit = unit or forecast.axis.replace("_", " ")
     earlier = []
     if calibration is not None:

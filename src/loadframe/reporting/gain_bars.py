@@ -171,8 +171,7 @@ WIDEST = 10.0
 
 
 def ladder(inv: Investigation, size: Size) -> Plot | None:
-    """The kept changes as a waterfall on a logarithmic scale, where equal lengths are equal factors; None for fewer
-    than two."""
+    """The kept changes as a waterfall, logarithmic (equal lengths are equal factors); None for fewer than two."""
     rows: list[Row] = []
     reached = 1.0
     for step in inv.ladder:

@@ -37,8 +37,7 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
 
 
 def title(inv: Investigation) -> str:
-    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after": the highest percentile with enough requests in all
-    states."""
+    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after": the highest percentile that all states have."""
     drawn = _states(inv)
     if not drawn:
         return ""

@@ -42,8 +42,7 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
 
 
 def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
-    """The limits that others cap, each followed by what caps it, as far as it was read; without chains that end another
-    chain."""
+    """The limits that others cap, each followed by what caps it, as far as read; without chains that end another."""
     known = {limit.id: limit for limit in limits if math.isfinite(limit.ceiling)}
 
     def linked(name: str, order: tuple[str, ...]) -> tuple[str, ...]:

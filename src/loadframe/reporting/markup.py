@@ -24,8 +24,7 @@ def joined(*inside: str | Markup) -> Markup:
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) that allows only a page's own scripts and style
-    sheets."""
+    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) that allows only a page's own scripts and styles."""
     return (
         f"default-src 'none'; script-src {hashes(scripts)}; style-src {hashes(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"

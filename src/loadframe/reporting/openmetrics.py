@@ -21,8 +21,7 @@ RATE = "requests_per_second"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric's meaning. unit: the suffix of its name; "" for a load, whose unit the study chooses, and for a
-    count."""
+    """A metric's meaning. unit: the suffix of its name; "" for counts, and for loads, whose unit the study chooses."""
 
     help: str
     unit: str = ""
@@ -223,8 +222,7 @@ MOST_READ, MOST_KINDS, LONGEST_NAME = 5_000, 100, 200
 
 
 def of_watch(lines: Iterable[WatchLine], name: str) -> str:
-    """The exposition of a watch from its lines, in their order. name: of its folder. Values that are not numbers are
-    left out."""
+    """The exposition of a watch from its lines, in order. name: of its folder. What is no number is left out."""
     seen = Seen()
     for line in lines:
         seen.take(line)

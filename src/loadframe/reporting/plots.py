@@ -306,8 +306,7 @@ def forecast_title(inv: Investigation) -> str:
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
-    """Use by each of several components over the load, in the first state. what: the metric's name without the
-    component."""
+    """Use by each of several components over the load, in the first state. what: the metric without the component."""
     rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:

@@ -53,8 +53,7 @@ def write_page(inv: Investigation, path: Path) -> None:
 
 
 def render_text(found: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """For a screen of this many columns: the answer first, then its basis; details: everything, as always for a
-    capacity search."""
+    """For a screen of this many columns: the answer, then its basis; details: everything, as for capacity searches."""
     document, brief = of(found), not isinstance(found, Capacity) and not details
     more = f"loadframe report {shlex.quote(found.run)} --details; the page: {document.report}" if brief else ""
     return terminal.render(document, width, more)

@@ -72,8 +72,7 @@ def brief(value: float) -> str:
 
 
 def is_vague(low: float, high: float) -> bool:
-    """Whether the ends of a ratio's interval are more than WIDE times apart, so that only the nearer is worth
-    showing."""
+    """Whether the ends of a ratio's interval are over WIDE times apart: only the nearer is then worth showing."""
     return has_width(low, high) and low > 0 and high > WIDE * low
 
 
