@@ -25,8 +25,7 @@ from loadframe.progress import counted
 DAY_S = 86400.0
 HORIZON_S = 7 * DAY_S
 HALF = 0.5
-"""Share of the limit's load below which nothing is reported; and of the time of the rise within which the limit must be
-met."""
+"""Share of the limit's load below which nothing is reported; and of the time of the rise in which it must be met."""
 QUARTER, QUICK_S = 0.25, 4 * 3600.0
 """On the first day, for a rise that took longer than QUICK_S."""
 WHOLE, HOUR_S = 1.0, 3600.0
@@ -42,8 +41,7 @@ SMOOTHED, FEWEST_RISING = 3, 6
 """Rows over which the load is averaged, so that it lags by one; least rows of a rise within a day."""
 FEWEST_DAYS, MOST_DAYS = 3, 14
 LEVEL = 0.01
-"""Of the test that daily maxima rise, once a day: together with the other conditions false alarms are rarer than
-monthly."""
+"""Of the daily test that daily maxima rise: with the other conditions false alarms are rarer than monthly."""
 FEWEST_OF_STEP = 2
 """Days on either side of a step: one day alone may be the first of a rise."""
 FIRM, FAR, WEEK = 0.001, 2.0, 7
@@ -168,8 +166,7 @@ class Days:
 
 
 def _left_by_a_step(values: Sequence[float]) -> float:
-    """Residual sum of squares of the best step (one mean before, one after it); infinite where there are too few
-    values."""
+    """Residual sum of squares of the best step (one mean before, one after it); infinite for too few values."""
     splits = range(FEWEST_OF_STEP, len(values) - FEWEST_OF_STEP + 1)
     return min((_scatter(values[:at]) + _scatter(values[at:]) for at in splits), default=math.inf)
 
@@ -204,8 +201,7 @@ class Rhythm:
     values: list[float] = field(default_factory=list)
 
     def add(self, t_s: float, load: float | None, value: float) -> None:
-        """Add a row. A time not after the last one means that the clock was set back: rows from there on are
-        dropped."""
+        """Add a row. A time not after the last one shows a clock set back: rows from there on are dropped."""
         if self.times_s and t_s <= self.times_s[-1]:
             self._forget(slice(bisect_left(self.times_s, t_s), None))
         self.times_s.append(t_s)

@@ -149,8 +149,7 @@ class CapacitySearch:
 
     @property
     def low(self) -> float | None:
-        """The highest level shown to meet: it did, and the capacity is below it with at most half of the error
-        probability."""
+        """The highest level shown to meet: it did, and the capacity is below it with at most half of the error."""
         return max((one.load for one in self.known() if one.classified == "meets"), default=None)
 
     @property
@@ -294,8 +293,7 @@ class CapacitySearch:
 
 
 def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
-    """The levels to try: geometric steps of at most `step` (in log load), or whole numbers where those are wider
-    apart."""
+    """The levels to try: geometric steps of at most `step` (in log load), or wider ones between whole numbers."""
     low, high = settings.low, settings.high
     if settings.integer:
         low, high = math.ceil(low), math.floor(high)

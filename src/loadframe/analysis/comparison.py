@@ -40,8 +40,7 @@ the degrees of freedom that a level adds to the geometric mean (digamma and trig
 Kendall 1946, JRSS Supplement 8)."""
 
 LEAST_VARIANCE = 0.01
-"""Least variance of a level, as a share of the levels' mean: three equal counts are chance, not the absence of
-noise."""
+"""Least variance of a level, as a share of the levels' mean: three equal counts may be mere chance."""
 
 FEWEST_PAIRS = 3
 """Fewest pairs of blocks for a t-interval of their differences: that of two mostly reflects their number."""
@@ -284,8 +283,7 @@ def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> f
 
 
 def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Relative resolution of either sample: the smallest spacing of all values (0 where there is only one) over the
-    sample's median."""
+    """Relative resolution of either sample: the smallest spacing of all values (0 for a single one) over its median."""
     spacing = float(np.diff(np.unique(np.array([*before, *after], dtype=np.float64))).min(initial=math.inf))
     if math.isinf(spacing):
         return 0.0, 0.0

@@ -18,8 +18,7 @@ LEAST = 0.005
 
 
 def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUse, ...]:
-    """Use per state at its highest level; the state without changes first, then by treatment. titles: treatment ->
-    changes."""
+    """Use per state at its highest level; without changes first, then by treatment. titles: treatment -> changes."""
     counting = [step for step in steps if step.counts and step.treatment in titles]
     order = sorted({step.treatment for step in counting}, key=lambda name: (titles[name] != "", name))
     return tuple(_of_state(titles[name], [step for step in counting if step.treatment == name]) for name in order)
@@ -51,8 +50,7 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
 
 
 def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
-    """Programs outside the target that work for it, the busiest first: medians at the highest level of a run's first
-    state."""
+    """Programs outside the target that work for it, busiest first: medians at the first state's highest level."""
     counting = [step for step in steps if step.counts]
     mine = [step for step in counting if step.treatment == min((one.treatment for one in counting), default="")]
     level = max((step.level for step in mine), default=0.0)

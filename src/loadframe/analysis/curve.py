@@ -25,8 +25,7 @@ CLIFF_SPAN = 2.5
 usual ladders of levels grow by 2 to 2.5."""
 
 PROPORTIONAL = 0.5
-"""A curve that ends with at least this elasticity (relative growth of throughput per that of load) grows in
-proportion."""
+"""A curve that ends with at least this elasticity (d log throughput / d log load) grows in proportion."""
 
 WIDE_INTERVAL = 0.2
 FEW_BLOCKS = 3
@@ -36,8 +35,7 @@ MOST_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class LevelSample:
-    """The measurements at one level: throughputs (1/s) and p95 latencies, one per block; inf where waits kept
-    growing."""
+    """One level: throughputs (1/s) and p95 latencies, one per block; inf where waits kept growing."""
 
     load: float
     throughputs: tuple[float, ...]

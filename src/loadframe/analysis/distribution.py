@@ -1,5 +1,4 @@
-"""Latency histograms merged over several steps, their summary and points to draw; and the share of requests in a
-latency band."""
+"""Latency histograms merged over several steps, their summary and points to draw; and the share in a latency band."""
 
 import math
 from dataclasses import dataclass

@@ -133,8 +133,7 @@ def _gains(shapes: Floats, means: Floats) -> Floats:
 
 
 def _proved(table: Floats, shapes: Floats, gain: float, seed: int) -> bool:
-    """Whether tables of noise alone, (blocks, levels), rarely explain as much relative to the scatter between
-    blocks."""
+    """Whether tables of noise, (blocks, levels), rarely explain as much relative to the scatter of blocks."""
     noise = np.random.default_rng(seed).standard_normal((SIMULATED, *table.shape))
     noise = noise - noise.mean(axis=2, keepdims=True)
     means = noise.mean(axis=1)
@@ -148,8 +147,7 @@ def _proved(table: Floats, shapes: Floats, gain: float, seed: int) -> bool:
 @dataclass(frozen=True, slots=True)
 class Reach:
     """ratio: the peak after over the one before, with its 95 % interval. rising: whether throughput still grows at the
-    highest level after the change, so that the peak is higher still. knee, capacity: before and after; None where a
-    curve has none."""
+    highest level after the change, so that the peak is higher still. knee, capacity: before and after, or None."""
 
     ratio: float
     low: float
@@ -202,8 +200,7 @@ def _log(more: float, less: float) -> float:
 
 
 def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
-    """Another capacity against that of several searches with equal settings, all found. ValueError for none, or one
-    that was not found."""
+    """A capacity against those of several searches with equal settings. ValueError for none, or one not found."""
     loads = [each.load for each in start if each.load]
     lows = [each.low for each in start if each.low]
     highs = [each.high for each in start if each.high]

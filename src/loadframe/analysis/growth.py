@@ -24,8 +24,7 @@ Of = Literal["response", "cpu"]
 ERROR = 0.025
 """Of each of the two explanations, one-sided."""
 LEAST = 1.5
-"""Shared machines were seen to drift by a fifth within a run; a cost that grows by less than half is not distinguished
-from that."""
+"""Shared machines drifted by a fifth within a run; growth by less than half is not distinguished from that."""
 FEWEST_STEPS = 8
 FEWEST_LEVELS = 2
 APART = 4.0

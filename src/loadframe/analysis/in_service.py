@@ -61,8 +61,7 @@ class InService:
 
     @property
     def whole(self) -> int | None:
-        """The only whole number in the interval; without one, the next below it, as n <= X R; None where there are
-        several."""
+        """The only whole number in the interval; without one, the next below, as n <= X R; None for several."""
         first, last = max(1, math.ceil(self.low)), math.floor(min(self.high, LARGEST))
         return last if 1 <= last <= first and not self.bounded else None
 
@@ -110,8 +109,7 @@ def in_service(
 
 
 def _all(serving: float, clients: float | None) -> float:
-    """All servers, idle ones included, where each has a queue of its own; only those that serve where clients are
-    unknown."""
+    """All servers, also idle ones, where each has its own queue; only those that serve where clients are unknown."""
     return serving if clients is None or clients <= serving else serving * (clients - 1) / (clients - serving)
 
 

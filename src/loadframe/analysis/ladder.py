@@ -26,8 +26,7 @@ ERROR = 0.05
 @dataclass(frozen=True, slots=True)
 class Decomposition:
     """A gain by its changes, in order. gains: of each against the state before it; shares: of each in the logarithm of
-    the whole, empty where the whole is not proven; at_top: all changes against all but this one, None where not
-    measured."""
+    the whole, empty where that is not proven; at_top: all changes against all but this one, None if not measured."""
 
     total: Verdict
     gains: tuple[Verdict, ...]

@@ -154,8 +154,7 @@ def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) ->
 def _curve(
     levels: tuple[Level, ...], column: str, observed: Observed, rows: Rows, within_ms: float | None
 ) -> Curve | None:
-    """The curve of the throughput, or of 1 / response time: the throughput of one requester. None without the
-    column."""
+    """The curve of the throughput, or of 1 / response time (that of one requester). None without the column."""
     if column not in rows.columns:
         return None
     samples = []

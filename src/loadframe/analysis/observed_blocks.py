@@ -35,8 +35,7 @@ SHORTEST = 4
 
 REFERENCE_BINS, END_PIECES = 24, 4
 FAR = 5.0
-"""Rows further from their neighbours at equal load than this many robust standard deviations are outliers, and left
-out."""
+"""Rows over this many robust standard deviations from their neighbours at equal load are outliers, and left out."""
 
 MAD = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
@@ -48,8 +47,7 @@ MISSED = 1.5
 """A pause this many times the usual one lacks at least a row."""
 
 EVEN = 1.2
-"""Rows are evenly spaced where the quartiles of the pauses differ by less than this factor; else none can be
-missing."""
+"""Rows are evenly spaced where the pauses' quartiles differ by less than this factor; else none can be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +158,7 @@ LEAST_SPREAD = 0.05
 """Block throughputs that vary by less than this share of their mean show no slope."""
 
 LEAST_RISE = 0.003
-"""A change in use by less than this over all observed throughputs is not attributed to requests: no counter is
-finer."""
+"""Changes in use by less than this over all throughputs are not attributed to requests: no counter is finer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +173,7 @@ class Line:
 
 
 def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
-    """The line through block means, (n,) each, weight: rows of each. None where the blocks are few, or x hardly
-    varies."""
+    """The line through block means, (n,) each, weight: rows of each. None for few blocks, or where x hardly varies."""
     known = np.isfinite(x) & np.isfinite(y) & (weight > 0)
     x, y, weight = x[known], y[known], weight[known]
     if len(x) < FEWEST or not float(np.std(x)) > LEAST_SPREAD * abs(float(np.mean(x))):

@@ -40,8 +40,7 @@ TRIMMED = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """cells: by column, one for each of at most MOST_CELLS groups of blocks; NaN where no row of the group has the
-    column."""
+    """cells: by column, one for each of at most MOST_CELLS groups of blocks; NaN where no row has the column."""
 
     load: float
     cells: Mapping[str, Floats]
@@ -196,8 +195,7 @@ class Rows:
         return Rows(self.time_s[indices], self.load[indices], picked, self.uses)
 
     def counted(self) -> "tuple[Rows, list[str]]":
-        """Without a throughput that is 0 in most rows with a load, as a level's median would then be 0; and a note on
-        that."""
+        """Without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on that."""
         served = self.columns.get("throughput")
         if served is None:
             return self, []

@@ -34,8 +34,7 @@ class TooFewError(ValueError):
 
 
 def of(values: Sequence[float], quantity: str) -> float:
-    """The quantity of some values; `typical` is their median. TooFewError where a quantile has less than one value
-    beyond it."""
+    """The quantity of some values; `typical` is their median. TooFewError for a quantile without a value beyond it."""
     if quantity == "mean":
         return float(np.mean(values))
     if quantity == TYPICAL:

@@ -141,8 +141,7 @@ def few_failed(done: int, failed: int) -> bool:
 
 
 def warnings(steps: Sequence[Step]) -> list[str]:
-    """In words, the times of the load driver and of the service that are not in their unit; [] for none. steps: of one
-    state."""
+    """In words, the times of driver and service that are not in their unit; [] for none. steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 

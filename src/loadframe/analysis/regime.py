@@ -298,8 +298,7 @@ def _weights(values: Sequence[float]) -> list[float]:
 
 
 def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Medians of load and value in ranges of load with equally many rows; one knot where the load hardly varies, or is
-    missing."""
+    """Medians of load and value in ranges of load with equally many rows; one knot for a missing or constant load."""
     rows = sorted((load, value) for load, value in zip(loads, values, strict=True) if load is not None)
     if len(rows) < len(values) or rows[-1][0] <= SPREAD * max(rows[0][0], 1e-12):
         return [(0.0, median(values))]

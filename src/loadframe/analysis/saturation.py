@@ -70,8 +70,7 @@ class Line:
         return self.level + self.slope * (x - self.middle)
 
     def crossing(self, ceiling: float) -> tuple[float, float, float] | None:
-        """Fieller's interval of where y is `ceiling`; None where the slope is not significant, as it is then
-        unbounded."""
+        """Fieller's interval of where y is `ceiling`; None (unbounded) where the slope is not significant."""
         if not (self.slope > 0 and self.slope > self.half):
             return None
         # Divided by b^2, with g = t^2 s^2 / (b^2 Sxx) < 1, d = N - mean and e = N* - mean, so that units cannot

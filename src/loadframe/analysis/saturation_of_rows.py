@@ -210,8 +210,7 @@ class _Curve:
         return self.falls and max(self.line, self.latest) > furthest
 
     def widens(self, straight: Saturation) -> Saturation:
-        """The saturation of this curve, with an interval that includes `straight`, that of the line through all
-        ranges."""
+        """The saturation of this curve; the interval includes `straight`, that of the line through all ranges."""
         low, high = min(self.soonest, straight.low, self.line), max(self.latest, straight.high, self.line)
         return replace(straight, load=self.line, low=low, high=high, method="curve")
 
@@ -247,8 +246,7 @@ def _full_at(level: float, slope: float, square: float) -> float:
 
 
 BENT = 1.5
-"""Multiple of the response time at the lowest loads from which on it counts as bent, if it is at all higher loads
-too."""
+"""Multiple of the response time at the lowest loads from which on it counts as bent, if also at all higher loads."""
 ERRORS = 3.0
 
 

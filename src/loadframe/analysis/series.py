@@ -61,8 +61,7 @@ def neighbours(*series: Sequence[float] | Numbers) -> float:
 
 
 def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
-    """How many independent values one value is worth at this lag-1 correlation (1: fully independent); r counts as
-    `most` at most."""
+    """How many independent values one value is worth at this lag-1 correlation; r counts as `most` at most."""
     r = min(max(correlation, 0.0), most)
     return (1 - r) / (1 + r)
 
@@ -96,8 +95,7 @@ class Mean:
 
 
 def batched(values: Numbers, reduced: Callable[..., Numbers] | None = None) -> Numbers:
-    """Means (or another reduction) of at most MOST_BATCHES batches of nearly equal length, (..., n) -> (...,
-    batches)."""
+    """Means (or `reduced`) of at most MOST_BATCHES batches of nearly equal length, (..., n) -> (..., batches)."""
     import numpy as np
 
     length, reduced = values.shape[-1], np.mean if reduced is None else reduced

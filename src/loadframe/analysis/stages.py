@@ -134,8 +134,7 @@ class Stage:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether its operations take all that waits: with many entries per operation it is at work all the time,
-        however little arrives."""
+        """Whether its operations take all that waits: then it is always at work, however little arrives."""
         if self.waiting is None or self.batch is None or self.is_fed:
             return False
         return self.batch >= MANY and self.waiting <= self.batch * max(1.0, self.workers or 1.0)
@@ -237,8 +236,7 @@ def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
 
 
 def _not_full(stages: Sequence[Stage]) -> Limiting | str:
-    """Where no stage is at work all the time: a stage with a single operation, turns, the source, or an unseen
-    limit."""
+    """Where no stage is always at work: a stage with a single operation, turns, the source, or an unseen limit."""
     single = [place for place, stage in enumerate(stages) if stage.is_single]
     if single:
         most = max(single, key=lambda place: stages[place].at_work or 0.0)

@@ -11,8 +11,7 @@ MOST_TERMS = 400
 
 
 def quantile(probability: Any, freedom: Any) -> Any:
-    """The quantile of the t-distribution with `freedom` degrees of freedom; for numbers or arrays that broadcast
-    together."""
+    """The quantile of the t-distribution with `freedom` degrees of freedom; numbers, or arrays that broadcast."""
     if isinstance(probability, float) and isinstance(freedom, int) and 1 <= freedom <= MOST_TERMS:
         return _whole(probability, freedom)
     from scipy.special import stdtrit

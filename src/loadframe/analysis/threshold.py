@@ -50,8 +50,7 @@ class Threshold:
     """Posterior of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
-        """Uniform between low and high (and a little beyond), with a guess if given. step: of the ladder, in log
-        load."""
+        """Uniform between low and high (and a little beyond), or with a guess. step: of the ladder, in log load."""
         begin, end = math.log(low / BEYOND), math.log(high * BEYOND)
         cells = math.ceil((end - begin) / step * CELLS)
         self._cell: float = (end - begin) / cells

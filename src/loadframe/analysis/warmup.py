@@ -104,8 +104,7 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
 
 def missing(values: NDArray[np.float64], cut: int) -> float:
     """What the mean of values[cut:] lacks of the level that they approach, as a share of that level, by the exponential
-    approach (least squares, time constants PACES) that fits all of them best. (n,); 0 where they approach no level from
-    below."""
+    approach (least squares, time constants PACES) that fits them best. (n,); 0 where they approach none from below."""
     time = np.linspace(0, 1, len(values))
     shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
     centred = shapes - shapes.mean(axis=1, keepdims=True)
