@@ -1,7 +1,6 @@
 """A study's changes on this host for its steps, with the journal on this host: settings of the machine, and of a
 service that runs here. The previous values are on the disk before anything is changed (changes/durable.py). They are
-put back when the coordinator says so, when it is silent or gone, and, where this process is killed, by what cleans up
-after it."""
+put back when the coordinator says so, when it is silent or gone, and, if it is killed, by what cleans up after it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -49,8 +49,7 @@ READ_AT_ONCE_BYTES = 16 * PIECE_BYTES
 CLOCKS_APART_S = 0.005
 """How far, beyond its bound, the clock by which a host begins may differ from the one it reported."""
 DRIFT = 500e-6
-"""NTP corrects no more (RFC 5905); a clock that moved further between two measurements was set, or its machine
-slept."""
+"""NTP corrects no more (RFC 5905): a clock that moved further between two measurements was set, or slept."""
 TARGET_WITHIN_S = 900.0
 """A large cache is filled, a long log recovered from. Its host is checked meanwhile."""
 
@@ -226,8 +225,7 @@ class Coordinator:
         return self._begun
 
     def wait(self, within_s: float) -> bool:
-        """Whether all loads are over, after waiting at most so long. StepVoid where one has failed, or a host is
-        lost."""
+        """Whether all loads are over, after waiting at most so long. StepVoid if one has failed, or a host is lost."""
         begun = self._going()
         until_s = self._transport.now_s() + within_s
         while len(self._ended) < len(begun.shares):

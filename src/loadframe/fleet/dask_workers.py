@@ -30,15 +30,13 @@ from loadframe.host.environment import own_environment, python
 from loadframe.host.processes import MARK
 
 ENCRYPTED = ("tls://", "inproc://")
-"""Listeners of dask closed to strangers: both ends show a certificate (distributed.security asks for it), or there is
-no port."""
+"""Listeners of dask closed to strangers: both ends show a certificate (distributed.security), or there is no port."""
 ASKED_WITHIN_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A worker at the scheduler. address: by which tasks name it; number: unique to this worker, also among later ones
-    at the same address."""
+    """A worker at the scheduler. address: by which tasks name it; number: unique, also among later workers there."""
 
     address: str
     number: str

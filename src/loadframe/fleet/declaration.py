@@ -133,8 +133,7 @@ class TlsTable(Table):
 
 
 class AboutFleet(Table):
-    """Name of the fleet; its own configuration of the user's SSH client, if any; an existing dask scheduler of the
-    hosts that are workers."""
+    """Its name; the configuration of the user's SSH client, if any; an existing dask scheduler of the workers."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
     ssh_config: Path | None = None

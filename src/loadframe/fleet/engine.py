@@ -77,8 +77,7 @@ class DaskEngine:
     """See tasks.Engine. Enter it before anything is measured; all hosts are there then."""
 
     def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> None:
-        """secrets: variables that each host must have. FleetError where the fleet has fewer than two hosts for
-        trials."""
+        """secrets: variables that each host must have. FleetError for fewer than two hosts for trials."""
         self._about = fleet.fleet
         self._hosts = fleet.with_role("trial")
         self._secrets = sorted(secrets)

@@ -31,8 +31,7 @@ REFUSED = {each.__name__: each for each in (ChangeError, StudyError, TargetError
 
 
 class FarPlace:
-    """See changes.places.Place. All methods raise StepVoid where the host is lost, TargetError where it is not
-    known."""
+    """See changes.places.Place. All methods raise StepVoid where the host is lost, TargetError where it is unknown."""
 
     def __init__(self, hosts: Hosts, place: str, more: Mapping[str, str]) -> None:
         """place: MACHINE or SERVER; more: by which its agent finds it."""

@@ -160,8 +160,7 @@ class Hosts:
         )
 
     def machine(self) -> str:
-        """The host on whose machine the target runs, before anything has been loaded. TargetError where that is
-        ambiguous."""
+        """The host on whose machine the target runs, before anything is loaded. TargetError where that is ambiguous."""
         if self.serving is not None:
             return self.serving
         if not self._machine:

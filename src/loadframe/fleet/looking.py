@@ -95,8 +95,7 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """Of the most specific route; for an address of the host itself that of its network. "" where unknown, as for
-    IPv6."""
+    """Of the most specific route; for the host's own address that of its network. "" where unknown, as for IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK
@@ -123,8 +122,7 @@ def route(address: str) -> dict[str, Any]:
 
 
 def listening_number(address: str) -> str:
-    """The number at which this host is to listen. StudyError where the address has several, or one that others cannot
-    reach."""
+    """The number at which this host is to listen. StudyError for several, or one that others cannot reach."""
     number, *others = look_up(address)
     if others:
         raise StudyError(

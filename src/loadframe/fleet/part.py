@@ -238,8 +238,7 @@ class Part:
     # --- the driver -------------------------------------------------------------------------------------------------
 
     def start(self, told: Mapping[str, Any], when: Callable[[], float]) -> None:
-        """Prepare for the share, and begin at the instant that `when` returns. UserError; the driver runs when this
-        returns."""
+        """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
         self.cancel()
         endpoint, share = endpoint_of(told["endpoint"]), float(told.get("load", told["share"]))
         self._workload = workload = self._made(told.get("options") or {})

@@ -32,8 +32,7 @@ ERRORS: Mapping[str, type[UserError]] = {
 class Arrived:
     """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why it has
     none, in words (error; reason: of model.VoidReason where the agent knows it; fact, details, kind: of the original
-    error, by the name of its class); or why the host is gone, after which nothing more comes from it (gone; number
-    0)."""
+    error, by the name of its class); or why the host is gone, after which nothing comes from it (gone; number 0)."""
 
     host: str
     number: int

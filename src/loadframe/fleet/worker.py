@@ -290,8 +290,7 @@ class Worker:
         self._say({"id": number, **said, **told})
 
     def _close(self) -> None:
-        """First what harms others, then what was changed, then what was stored. A failure of one does not stop the
-        others."""
+        """First what harms others, then what was changed, then what was stored. A failure stops none of the others."""
         try:
             if self._part is not None:
                 self._tried(self._part.cancel)
