@@ -148,8 +148,7 @@ def slope(data: Seen) -> float:
 
 
 def elasticity(data: Seen) -> float:
-    """d log X / d log N at the highest loads: least squares, each load half as heavy as the next, with a prior around
-    1."""
+    """d log X / d log N at the highest loads: least squares, each load half as heavy as the next, prior around 1."""
     x, y = np.log(data.loads / data.loads[-1]), np.log(data.throughputs / data.throughputs[-1])
     weight = 0.5 ** np.arange(len(x))[::-1] / THROUGHPUT_ERROR**2
     return _held_near_1(x, y, np.asarray(weight, dtype=np.float64), ELASTICITY_SPREAD)[2]
@@ -163,8 +162,7 @@ def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[f
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
-    """log of the most that can be served at these loads: for a rate what is offered, as windows count it; inf for
-    clients."""
+    """log of the most that can be served at these loads: of a rate what is offered, as windows count it; else inf."""
     if data.kind != "rate":
         return np.full(len(loads), math.inf)
     share = max(1.0, float(np.median(data.throughputs / data.loads)))

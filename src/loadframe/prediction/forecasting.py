@@ -155,8 +155,7 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 
 MISSED = 0.2
 """A law that misses the highest load measured by more (in logarithms) does not describe the curve, and is ignored: a
-cliff follows no law, and averaging halfway forecast a fall there (seen: 400/s at five loads up to 128, 200/s at
-129)."""
+cliff follows no law, and averaging halfway forecast a fall there (400/s at five loads up to 128, 200/s at 129)."""
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
@@ -299,8 +298,7 @@ def _rounded(value: float, low: float, high: float) -> tuple[str, str, str]:
 
 
 LEAST_FACTOR = 1.15
-"""No expectation is narrower than this factor to either side: an objective is missed near, but not exactly at,
-saturation."""
+"""No expectation is narrower than this factor to either side: objectives are missed near, not at, saturation."""
 
 LOADS = 24
 """Number of loads tried to find where the latency passes its limit."""
@@ -314,8 +312,7 @@ def expected(
 ) -> LoadInterval | None:
     """The load at which the first resource saturates or the p95 latency passes its limit, whichever comes first, with
     the interval of the network's draws; None where resources do not explain the observations, or no limit is in sight.
-    A starting point for trials, not a claim: the interval of a forecast, calibrated on real servers, would be too wide
-    for that."""
+    A starting point for trials, not a claim: a forecast's interval would be too wide for that."""
     kind = kind or systems.kind_of(observations)
     if refusal.too_little(observations) is not None:
         return None

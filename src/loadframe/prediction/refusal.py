@@ -1,5 +1,4 @@
-"""When the data cannot carry a forecast: the reasons, in words. A guess that looks like a forecast is worse than
-none."""
+"""When the data cannot carry a forecast: the reasons, in words. A guess that looks like one is worse than none."""
 
 import math
 

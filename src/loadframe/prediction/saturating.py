@@ -136,16 +136,14 @@ def by_limit(limit: Limit, throughput: Estimate) -> ForecastCapacity:
 
 
 def first_limit(limits: Sequence[Limit], data: Seen) -> Limit | None:
-    """The first to run out beyond the measured loads, of those that end the growth; one that ran out within them did
-    not end it."""
+    """The first to run out beyond the measured loads, of those that end the growth; one within them did not end it."""
     top = float(data.loads[-1])
     found = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.load > top]
     return min(found, key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf, default=None)
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
-    """The resources that a limit shows to be used up within the measured loads, and where. limits: the first one
-    first."""
+    """The resources that a limit shows to be used up within the measured loads, and where. limits: in order."""
     found = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
     return {name: at for name, at in found.items() if name and at is not None and at.load <= data.loads[-1]}
 

@@ -11,8 +11,7 @@ USED_UP = 0.95
 
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
-    """The forecast with a score for each load that was forecast and measured; several windows at a load count as their
-    median."""
+    """The forecast with a score for each load that was forecast and measured, by the median of several windows."""
     found = []
     for point in forecast.at:
         actual = [row.throughput for row in measured if row.load == point.load]

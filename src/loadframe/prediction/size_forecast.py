@@ -60,8 +60,7 @@ def forecast(
     windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Memories | None = None
 ) -> GrowthForecast:
     """The forecast for the sizes `at` (entries; by default 2 and 4 times the largest observed). Seeded: the same
-    windows give the same forecast. ValueError for sizes that are not finite and above zero, and for impossible
-    windows."""
+    windows give the same forecast. ValueError for impossible windows, and for sizes not finite and above zero."""
     if not all(math.isfinite(size) and size > 0 for size in at):
         raise ValueError(f"sizes to forecast must be finite and above zero, got {list(at)}")
     last = max((one.after for one in windows), default=0.0)

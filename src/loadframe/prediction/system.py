@@ -39,8 +39,7 @@ APPROXIMATE = 1e-6
 """Tolerance of a queue, as a share of the population: finer than any measurement."""
 
 IRREGULAR = 0.5
-"""Prior: every second system is as irregular as mean value analysis assumes; the others are anything between that and
-regular."""
+"""Prior: every second system is as irregular as mean value analysis assumes, the others between that and regular."""
 
 UNSATURATED = 0.8
 """The delay is fitted at loads below this share of saturation: beyond, it does not show in the throughput."""
@@ -159,8 +158,7 @@ def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
 
 
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
-    """X with this many clients, interpolated between whole numbers. None where that would take long, or for a negative
-    delay."""
+    """X with this many clients, interpolated between whole numbers. None for a negative delay, or if it takes long."""
     if load > LARGEST_EXACT or think_s < 0:
         return None
     below = math.floor(load)
