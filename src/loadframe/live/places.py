@@ -101,8 +101,7 @@ FILES: Mapping[str, str] = {
     "metrics.parquet": PARQUET,
     "limits.parquet": PARQUET,
 }
-"""Every name in a link of reporting's documents and in its html.FILES. JSON lines are text, so that a browser shows
-them."""
+"""Every name in links of reporting's documents and in its html.FILES. JSON lines are text: a browser shows them."""
 POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 PIECE_BYTES = 1 << 18
 

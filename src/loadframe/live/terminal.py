@@ -91,8 +91,7 @@ def _stroke(grid: list[list[tuple[int, str]]], x: float, y: float, to_x: float, 
 
 
 def bars(uses: Mapping[str, Sequence[Any]], titles: Mapping[str, Mapping[str, Any]], width: int, most: int) -> Text:
-    """The limits with the highest use, as bars. uses: by id the share, use and ceiling in words, and whether it is
-    reached."""
+    """The limits with the highest use, as bars. uses: by id the share, use and ceiling in words, and if reached."""
     text = Text()
     ranked = sorted(uses.items(), key=lambda item: -item[1][0])[:most]
     for name, (share, told, reached) in ranked:

@@ -47,8 +47,7 @@ LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answ
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """How a run is concluded (experiments/reading.py): completely, or only its answer. UserError where there is no
-    result."""
+    """How a run is concluded (experiments/reading.py): completely, or only its answer. UserError without a result."""
 
     case: Callable[[RunFolder], CaseStudy]
     answer: Callable[[RunFolder], RunAnswer | None]
