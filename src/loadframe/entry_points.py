@@ -136,8 +136,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return (*self._unusable, *(found for found in loaded if isinstance(found, Broken)))
 
     def needs(self, kind: str, ask: Callable[[Record], Iterable["Requirement"]]) -> list["Requirement"]:
-        """A record's requirements on the machine. One of another distribution that fails when asked is missing itself.
-        KeyError."""
+        """A record's requirements on the machine; a foreign one that fails when asked is missing itself. KeyError."""
         if kind in self.own:
             return list(ask(self.own[kind]))
         try:

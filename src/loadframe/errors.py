@@ -160,8 +160,7 @@ class FleetError(UserError):
 
 
 class StepVoid(FleetError):  # noqa: N818 - it is the step's end
-    """A step over many hosts is no measurement: its load is never spread over the hosts that remain. reason: of
-    model.VoidReason."""
+    """A step over many hosts is no measurement: its load is never spread over the rest. reason: of model.VoidReason."""
 
     def __init__(self, host: str, reason: str, fact: str, *, remedy: str = "", details: str = "") -> None:
         super().__init__(f"the step is void ({reason}): {fact}", remedy=remedy, details=details)

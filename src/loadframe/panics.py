@@ -17,8 +17,7 @@ REMEDY = (
 kept: `loadframe report RUN` goes on once there is more."
 )
 ROOM_BYTES = 256 << 20
-"""Memory that polars and V8 may take for the tables and charts of a run; both abort the process where it is not
-available."""
+"""Memory that polars and V8 may take for the tables and charts of a run; both abort the process without it."""
 ROOM_FILES = 16
 """Files that they may open; V8's threads panic with a message of their own where they cannot."""
 PANIC = "PanicException"
