@@ -257,7 +257,7 @@ def collects(function: str) -> bool:
 
 
 def collecting(stacks: Sequence[Stack]) -> Collecting | None:
-    """Of a CPU profile; None without samples or any named function of a collector: there may be none, or a stripped one."""
+    """Of a CPU profile; None without samples or any named function of a collector: none exists, or it is stripped."""
     total = sum(stack.count for stack in stacks)
     found = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(found / total, *wilson(found, total)) if found else None
