@@ -161,8 +161,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Blocks together. heading: a plain heading with the look "" or "small", else an article's. summary: the group is
-    folded under it."""
+    """heading: a plain one with the look "" or "small", else an article's. summary: the group is folded under it."""
 
     blocks: "tuple[Block, ...]"
     look: str = ""

@@ -101,8 +101,7 @@ def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 
 SILENT_MS, SILENT_TIMES = 200.0, 20.0
-"""A stall: nothing completes for 0.2 s and for 20 times the mean gap between requests; of exponential gaps, one in half
-a billion is that long."""
+"""A stall: nothing completes for 0.2 s and 20 mean gaps between requests (one exponential gap in half a billion)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,8 +192,7 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
 
 
 def waterfall(found: Ladder, size: Size) -> Plot | None:
-    """Every measured change, on top of the kept ones before it; after a reverted one the next begins where that began.
-    Thin lines: 95 % intervals."""
+    """Every measured change, on top of the kept ones before it. Thin lines: 95 % intervals."""
     rows: list[Row] = []
     reached = 1.0
     for rung in found.rungs:

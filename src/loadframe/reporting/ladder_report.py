@@ -8,8 +8,7 @@ from loadframe.reporting import document as doc
 from loadframe.reporting.document import Row
 
 FULL = 0.9
-"""Share of one CPU, or of a component's CPUs, from which it counts as full; our choice, as in the signatures of hot
-threads."""
+"""Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
 TOLD = 0.02
 """Share of the machine's CPUs below which other programs' use is not mentioned."""
 HEAD = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")

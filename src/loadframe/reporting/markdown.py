@@ -17,8 +17,7 @@ NOT_BROKEN = "&#8203;"
 
 
 def render(document: doc.Document, *, brief: bool = False) -> str:
-    """The answer, the asides and the sections; the pictures are on the page. brief: only the sections for a reader who
-    is not at the machine."""
+    """The answer, the asides and the sections, without pictures. brief: only the sections for a reader elsewhere."""
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
     asides = [line for aside in document.beside("") for line in _aside(aside)]

@@ -116,8 +116,7 @@ def text(field: str = "label") -> Channel:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... between two ends; powers of ten where these are more than MOST_TICKS; none where fewer than two
-    are left."""
+    """1, 2, 5, 10, ... between two ends, or powers of ten if more than MOST_TICKS; none if fewer than two are left."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1,)):
         marks = [digit * 10.0**power for power in powers for digit in digits]
