@@ -99,9 +99,8 @@ def at_each_level(
 ) -> tuple[Verdict, ...]:
     """Ratio after / before at each level by itself, levels and blocks as for `verdict`: all intervals hold at once with
     a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise: with them each level
-    gets at least the pooled noise of all levels (the geometric mean of the variances, which a level that failed in one
-    block does not spoil), and at least its own t-interval at 1 - error / 2 (simulations: docs/mathematics.md).
-    ValueError as `verdict`."""
+    gets at least the pooled noise of all levels (the geometric mean of the variances), and at least its own t-interval
+    at 1 - error / 2 (simulations: docs/mathematics.md). ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:

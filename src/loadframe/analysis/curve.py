@@ -56,9 +56,8 @@ def fit(
     the knee's interval is then that whole range. A point is the median over the blocks with the t-interval of the mean
     log throughput (95 %). The knee is where a continuous segmented fit first bends downwards (segments.py), the cliff
     the tightest bracket around the first fall below 60 %, capacity the highest load up to which every level meets
-    `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError for no level, a level
-    without a throughput, two samples of one level, a load that is not positive, or a throughput that is negative or not
-    finite."""
+    `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError for no level, one
+    without a throughput, two samples of a level, a load not above 0, or a throughput that is negative or not finite."""
     ordered = _checked(samples)
     noise = _noise(ordered)
     points = tuple(_point(sample, noise) for sample in ordered)

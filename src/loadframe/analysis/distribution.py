@@ -60,8 +60,7 @@ def _quantile(latencies_ms: Numbers, reached: Counts, one_in: float) -> float:
 
 
 DELAYED_ACK_MS = (38.0, 48.0)
-"""TCP_DELACK_MIN is 40 ms (include/net/tcp.h); a timer of 100 to 1000 Hz may fire a tick earlier or later, and a
-request takes its own time as well."""
+"""TCP_DELACK_MIN is 40 ms (include/net/tcp.h); timers of 100 to 1000 Hz fire up to a tick earlier or later."""
 HIGHEST_CONTRAST = 1000.0
 """Where there is no request outside the band."""
 

@@ -126,8 +126,7 @@ def _squares_of(shapes: Numbers, logs: Numbers) -> float:
 
 
 def _design(level: Numbers, shape: Numbers) -> Numbers:
-    """The growth, how much more of it there is at higher levels, where requests also wait for one another's growth, and
-    a height for each level."""
+    """The growth, more of it at higher levels (requests wait for one another's growth), and a height for each level."""
     far = np.log(level) - np.log(level).mean()
     return np.column_stack([shape, far * shape, *((level == one).astype(np.float64) for one in np.unique(level))])
 

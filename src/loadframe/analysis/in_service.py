@@ -30,8 +30,7 @@ from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
 OUTSIDE = 0.15
-"""Share of a request's time without a queue that may lie outside of what limits (connections, parsing, threads that are
-woken), where its CPU time is not known."""
+"""Share of a request's time that may lie outside of what limits (connections, parsing), its CPU time being unknown."""
 LEAST_OUTSIDE = 0.05
 """... and in addition to the CPU time where it is known: a loopback and a scheduler cost time, too."""
 LONGER = 0.05

@@ -49,9 +49,8 @@ def states(kept: State) -> tuple[State, ...]:
 
 def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, confidence: float = 0.95) -> Verdict:
     """Product of the throughputs of the states in `more` over that of those in `less`, as many of each: with one on
-    either side their ratio, with two how many times more a change is worth together with another one. Zeros count as
-    comparison.ZERO_COUNTS_AS defines, over all states of the samples, so that gains still add up. ValueError as
-    comparison.verdict."""
+    either side their ratio, with two how many times more a change is worth together with another one. Zeros count as in
+    comparison, over all states of the samples, so that gains still add up. ValueError as comparison.verdict."""
     filled = _without_zeros(samples)
     found = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
     return comparison.unless_zero(found, *(samples[state][level] for state in (*less, *more) for level in found.levels))

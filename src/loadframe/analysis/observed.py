@@ -191,8 +191,7 @@ def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
 
 
 def _longer(rows: Rows) -> LoadInterval | None:
-    """The load from which on the response time is `BENT` times that at low loads: a smooth curve has such a load, but
-    no bend."""
+    """The load from which on the response time is `BENT` times that at low loads; a smooth curve has no bend."""
     response = rows.columns.get("response")
     if response is None:
         return None

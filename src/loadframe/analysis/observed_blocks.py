@@ -27,8 +27,7 @@ MOST_BLOCKS = 400
 """More add no information, and each is left out in turn."""
 
 FEWEST_BLOCKS = 20
-"""Also where rows are correlated over more than a twentieth of the data; the intervals are then too narrow, and a note
-says so."""
+"""Also where rows are correlated over a twentieth of the data or more; a note then calls the intervals too narrow."""
 
 SHORTEST = 4
 """Rows of a block, where there are enough rows: counts at the edge of one window belong to the next."""
@@ -52,8 +51,7 @@ EVEN = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """label: block of each row, (n,), counted from 0 in time order. count: of blocks. rows: of a block. tau:
-    autocorrelation time in rows."""
+    """label: block of each row, (n,), from 0 in time order. count: of blocks. rows: of each. tau: in rows."""
 
     label: Whole
     count: int

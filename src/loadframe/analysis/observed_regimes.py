@@ -84,8 +84,7 @@ def _judged(load: Floats, columns: Mapping[str, Floats]) -> tuple[Whole, list[tu
 
 
 def _logarithms(load: Floats, values: Floats) -> Floats | None:
-    """log of each value, clipped where it is far from the typical one at its load; NaN where missing. None for a column
-    that is hardly above 0."""
+    """log of each value, clipped far from the typical one at its load; NaN where missing. None for a column near 0."""
     typical = reference(load, values)
     scale = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
     usable = np.isfinite(values) & (typical > 0.02 * scale) & (load > 0)

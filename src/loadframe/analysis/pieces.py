@@ -1,6 +1,5 @@
-"""The piecewise straight models of a curve, and the fit of each choice of breaks. A rise is linear in the load N (every
-client adds its share), a decline linear in log N (levels are geometric, and a thrashing server loses by ratios). Given
-the breaks each model is linear."""
+"""The piecewise straight models of a curve, and the fit of each choice of breaks. Given the breaks each model is
+linear: a rise in the load N, a decline in log N (segments.py)."""
 
 import itertools
 from collections.abc import Sequence

@@ -22,8 +22,7 @@ from loadframe.analysis import kept
 from loadframe.analysis.approaching import Rhythm
 
 FEWEST, MOST = 576, 2016
-"""Rows learned before anything is judged, and most rows kept: two days and a week of five minutes. One day does not
-show what the next may have."""
+"""Rows learned before any is judged, and most rows kept: two days (one shows too little) and a week of 5 min rows."""
 BINS, ORDER = 8, 6
 """Ranges of load; order of the autoregression."""
 SPREAD = 1.2

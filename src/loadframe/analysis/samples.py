@@ -46,9 +46,8 @@ class Between:
 
 
 PRIOR = Between(math.log(1.05))
-"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated servers
-(1 to 3 %) and for virtual ones (5 to 10 % and more; Laaber, Scheuner and Leitner 2019, Empirical Software Engineering
-24)."""
+"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated (1 to 3
+%) and virtual servers (5 to 10 % and more; Laaber, Scheuner and Leitner 2019, Empirical Software Engineering 24)."""
 
 
 def unpaired(
@@ -124,8 +123,7 @@ def learnt(
 def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
     """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases, and
     for as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit. For
-    fewer than ENOUGH_SESSIONS the prior counts as one more: alone it has one degree of freedom, and gives its own
-    value."""
+    fewer than ENOUGH_SESSIONS the prior counts as one more, with one degree of freedom."""
     degrees = sessions // 2
     variance = np.maximum(np.quantile(centre**2 - half**2, 0.95, axis=-1), 0.0) / 1.96**2
     if sessions < ENOUGH_SESSIONS:
@@ -264,8 +262,7 @@ def _verdict(
 
 
 RARE = 1.64
-"""One-sided 5 %: fewer changes from one sample to the other, by this many deviations, than in a random order mean that
-they were not taken in turns."""
+"""One-sided 5 %: samples with this many deviations fewer changes than in a random order were not taken in turns."""
 
 
 def taken_in_turns(before: Sequence[float], after: Sequence[float]) -> bool:

@@ -183,8 +183,7 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
     """The use expected at `load` without a ceiling, never below 0: on the line through the uses below it. Where use
     does not grow significantly, the mean use, as a slope made of noise must not be extrapolated. With one load below
-    the ceiling: in proportion to it, an upper bound. None where no load is below the ceiling. Outside the measured
-    loads it is an extrapolation."""
+    the ceiling: in proportion to it, an upper bound. None where no load is below the ceiling."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:

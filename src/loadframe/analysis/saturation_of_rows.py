@@ -26,8 +26,7 @@ SPREAD = 1.3
 LEAST_USE = 0.1
 """A limit never used by this share is not reported: its line is mostly noise, and reaches far."""
 FULL, NEAR = 0.9, 0.7
-"""Ranges from the first use of FULL on, where growth slows, are left out. From NEAR on a throughput may level off
-because of it."""
+"""Ranges from the first use of FULL on, where growth slows, are left out. A use of NEAR may level throughput off."""
 EARLY = 0.99
 """Confidence of the first hours' intervals: they are evaluated repeatedly, and the lowest one is reported first."""
 FEWEST_WORTH = 4
@@ -35,8 +34,7 @@ FEWEST_WORTH = 4
 FEWEST_CURVED = 8
 """Ranges needed to report a curve: half of them must carry a line."""
 PROVEN = 4.0
-"""Standard errors of the square term from which on the use follows a curve: a straight one reaches that by chance once
-in many thousand fits."""
+"""Standard errors of the square term that make a use a curve: by chance once in many thousand straight fits."""
 IN_PROPORTION = 0.9
 """Throughput per load at the highest loads over that at the lowest ones; with less it levels off."""
 DRIFT = 0.1
@@ -52,8 +50,7 @@ Cells = Sequence[float | None] | Floats
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Means by range of load, in ascending order of the load. scatter: standard error of each mean; errors: the same
-    with the effective number of rows."""
+    """Means by range of load, ascending. scatter: standard error of each; errors: with the effective number of rows."""
 
     loads: Floats
     means: Floats
@@ -142,8 +139,7 @@ def _forms(averaged: Ranges) -> list[float]:
 
 
 def _levels_off(loads: Cells, served: Cells) -> bool:
-    """Whether the throughput is clearly less than in proportion at the highest loads, so that a use that flattens may
-    follow it."""
+    """Whether throughput is clearly less than in proportion at the highest loads: a use that flattens may follow it."""
     averaged = ranges(loads, served)
     if averaged is None or len(averaged.loads) < FEWEST_CURVED or averaged.loads[0] <= 0:
         return True

@@ -21,8 +21,7 @@ Numbers: TypeAlias = "NDArray[np.float64]"
 Row: TypeAlias = tuple[float, ...]
 
 MOST_BATCHES = 20
-"""Batches of a long sample (Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval, and longer
-batches are less correlated)."""
+"""Batches of a long sample (Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval)."""
 
 SEEN = 1.28
 """Standard errors of white noise from which on a correlation counts as seen (one-sided 10 %)."""
@@ -31,8 +30,7 @@ SEEN_TREND = 3.0
 """Standard errors of white noise from which on a trend counts as seen: one in 400 series without a trend shows one."""
 
 BOUND = 1.645
-"""One-sided 95 % quantile for the upper bound of a correlation; it is increased for series shorter than FULL_LENGTH,
-which hardly show their correlation."""
+"""One-sided 95 %, for the upper bound of a correlation; more below FULL_LENGTH, where a series hardly shows it."""
 
 FULL_LENGTH = 14
 
@@ -85,8 +83,7 @@ def independent(
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Mean of a series, the variance of that mean, its effective number of independent values, and its `drift`; shape
-    (...) each."""
+    """Mean of a series, variance of that mean, its effective number of values, and its `drift`; shape (...) each."""
 
     value: Numbers
     variance: Numbers

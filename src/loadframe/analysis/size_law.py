@@ -28,9 +28,8 @@ ENDS = 60
 DRAWS = 2000
 SEED = 20261125
 ROUNDS = 4
-"""Iterations: the noise of a window is proportional to the fitted law, which is not known before. Proportional to the
-measured value, slow windows would count less than quick ones: at a scatter of 50 % a cost came out at 0.6 of its true
-value, at 100 % at a sixth."""
+"""Iterations: a window's noise is proportional to the fitted law. If it were to the measured value, slow windows would
+count less: at a scatter of 50 % a cost came out at 0.6 of its true value, at 100 % at a sixth."""
 LEAST_NOISE = 0.01
 """Relative noise of a window: timers and commits leave as much."""
 LIKELY = 0.9
@@ -150,8 +149,7 @@ def _wide(one: LoadWindow) -> bool:
 
 
 def _scale(entries: Numbers, values: Numbers, of_reads: bool) -> Numbers:
-    """Initial scale of a window's noise: its time; of reads, which may be none, at least a twentieth of the largest
-    rate."""
+    """Initial scale of a window's noise: its time; of reads, which may be none, a twentieth of the top rate or more."""
     if not of_reads:
         return values
     return np.maximum(values, _least_scale(entries, values))
