@@ -40,8 +40,7 @@ LOW, HIGH = 0.05, 0.95
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One law: its terms, the end of memory (entries; nan without that term), weight, coefficients and their covariance
-    in seconds per entry."""
+    """One law: terms, end of memory (entries; nan without), weight, coefficients and covariance (seconds per entry)."""
 
     terms: tuple[int, ...]
     end: float
@@ -107,8 +106,7 @@ class SizeLaw:
 
 def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | None:
     """The law of the seconds, or (of_reads) of the reads from beyond memory, which it also describes; None for fewer
-    than FEWEST joined windows, and for reads that are not counted. ValueError for windows that go backwards or take no
-    time."""
+    than FEWEST joined windows, and for uncounted reads. ValueError for windows that go backwards or take no time."""
     for one in windows:
         if not (0 <= one.before < one.after and one.seconds > 0 and math.isfinite(one.after + one.seconds)):
             raise ValueError(f"a window from {one.before} to {one.after} entries in {one.seconds} s is none")

@@ -112,8 +112,7 @@ class Stage:
 
     @property
     def queue_grows(self) -> bool:
-        """Whether more arrive than are done. For a queue that each operation empties, the numbers at the ends of a
-        window are chance."""
+        """Whether more arrive than are done. In a queue that operations empty, what a window ends with is chance."""
         rate = self.entries if self.counts_entries else self.done
         return self.growth is not None and self.growth > GROWS * max(rate or 0.0, 1e-9)
 
@@ -259,8 +258,7 @@ def _not_full(stages: Sequence[Stage]) -> Limiting | str:
 
 
 def _in_turns(stages: Sequence[Stage]) -> bool:
-    """Whether one stage is at work at a time, nearly all the time: then the others count its work, those before it as
-    blocked, those behind it as idle."""
+    """Whether nearly always one stage is at work: those before it are then blocked, those behind it idle."""
     busy = [stage.busy or 0.0 for stage in stages]
     alike = len({stage.workers for stage in stages}) == 1
     told = all(

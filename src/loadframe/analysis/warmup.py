@@ -1,7 +1,6 @@
 """Where the warm-up ends: MSER-5 on a binned throughput series, with a floor and guards against noise and slow climbs.
-MSER: White (1997), "An effective truncation heuristic for bias reduction in simulation output", Simulation 69; MSER-5
-(the same on means of five): White, Cobb and Spratt (2000), "A comparison of five steady-state truncation heuristics for
-simulation", Winter Simulation Conference."""
+MSER: White (1997), Simulation 69; MSER-5 (the same on means of five): White, Cobb and Spratt (2000), "A comparison of
+five steady-state truncation heuristics for simulation", Winter Simulation Conference."""
 
 import math
 from dataclasses import dataclass

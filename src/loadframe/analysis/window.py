@@ -256,8 +256,7 @@ LIKELY = 0.95
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
     """The levels, ascending, at which most steps of one treatment had not settled, or their pooled throughput climbs
-    within their windows. Steps without a cut are ignored for climbs, which are then part of what they measure, like a
-    cache that fills."""
+    within their windows. Steps without a cut do not count for climbs, which they measure (a cache that fills)."""
     found = []
     for level in sorted({step.level for step in steps}):
         mine = [step for step in steps if step.level == level]
@@ -269,8 +268,7 @@ def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float
 
 
 def common_line(steps: Sequence[Step]) -> Line | None:
-    """One straight line through the slices of these steps' windows, as shares of their throughput; None where none has
-    slices."""
+    """One straight line through the slices of these steps' windows, as shares of their throughput; None without any."""
     shares = [
         np.array(step.batches) / step.throughput
         for step in steps
