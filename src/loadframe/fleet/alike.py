@@ -1,7 +1,6 @@
 """How alike the hosts of a fleet are, before anything is compared on them: the same settings on each (A/A). In each
 block the start is measured on one host after another, in random order, the others idle: whether they differ; then on
-all of them at the same time, as trials are: whether they disturb one another, as machines that share CPUs, a disk or a
-link do."""
+all of them at the same time, as trials are: whether they disturb one another, as those that share CPUs or a disk do."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence

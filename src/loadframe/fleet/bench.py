@@ -50,8 +50,7 @@ class Loading:
 
 
 def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies: Bodies) -> dict[str, LinkUse]:
-    """Traffic to each driver from the target's host, and from that host to all. Empty where the target is on no host.
-    StepVoid where a driver cannot be asked."""
+    """Traffic to each driver from the target's host, and from that host to all. Empty without such a host. StepVoid."""
     if target is None:
         return {}
     hosts = [*load.shares, *([target] if target not in load.shares else [])]

@@ -258,8 +258,7 @@ def _clock(wall: Offset, begin: Offset, end: Offset) -> HostClock:
 
 
 def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
-    """With what `loadframe doctor` finds missing there. It takes a second of a CPU, so it comes after the quiet
-    measurement."""
+    """With what `loadframe doctor` finds missing there; after the quiet measurement, as it takes a second of a CPU."""
     agent, found = seen
     if found.why_not:
         return found

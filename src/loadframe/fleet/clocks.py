@@ -29,8 +29,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Their clock is ahead by offset_s, plus or minus uncertainty_s: a bound, not a standard deviation. at_s: by our
-    clock. round_trip_s: the shortest."""
+    """Their clock is ahead by offset_s +- uncertainty_s, a bound. at_s: by our clock. round_trip_s: the shortest."""
 
     offset_s: float
     uncertainty_s: float
@@ -48,8 +47,7 @@ class Drift:
 
 
 def offset(exchanges: Sequence[Exchange]) -> Offset:
-    """Of exchanges within a moment: that with the shortest round trip. ValueError for none, and for a negative round
-    trip, which is no measurement."""
+    """Of exchanges within a moment: that with the shortest round trip. ValueError for none, or a negative one."""
     if not exchanges:
         raise ValueError("no exchange")
     best = min(exchanges, key=lambda each: each.round_trip_s)

@@ -25,9 +25,8 @@ EXCHANGES = 12
 CLOCKS_WITHIN_S = 10.0
 """For one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
-"""Between two questions for the time, to whichever hosts. A question and its answer take about half of that of our CPU
-(benchmarks/fleet.py --measured), so that none waits for another one: the bound of a clock is that of its link, however
-many hosts there are."""
+"""Between two questions for the time, to whichever hosts. Each takes about half of that of our CPU (benchmarks/fleet.py
+--measured), so that none waits for another one, however many hosts there are."""
 READY_WITHIN_S = 90.0
 """A driver may make thousands of connections and log in on each."""
 LEAD_S = 0.25
@@ -158,8 +157,7 @@ class Coordinator:
         return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
-        """How far the monotonic clock of each is ahead of ours. Each gets one question after the other, all of them in
-        turn, PACE_S apart. StepVoid."""
+        """How far the monotonic clock of each is ahead of ours. Questions go to all in turn, PACE_S apart. StepVoid."""
         found: dict[str, list[Exchange]] = {host: [] for host in hosts}
         waiting: dict[int, tuple[str, float]] = {}
         first_s: dict[str, float] = {}

@@ -29,8 +29,7 @@ OURS = {
     "distributed.diagnostics.nvml": False,
     "distributed.admin.tick.limit": "1h",
 }
-"""No pages are served: anyone on this machine could read them. The last three would use CPU, or write, while something
-is measured."""
+"""No pages are served: anyone on this machine could read them. The last three would disturb measurements."""
 CERTIFICATE, KEY = "node.pem", "node.key"
 
 

@@ -65,8 +65,7 @@ class FarPlace:
         return read_back
 
     def back(self, names: Sequence[str]) -> list[ChangeRecord]:
-        """Put these back; the outcome of each. Where the host is lost its agent does so by itself, and the outcome is
-        unknown here."""
+        """Put these back; the outcome of each, unknown where the host is lost: its agent then does so by itself."""
         try:
             lines = self._asked("back", names=names)["changes"]
         except StepVoid as error:

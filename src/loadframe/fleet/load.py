@@ -1,6 +1,5 @@
 """The load of a study, made by the drivers of a fleet: to the bench a workload and a driver like any other. The
-requests of all hosts are merged one by one, by the coordinator's clock, so that every quantile is that of all requests:
-quantiles of hosts are never averaged."""
+requests of all hosts are merged one by one, by the coordinator's clock: quantiles of hosts are never averaged."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

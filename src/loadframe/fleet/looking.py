@@ -1,5 +1,4 @@
-"""What an agent reads of its own machine: facts, current CPU use, and the interface by which it reaches an address
-(Linux, IPv4)."""
+"""What an agent reads of its own machine: facts, current CPU use, and its interface to an address (Linux, IPv4)."""
 
 import functools
 import hashlib
@@ -68,8 +67,7 @@ DIGITS = 12
 
 
 def code_digest(root: Path = Path(__file__).parents[1]) -> str:
-    """Digest of the names and contents of the package's own source files; "" where they cannot be read. Takes 30 ms of
-    a CPU, once."""
+    """Digest of names and contents of the package's source files; "" where unreadable. Takes 30 ms of a CPU, once."""
     return _of(root)
 
 
@@ -134,8 +132,7 @@ def listening_number(address: str) -> str:
 
 
 def check_is_reached(address: str) -> None:
-    """StudyError for a name that is on the loopback here, as a machine's own name often is in its /etc/hosts, or that
-    stands for all addresses."""
+    """StudyError for a name of all addresses, or on the loopback, as a machine's own often is in its /etc/hosts."""
     for number in look_up(address):
         found = ipaddress.ip_address(number.partition("%")[0])
         if address in (number, "localhost") or not (found.is_loopback or found.is_unspecified):

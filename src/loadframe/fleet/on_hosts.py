@@ -64,8 +64,7 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Work:
-    """A measurement to make. title: for people, as in "Trial 3"; asked: the question to a host (trial.py). only: the
-    host that it is bound to; "" for any."""
+    """A measurement to make. title: as in "Trial 3"; asked: the question (trial.py). only: its host; "" for any."""
 
     purpose: TaskPurpose
     number: int
@@ -145,8 +144,7 @@ class OnHosts:
         ended: Callable[[Done], None],
         known: Sequence[Work] = (),
     ) -> None:
-        """Carry out the known work, then drawn work as long as some is left, until all of it has ended. FleetError
-        where no host is left."""
+        """Carry out the known work, then drawn work, until all has ended. FleetError where no host is left."""
         waiting = list(known)
         deserted_s = time.monotonic()
         while True:
@@ -328,8 +326,7 @@ class TakesOnHosts:
     def _over(
         self, book: Bookkeeping, run: RunFolder, notes: list[str], again: str = "run it again.", longer_s: float = 0.0
     ) -> OnHosts:
-        """notes: see OnHosts. again: what to do once workers are back. longer_s: how much longer than the budget a task
-        may take."""
+        """notes: see OnHosts. again: what to do once workers are back. longer_s: added to the budget of a task."""
         notes.extend(self._notes)
         within_s = book.bench.study.measure.budget + longer_s
         again = f"Start their workers again, and {again}"

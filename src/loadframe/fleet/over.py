@@ -39,8 +39,7 @@ class DriversOver(Executor):
 
 @contextmanager
 def drivers_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[DriversOver]:
-    """Has the fleet's hosts drive this study, while they are connected. UserError where a host is not reached, or where
-    the study cannot be driven by several."""
+    """Has the fleet's hosts drive this study. UserError where one is not reached, or several cannot drive it."""
     check_shared(study)
     _check_target(fleet, study)
     check_may_change(fleet, study)

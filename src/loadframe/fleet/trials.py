@@ -270,8 +270,7 @@ class CapacitiesOnHosts(TakesOnHosts):
     _study: Study
 
     def __call__(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
-        """here: the capacity on this machine with the settings as given. FleetError where hosts differ, or none is
-        left."""
+        """here: the capacity on this machine, settings as given. FleetError where hosts differ, or none is left."""
         notes, hosts = list[str](), self._engine.hosts
         self._study = study
         self._over(book, run, notes, longer_s=ENDS_S)

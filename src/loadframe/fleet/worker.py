@@ -1,8 +1,7 @@
 """Carries out a host's part for its agent: `python -P -m loadframe.fleet.worker`, at the other end of two pipes. A
 separate process, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or has
 passed on nothing for LOAD_LEASE_S, this one ends the load and puts everything back; where this one is killed, the agent
-has what it left cleaned up (agent.py). If both are killed, leases and the journal on the disk inform the next command
-on that host."""
+has what it left cleaned up (agent.py). If both are, the next command there finds leases and journal."""
 
 import contextlib
 import os
