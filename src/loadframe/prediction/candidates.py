@@ -61,8 +61,7 @@ FITS = 1024
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The medians at each load: loads, throughputs (n,), used: each resource's utilisations (n,); throughputs above 0.
-    limit: the load from which on nothing more is served, as a limit runs out; inf for none. rows: the same as
-    observations, of the resources only."""
+    limit: the load at which a limit runs out, or inf. rows: the observations, of resources only."""
 
     kind: Kind
     loads: Floats

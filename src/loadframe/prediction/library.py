@@ -94,8 +94,7 @@ def shipped() -> Library:
 
 def binds(limit: Limit) -> bool:
     """Whether a limit that runs out ends the growth: a loud one refuses requests; a silent one on something that the
-    server counts itself slows all down. Shares and rates are resources, and forecast as such; the machine's queues come
-    and go."""
+    server counts itself slows all down. Shares and rates are forecast as resources; queues come and go."""
     counted = bool(limit.thrash_metric) and not limit.thrash_metric.startswith("system.")
     return limit.loud or (limit.unit == "count" and counted)
 

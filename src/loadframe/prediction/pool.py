@@ -44,8 +44,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """log X at each load, how far the candidates lie around it (their weighted standard deviation), and the scale of
-    the maximum's error: (L,)."""
+    """log X at each load, the candidates' weighted standard deviation, and the scale of the maximum's error: (L,)."""
 
     log_x: Floats
     apart: Floats

@@ -34,8 +34,7 @@ GREW_FAR = 3.0
 """Nor does one at NEAR that does not rise while the throughput grows by this factor: a memory that is always in use."""
 
 UNEXPLAINED, ERRORS = 0.15, 3.0
-"""A throughput lower than the resources explain by this share, and by this many standard errors, is limited by
-something that was not measured."""
+"""A throughput this share, and this many standard errors, below what resources explain has an unmeasured limit."""
 UNMEASURED = " Something not measured holds requests up: a lock, a queue, the network."
 OUT_OF_SIGHT = " The first limit is not visible; measure higher loads, or more resources."
 """Unknown where the resources do not explain a throughput; a run's case study may know it."""

@@ -27,8 +27,7 @@ IN_PROPORTION = 0.9
 
 
 def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) -> Estimate:
-    """The conformal interval, cut at `least`, which was measured. An interval wholly below that is refuted, and its
-    high end is unknown."""
+    """The conformal interval, cut at `least`, which was measured; the high end of one wholly below that is unknown."""
     value, low, high = bounds.around(log_x, scale)
     return Estimate(max(value, least), max(low, least), high if high > least else math.inf)
 

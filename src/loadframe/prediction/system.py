@@ -122,8 +122,7 @@ class System:
         return Stations(work, np.maximum(found.residence_s - work, 0.0))
 
     def _delay(self, work: Floats) -> Floats:
-        """A negative delay never takes away more than all but the longest station; a request without any station still
-        takes some time."""
+        """A negative delay leaves at least the longest station; a request without any station still takes some time."""
         whole = work.sum(axis=-1)
         some_s = 1e-9  # less than anything that is measured
         least = np.where(whole > 0, (work / self.servers).max(axis=-1) - whole, some_s)
@@ -268,8 +267,7 @@ LEAST_MS = 1e-12
 
 
 def between_ms(observations: Observations, loads: Floats) -> Floats:
-    """The p95 latency within the measured loads, interpolated between their medians in logarithms, as the throughput
-    is; NaN at other loads: (L,)."""
+    """The p95 latency, interpolated in logarithms between the measured loads' medians; NaN beyond them: (L,)."""
     by_load: dict[float, list[float]] = {}
     for row in observations.rows:
         if row.latency_p95_ms is not None:
