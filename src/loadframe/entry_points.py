@@ -210,8 +210,7 @@ def offers(group: str) -> tuple[Offer, ...]:
 @dataclass(frozen=True, slots=True)
 class TookPart:
     """What another distribution registers and whose code was running when an exception was raised. name: as an entry
-    point. package: the top-level one. raised: it was raised there, or in a library called from there; else in our code,
-    called from there."""
+    point. package: the top-level one. raised: it was raised there, or in a library that it called; else in our code."""
 
     what: str
     name: str

@@ -41,8 +41,7 @@ LONGEST_FACT = 4000
 
 class UserError(LoadframeError):
     """The user must act. `fact` states the problem and the value, `remedy` what to do next, `details` is appended
-    verbatim (for instance the last lines of a server's log). Secrets are hidden in all three; too long a fact is cut in
-    the middle."""
+    verbatim (as the last lines of a log). Secrets are hidden in all three; too long a fact is cut in the middle."""
 
     def __init__(self, fact: str, *, remedy: str = "", details: str = "") -> None:
         fact = masked(fact)

@@ -85,7 +85,6 @@ def _settled() -> bool:
 
 
 SETTLED_WITHIN_S = 5.0
-"""On a busy machine a new thread gets its first turn much later, and aborts the process where there is no memory for
-its initial resources then."""
+"""A new thread may get its first turn late, and aborts the process if it then lacks memory for its resources."""
 ENOUGH = 256
 """Rows of the calculation: smaller matrices need no memory of the libraries' own."""
