@@ -261,12 +261,12 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
         for item in items:
             if item.judged is judged:
                 by_name.setdefault(finding_words.cause(inv, item.id), []).append(item)
+        by_reason: dict[str, list[str]] = {}
+        for name, items_of_it in by_name.items():
+            reason = " ".join(dict.fromkeys(words.sentence(item.because) for item in items_of_it))
+            by_reason.setdefault(reason, []).append(name)
         rows = tuple(
-            (
-                doc.Span(name, title=found[0].id),
-                " ".join(dict.fromkeys(words.sentence(item.because) for item in found)),
-            )
-            for name, found in by_name.items()
+            (doc.Span("; ".join(names), title=by_name[names[0]][0].id), reason) for reason, names in by_reason.items()
         )
         if rows:
             yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)

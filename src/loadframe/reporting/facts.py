@@ -45,7 +45,7 @@ class Series:
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     """The confirmed findings in order, then those that a change helped against, each id once; else the best suspected
     one of the first round that has one; none where the drivers limit. That other programs took the CPUs comes before
-    everything unconfirmed."""
+    everything unconfirmed, unless a change is kept all the same."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
     crowded = [each for round_ in inv.rounds for each in round_.findings if each.id == OTHERS][:1]
@@ -54,8 +54,10 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
         for finding in (each for round_ in inv.rounds for each in round_.findings if each.status == status):
             moved.setdefault(finding.id, finding)
     if moved:
-        confirmed = any(finding.status == "confirmed" for finding in moved.values())
-        return (*(() if confirmed else crowded), *moved.values())
+        if any(finding.status == "confirmed" for finding in moved.values()):
+            return tuple(moved.values())
+        kept = any(trial.kept for round_ in inv.rounds for trial in round_.tried)
+        return (*moved.values(), *crowded) if kept else (*crowded, *moved.values())
     for round_ in inv.rounds:
         suspected = [finding for finding in round_.findings if finding.status == "suspected"]
         if suspected:
