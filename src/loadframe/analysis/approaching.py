@@ -152,17 +152,17 @@ class Days:
     def of_json(cls, data: Any) -> "Days":
         """ValueError for anything that `as_json` did not write."""
         known = kept.fields(data, cls.__slots__)
-        found = cls(
+        days = cls(
             kept.listed(known["maxima"], kept.number),
             kept.optional(known["day"], kept.whole),
             kept.listed(known["recent"], kept.number),
             kept.pairs(known["today"], kept.number, kept.number),
             kept.number(known["began_s"]),
         )
-        kept.rising([at_s for at_s, _ in found.today])
-        if bool(found.maxima) != (found.day is not None) or bool(found.maxima) != bool(found.today):
+        kept.rising([at_s for at_s, _ in days.today])
+        if bool(days.maxima) != (days.day is not None) or bool(days.maxima) != bool(days.today):
             raise ValueError("its days do not fit together")
-        return found
+        return days
 
 
 def _left_by_a_step(values: Sequence[float]) -> float:
@@ -173,7 +173,7 @@ def _left_by_a_step(values: Sequence[float]) -> float:
 
 def _scatter(values: Sequence[float]) -> float:
     mean = sum(values) / len(values)
-    return sum((one - mean) ** 2 for one in values)
+    return sum((value - mean) ** 2 for value in values)
 
 
 def span(seconds: float) -> str:

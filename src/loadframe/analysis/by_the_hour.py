@@ -58,8 +58,8 @@ def driver(time_s: Cells, load: Cells, use: Cells) -> Driver:
     times, loads, shares = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
     if len(times) < 2 or times[-1] - times[0] < DAY_S:
         return "load"
-    found = share(times, loads, shares)
-    return "either" if found is None else found.driver
+    hours_share = share(times, loads, shares)
+    return "either" if hours_share is None else hours_share.driver
 
 
 def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
@@ -71,15 +71,15 @@ def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
         return None
     typical = reference(load, use)
     stretch = np.floor(time_s / STRETCH_S).astype(np.int64)
-    each, place = np.unique(stretch, return_inverse=True)
+    stretches, place = np.unique(stretch, return_inverse=True)
     odd = (np.arange(len(load)) % 2).astype(np.bool_)
-    count = len(each)
+    count = len(stretches)
     one, two = (_means(typical[side], place[side], count) for side in (odd, ~odd))
     mine = _means(use, place, count)
     rows = np.bincount(place, minlength=count)
     whole = (rows >= FEWEST_ROWS) & np.isfinite(one) & np.isfinite(two)
     per_day = round(DAY_S / STRETCH_S)
-    hour, day = each[whole] % per_day, each[whole] // per_day
+    hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
     if not often.any():
         return None
@@ -219,8 +219,8 @@ def _window(at_s: Floats) -> tuple[float, float, bool] | None:
 
 def _weekday(days: Floats) -> int | None:
     """0 for Monday, where all of FEWEST_PEAK_DAYS days or more are the same one."""
-    found = np.unique((days + 3) % 7)  # 1970 began on a Thursday
-    return int(found[0]) if len(days) >= FEWEST_PEAK_DAYS and len(found) == 1 else None
+    weekdays = np.unique((days + 3) % 7)  # 1970 began on a Thursday
+    return int(weekdays[0]) if len(days) >= FEWEST_PEAK_DAYS and len(weekdays) == 1 else None
 
 
 def _slower(rows: NDArray[np.int64], load: Floats, response: Floats) -> float | None:

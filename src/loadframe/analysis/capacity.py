@@ -150,12 +150,12 @@ class CapacitySearch:
     @property
     def low(self) -> float | None:
         """The highest level shown to meet: it did, and the capacity is below it with at most half of the error."""
-        return max((one.load for one in self.known() if one.classified == "meets"), default=None)
+        return max((level.load for level in self.known() if level.classified == "meets"), default=None)
 
     @property
     def high(self) -> float | None:
         """The lowest level shown to miss."""
-        return min((one.load for one in self.known() if one.classified == "misses"), default=None)
+        return min((level.load for level in self.known() if level.classified == "misses"), default=None)
 
     @property
     def end(self) -> CapacityEnd:
@@ -194,7 +194,7 @@ class CapacitySearch:
     def known(self) -> list[CapacityLevel]:
         """Every tried level, ascending, with its class and the probability that it is wrong."""
         allowed = self._allowed
-        found = []
+        levels = []
         for load in sorted({trial.load for trial, _ in self._counted}):
             mine = [outcome for trial, outcome in self._counted if trial.load == load]
             met = sum(outcome.met for outcome in mine)
@@ -205,8 +205,8 @@ class CapacitySearch:
             elif 1 - below <= allowed and met < len(mine):
                 classified = "misses"
             seconds = sum(outcome.seconds for outcome in mine)
-            found.append(CapacityLevel(load, len(mine), met, seconds, classified, min(below, 1 - below)))
-        return found
+            levels.append(CapacityLevel(load, len(mine), met, seconds, classified, min(below, 1 - below)))
+        return levels
 
     # --- choosing -------------------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class CapacitySearch:
             self._next = self._explore(below)
             return
         # Ends that were tried already cost nothing more.
-        shown = {one.load: one.classified for one in self.known()}
+        shown = {level.load: level.classified for level in self.known()}
         self._next = self._confirm(
             min((self._unseen(pair, shown) for pair in known), key=lambda unseen: (len(unseen), unseen))
         )
@@ -257,9 +257,9 @@ class CapacitySearch:
     def _highest_allowed(self) -> float:
         """The highest level that may be tried: not far above what has met, nor above what likely misses."""
         known, guess = self.known(), self.settings.guess
-        met = max((one.load for one in known if one.met), default=self.levels[0])
+        met = max((level.load for level in known if level.met), default=self.levels[0])
         missed = min(
-            (one.load for one in known if 2 * one.met < one.trials and self._below(one.load) > LIKELY),
+            (level.load for level in known if 2 * level.met < level.trials and self._below(level.load) > LIKELY),
             default=math.inf,
         )
         highest = max(GROWTH * met, guess.low if guess is not None else 0.0)
@@ -269,7 +269,7 @@ class CapacitySearch:
     def _recovery(self) -> Proposal:
         """A trial at the highest level that the server surely meets; if that fails, at half of it, at a quarter, and at
         last after a restart."""
-        safe = max((one.load for one in self.known() if one.met and self._below(one.load) <= SAFE), default=0.0)
+        safe = max((level.load for level in self.known() if level.met and self._below(level.load) <= SAFE), default=0.0)
         lower = safe / 2 ** (self._recovering - 1)
         load = max((level for level in self.levels if level <= lower), default=self.levels[0])
         restart = self._recovering > RECOVERY_TRIALS or not safe
@@ -277,7 +277,7 @@ class CapacitySearch:
 
     def _has_collapsed(self, trial: Proposal, outcome: Outcome) -> bool:
         """Whether throughput fell off a cliff. While nothing has met, every miss above the lowest level may be one."""
-        best = max((one.throughput for _, one in self._counted if one.met), default=None)
+        best = max((outcome.throughput for _, outcome in self._counted if outcome.met), default=None)
         return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
 
     # --- numbers --------------------------------------------------------------------------------------------------

@@ -31,14 +31,14 @@ class CarryOver:
     left_out: bool
 
     def __str__(self) -> str:
-        told = f"{self.ratio:.2g} times (99 % interval {self.low:.2g} to {self.high:.2g})"
+        effect = f"{self.ratio:.2g} times (99 % interval {self.low:.2g} to {self.high:.2g})"
         if self.left_out:
             return (
-                f"Carry-over: right after another state {self.treatment} served {told} what it served in the step "
+                f"Carry-over: right after another state {self.treatment} served {effect} what it served in the step "
                 "after that; the steps right after a change of state are left out."
             )
         return (
-            f"Carry-over: in steps that count {self.treatment} served {told} as much after another state as after "
+            f"Carry-over: in steps that count {self.treatment} served {effect} as much after another state as after "
             "itself: the comparison includes what the other state leaves behind. Give measure.window more time."
         )
 
@@ -46,15 +46,15 @@ class CarryOver:
 def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
     """The treatments with proved carry-over, from a run's steps in any order."""
     ordered = sorted(steps, key=lambda step: step.number)
-    found = []
+    effects = []
     for treatment in dict.fromkeys(step.treatment for step in ordered):
         effect = _counted(ordered, treatment)
         if effect is None or not effect.proved:
             effect = _left_out(ordered, treatment)
         if effect is not None and effect.proved:
             ratio, low, high = (math.exp(effect.mean + side * effect.half) for side in (0, -1, 1))
-            found.append(CarryOver(treatment, ratio, low, high, effect.left_out))
-    return tuple(found)
+            effects.append(CarryOver(treatment, ratio, low, high, effect.left_out))
+    return tuple(effects)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,9 @@ def verdict(
         low, high = float(sides.ratios.min()), float(sides.ratios.max())
     else:
         low, high = _interval(sides, alpha)
-    told = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan, sum(sides.zeros)))
+    outcome = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan, sum(sides.zeros)))
     values = (side[level][:blocks] for level in sides.levels for side in (before, after))
-    return unless_zero(replace(told, floor=_floor(sides)), *values)
+    return unless_zero(replace(outcome, floor=_floor(sides)), *values)
 
 
 def verdict_at_end(
@@ -104,17 +104,19 @@ def at_each_level(
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:
-        each = 1 - error / len(levels)
-        return tuple(verdict_at_end({one: before[one]}, {one: after[one]}, confidence=each) for one in levels)
+        confidence = 1 - error / len(levels)
+        return tuple(
+            verdict_at_end({level: before[level]}, {level: after[level]}, confidence=confidence) for level in levels
+        )
     variances = table.var(axis=1, ddof=1) + sides.rounding
     lent = _half(*_lent(variances, blocks), error / len(levels), blocks)
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
     method = f"paired blocks, noise lent among {len(levels)} levels that hold at once at {100 * (1 - error):.4g} %"
-    found = (
+    outcomes = (
         _told(row, row.mean() - half, row.mean() + half, (level,), 1 - error / 2, method + zeros_words(zero))
         for level, row, half, zero in zip(levels, table, halves, zeros, strict=True)
     )
-    return tuple(unless_zero(one, before[one.levels[0]], after[one.levels[0]]) for one in found)
+    return tuple(unless_zero(outcome, before[outcome.levels[0]], after[outcome.levels[0]]) for outcome in outcomes)
 
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
@@ -173,28 +175,28 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
         raise ValueError("there is no verdict to combine")
     if len(verdicts) == 1:
         return verdicts[0]
-    centre = sum(math.log(each.ratio) for each in verdicts)
-    down = math.sqrt(sum((math.log(each.ratio) - math.log(each.low)) ** 2 for each in verdicts))
-    up = math.sqrt(sum((math.log(each.high) - math.log(each.ratio)) ** 2 for each in verdicts))
-    common = set(verdicts[0].levels).intersection(*(each.levels for each in verdicts))
-    same = all(set(each.levels) == common for each in verdicts)
+    centre = sum(math.log(part.ratio) for part in verdicts)
+    down = math.sqrt(sum((math.log(part.ratio) - math.log(part.low)) ** 2 for part in verdicts))
+    up = math.sqrt(sum((math.log(part.high) - math.log(part.ratio)) ** 2 for part in verdicts))
+    common = set(verdicts[0].levels).intersection(*(part.levels for part in verdicts))
+    same = all(set(part.levels) == common for part in verdicts)
     method = f"product of {len(verdicts)} successive verdicts, intervals combined in quadrature of logarithms"
     if not same:
         method += "; the verdicts were taken at different levels, so the product is approximate"
-    decisions = {each.decision for each in verdicts}
+    decisions = {part.decision for part in verdicts}
     low, high = exp_in_range(centre - down), exp_in_range(centre + up)
     whole = Verdict(
         ratio=exp_in_range(centre),
         low=low,
         high=high,
         decision="cannot-tell" if "cannot-tell" in decisions else decide(low, high),
-        blocks=min(each.blocks for each in verdicts),
+        blocks=min(part.blocks for part in verdicts),
         method=method,
         levels=tuple(sorted(common)),
-        confidence=min(each.confidence for each in verdicts),
-        may_overstate=any(each.may_overstate for each in verdicts),
+        confidence=min(part.confidence for part in verdicts),
+        may_overstate=any(part.may_overstate for part in verdicts),
     )
-    if (open_ := next((each for each in verdicts if not each.has_ratio), None)) is None:
+    if (open_ := next((part for part in verdicts if not part.has_ratio), None)) is None:
         return whole
     return without_ratio(whole, open_.method, open_.decision if len(decisions) == 1 else "cannot-tell")
 
@@ -202,7 +204,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
 def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
     """Logarithms of some samples, with zeros replaced as ZERO_COUNTS_AS defines, and the number of zeros. ValueError
     for values that are negative or not finite."""
-    values = [np.asarray(each, dtype=np.float64) for each in samples]
+    values = [np.asarray(sample, dtype=np.float64) for sample in samples]
     together = np.concatenate(values)
     if not np.isfinite(together).all() or (together < 0).any():
         raise ValueError(f"values must be finite and not negative, got {together.tolist()}")
@@ -211,8 +213,8 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
         positive = together[together > 0]
         least = ZERO_COUNTS_AS * positive.min() if positive.size else 1.0
         # A hundredth of the smallest double underflows.
-        values = [np.where(each == 0, max(least, np.finfo(np.float64).tiny), each) for each in values]
-    return [np.log(each) for each in values], zeros
+        values = [np.where(sample == 0, max(least, np.finfo(np.float64).tiny), sample) for sample in values]
+    return [np.log(sample) for sample in values], zeros
 
 
 def half_width(before: Numbers, after: Numbers, alpha: float, *, rounding: float = 0.0) -> Numbers:
@@ -277,8 +279,8 @@ def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> f
     """The variance that rounding adds to a log ratio. seen: grain of each side from its values. known: from how they
     were counted. The finer one holds: equal counts have no spacing, and values that differ only in duration one finer
     than a request."""
-    finest = seen if known is None else tuple(map(min, ((one or 1.0) for one in seen), known))
-    return sum(one**2 / 12 for one in finest)
+    finest = seen if known is None else tuple(map(min, ((grain or 1.0) for grain in seen), known))
+    return sum(grain**2 / 12 for grain in finest)
 
 
 def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
@@ -286,7 +288,7 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
     spacing = float(np.diff(np.unique(np.array([*before, *after], dtype=np.float64))).min(initial=math.inf))
     if math.isinf(spacing):
         return 0.0, 0.0
-    one, two = (min(1.0, spacing / max(float(np.median(each)), spacing)) for each in (before, after))
+    one, two = (min(1.0, spacing / max(float(np.median(side)), spacing)) for side in (before, after))
     return one, two
 
 
@@ -297,8 +299,8 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None
-    each = np.array([side.mean(axis=0)[:even] for side in (sides.before, sides.after)])
-    apart = each[:, 1::2] - each[:, ::2]
+    means = np.array([side.mean(axis=0)[:even] for side in (sides.before, sides.after)])
+    apart = means[:, 1::2] - means[:, ::2]
     if not apart.any():  # equal counts do not prove that there is no noise
         return None
     pairs = apart.mean(axis=0)

@@ -27,8 +27,8 @@ def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUs
 def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
     level = max(step.level for step in steps)
     steps = [step for step in steps if step.level == level]
-    told = {name for step in steps for name in step.metrics}
-    median = {name: statistics.median(step.metrics[name] for step in steps if name in step.metrics) for name in told}
+    names = {name for step in steps for name in step.metrics}
+    median = {name: statistics.median(step.metrics[name] for step in steps if name in step.metrics) for name in names}
     components = _found(OF_COMPONENT, median)
     pieces = len(components.keys() - {WHOLE, "driver", OURS}) > 0
     seen = [name for name in components if name != OURS and not (pieces and name == WHOLE)]
@@ -52,13 +52,13 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
 def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
     """Programs outside the target that work for it, busiest first: medians at the first state's highest level."""
     counting = [step for step in steps if step.counts]
-    mine = [step for step in counting if step.treatment == min((one.treatment for one in counting), default="")]
+    mine = [step for step in counting if step.treatment == min((step.treatment for step in counting), default="")]
     level = max((step.level for step in mine), default=0.0)
     mine = [step for step in mine if step.level == level]
     cores = [_found(OF_COMPONENT, step.metrics) for step in mine]
-    names = sorted({name for each in cores for name in each if f"{name}.cpu.cores" not in METRICS})
+    names = sorted({name for of_components in cores for name in of_components if f"{name}.cpu.cores" not in METRICS})
     of = statistics.median([step.metrics.get("system.cpu.count", 1.0) for step in mine] or [1.0])
-    used = {name: statistics.median(each.get(name, 0.0) for each in cores) for name in names}
+    used = {name: statistics.median(of_components.get(name, 0.0) for of_components in cores) for name in names}
     return tuple(
         Beside(name, value, of, level)
         for name, value in sorted(used.items(), key=lambda one: -one[1])
@@ -70,11 +70,11 @@ def _found(pattern: re.Pattern[str], metrics: Mapping[str, float]) -> dict[str, 
     kind = pattern is OF_KIND
     named = ((pattern.fullmatch(name), name, value) for name, value in metrics.items())
     return {
-        one["name"]: value
-        for one, name, value in named
-        if one is not None and (not kind or (name in METRICS and METRICS[name].unit == "s/s"))
+        matches["name"]: value
+        for matches, name, value in named
+        if matches is not None and (not kind or (name in METRICS and METRICS[name].unit == "s/s"))
     }
 
 
 def _busiest(each: Iterable[CpuUse]) -> tuple[CpuUse, ...]:
-    return tuple(sorted((one for one in each if one.cores >= LEAST), key=lambda one: -one.cores))
+    return tuple(sorted((use for use in each if use.cores >= LEAST), key=lambda one: -one.cores))

@@ -266,13 +266,16 @@ def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadI
     With single blocks the interval is the last level that meets it and the first that misses it."""
     if limit_ms is None:
         return None, []
-    told = {one.load: [each for each in one.latencies_p95_ms if not math.isnan(each)] for one in samples}
-    levels = [sample for sample in samples if told[sample.load] or max(sample.throughputs) <= 0]
+    latencies = {
+        sample.load: [latency_ms for latency_ms in sample.latencies_p95_ms if not math.isnan(latency_ms)]
+        for sample in samples
+    }
+    levels = [sample for sample in samples if latencies[sample.load] or max(sample.throughputs) <= 0]
     if not levels:
         return None, ["No latency was measured, so the capacity under the objective is unknown."]
     loads = [sample.load for sample in levels]
     # A level at which nothing succeeded misses any objective.
-    rows = [told[sample.load] if max(sample.throughputs) > 0 else [math.inf] for sample in levels]
+    rows = [latencies[sample.load] if max(sample.throughputs) > 0 else [math.inf] for sample in levels]
     middle = _crossing(loads, [float(np.median(row)) for row in rows], limit_ms)
     if middle is None:
         return None, [f"Even the lowest level, {loads[0]:g}, misses the objective of {limit_ms:g} ms; start lower."]

@@ -40,8 +40,8 @@ def points(latencies_ms: Numbers, counts: Counts) -> tuple[LatencyPoint, ...]:
     some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
     usual = [2.0, *(10.0**power for power in range(1, math.floor(decades) + 1))]
     places = sorted({float(place) for place in (*some[:-1], *usual) if place < requests})
-    found = [LatencyPoint(place, _quantile(latencies_ms, reached, place)) for place in places]
-    return (*found, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
+    shown = [LatencyPoint(place, _quantile(latencies_ms, reached, place)) for place in places]
+    return (*shown, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
 
 
 def _reached(counts: Counts) -> tuple[Counts, int]:

@@ -121,7 +121,7 @@ def disturbed(steps: Sequence[Step]) -> list[Step]:
 def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
     """Whether a step has more of a quantity than the quietest of these with its state and load. Also True for a flagged
     step without another one: only a second step shows whether it is an effect."""
-    cell = [each for each in others if cell_of(each) == cell_of(step) and each.counts and each is not step]
+    cell = [other for other in others if cell_of(other) == cell_of(step) and other.counts and other is not step]
     return not VOIDING.isdisjoint(step.flags) and (not cell or bool(_excess(step, [*cell, step], 1)))
 
 
@@ -183,7 +183,7 @@ def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
-    found: list[Influence] = []
+    listed: list[Influence] = []
     for quantity in QUANTITIES:
         flagged = [step for step in counting if quantity.flag in step.flags]
         if not flagged:
@@ -194,10 +194,10 @@ def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
         own = [step for step in flagged if cell_of(step) in explained and step.number not in out]
         by_itself = [step for step in flagged if step not in own]
         if own:
-            found.append(_influence(quantity, "effect", own, counting, _goes_with(typical, counting)))
+            listed.append(_influence(quantity, "effect", own, counting, _goes_with(typical, counting)))
         if by_itself:
-            found.append(_influence(quantity, "disturbance", by_itself, counting, left_out=len(out)))
-    return tuple(found)
+            listed.append(_influence(quantity, "disturbance", by_itself, counting, left_out=len(out)))
+    return tuple(listed)
 
 
 def _influence(
@@ -209,7 +209,7 @@ def _influence(
     left_out: int = 0,
 ) -> Influence:
     measured = [quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0 for step in mine]
-    amounts, cells = [each for each in measured if each > quantity.threshold], {cell_of(step) for step in mine}
+    amounts, cells = [amount for amount in measured if amount > quantity.threshold], {cell_of(step) for step in mine}
     return Influence(
         flag=quantity.flag,
         kind=kind,
@@ -293,8 +293,10 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 def _dealt(values: NDArray[np.float64], treatments: Sequence[str], random: np.random.Generator) -> NDArray[np.float64]:
     """These values by cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS,
     cells)."""
-    each = np.unique(treatments, return_inverse=True)[1]
-    turn = random.random((PERMUTATIONS, each.max() + 1)).argsort(axis=1).argsort(axis=1)[:, each]
+    treatment_numbers = np.unique(treatments, return_inverse=True)[1]
+    turn = (
+        random.random((PERMUTATIONS, treatment_numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, treatment_numbers]
+    )
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
     dealt = np.empty((PERMUTATIONS, len(values)))
     np.put_along_axis(dealt, order, np.broadcast_to(values, dealt.shape), axis=1)

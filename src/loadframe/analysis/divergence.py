@@ -181,7 +181,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
     """The gain at each common load with throughput in both curves, ascending; intervals as those of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
-    pairs = [(one, points[one.load]) for one in before.points if one.throughput > 0 and one.load in points]
+    pairs = [(point, points[point.load]) for point in before.points if point.throughput > 0 and point.load in points]
     return tuple(
         LevelRatio(one.load, one.throughput, two.throughput, *_ratio(one, two), from_curves=True)
         for one, two in sorted(pairs, key=lambda pair: pair[0].load)
@@ -201,9 +201,9 @@ def _log(more: float, less: float) -> float:
 
 def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
     """A capacity against those of several searches with equal settings. ValueError for none, or one not found."""
-    loads = [each.load for each in start if each.load]
-    lows = [each.low for each in start if each.low]
-    highs = [each.high for each in start if each.high]
+    loads = [search.load for search in start if search.load]
+    lows = [search.low for search in start if search.low]
+    highs = [search.high for search in start if search.high]
     if not start or not len(loads) == len(lows) == len(highs) == len(start):
         raise ValueError("a capacity is held against searches that have all found theirs")
     spread = max(loads) / min(loads)
@@ -234,8 +234,10 @@ def host_ratio(
 ) -> HostRatio:
     """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
     as there: hosts that each count the same in every block differ by as much as they count, or are alike."""
-    found = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
-    return HostRatio(host, other, found.ratio, found.low, found.high, found.blocks, judge(found.low, found.high))
+    of_hosts = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
+    return HostRatio(
+        host, other, of_hosts.ratio, of_hosts.low, of_hosts.high, of_hosts.blocks, judge(of_hosts.low, of_hosts.high)
+    )
 
 
 def judge(low: float, high: float) -> Likeness:

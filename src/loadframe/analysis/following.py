@@ -106,22 +106,26 @@ def followed(steps: Sequence[Following]) -> Followed:
     """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
     not followed where most of its steps are behind."""
     by_rate: Mapping[float, list[Following]] = {
-        rate: [one for one in steps if one.offered == rate] for rate in sorted({one.offered for one in steps})
+        rate: [step for step in steps if step.offered == rate] for rate in sorted({step.offered for step in steps})
     }
     up_to = 0.0
-    for rate, found in by_rate.items():
-        if any(one.verdict != "followed" for one in found):
+    for rate, at_rate in by_rate.items():
+        if any(step.verdict != "followed" for step in at_rate):
             break
         up_to = rate
-    behind = [rate for rate, found in by_rate.items() if 2 * sum(one.verdict == "behind" for one in found) > len(found)]
-    above = [one for rate in behind for one in by_rate[rate] if one.verdict == "behind"]
+    behind = [
+        rate
+        for rate, at_rate in by_rate.items()
+        if 2 * sum(step.verdict == "behind" for step in at_rate) > len(at_rate)
+    ]
+    above = [step for rate in behind for step in by_rate[rate] if step.verdict == "behind"]
     return Followed(up_to, behind[0] if behind else None, _applied(above) if above else None)
 
 
 def _applied(behind: Sequence[Following]) -> LoadInterval:
     """The median of the applied rates; the interval covers the scatter of the steps and each one's own interval."""
-    rates = sorted(one.applied for one in behind)
-    own = float(np.median([one.high - one.low for one in behind])) / 2
+    rates = sorted(step.applied for step in behind)
+    own = float(np.median([step.high - step.low for step in behind])) / 2
     return LoadInterval(
         float(np.median(rates)), max(0.0, min(rates[0], float(np.median(rates)) - own)), rates[-1] + own
     )

@@ -73,9 +73,9 @@ def growth(
     taken twice. ValueError for costs that are not positive, and where the numbers of values differ."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes = {"requests": np.asarray(served, dtype=np.float64), "time": np.asarray(times_s, dtype=np.float64)}
-    if not all(len(each) == len(level) for each in (cost, *axes.values())) or (cost <= 0).any():
+    if not all(len(axis) == len(level) for axis in (cost, *axes.values())) or (cost <= 0).any():
         raise ValueError("each step needs a level, a positive cost, a count of requests and a time")
-    known = [one for one in np.unique(level) if (level == one).sum() >= 2]
+    known = [load for load in np.unique(level) if (level == load).sum() >= 2]
     if len(level) < FEWEST_STEPS or len(known) < FEWEST_LEVELS or len(known) < len(np.unique(level)):
         return None
     logs = np.log(cost)
@@ -86,10 +86,10 @@ def growth(
     }
     best: By = "requests" if left["requests"] <= left["time"] else "time"
     other: By = "time" if best == "requests" else "requests"
-    found = fits[best]
-    times = math.exp(float(found.growth[-1] - found.growth[0]))
-    dearer = all(logs[level == one][-1] > logs[level == one][0] for one in known)  # at each level, in the end
-    if not found.proved or times < LEAST or not dearer:
+    best_fit = fits[best]
+    times = math.exp(float(best_fit.growth[-1] - best_fit.growth[0]))
+    dearer = all(logs[level == load][-1] > logs[level == load][0] for load in known)  # at each level, in the end
+    if not best_fit.proved or times < LEAST or not dearer:
         return None
     freedom = max(1, len(logs) - 2 * len(known) - 1)
     apart = freedom * math.log(max(left[other], 1e-12) / max(left[best], 1e-12)) >= APART
@@ -116,7 +116,7 @@ def _freely(level: Numbers, logs: Numbers, x: Numbers) -> float:
         return math.inf
     grown = [np.log1p(GRID[:, None] * ((x - x.min()) / span) ** power) for power in POWERS]
     return min(
-        sum(_squares_of(shapes[:, level == one], logs[level == one]) for one in np.unique(level)) for shapes in grown
+        sum(_squares_of(shapes[:, level == load], logs[level == load]) for load in np.unique(level)) for shapes in grown
     )
 
 
@@ -128,7 +128,7 @@ def _squares_of(shapes: Numbers, logs: Numbers) -> float:
 def _design(level: Numbers, shape: Numbers) -> Numbers:
     """The growth, more of it at higher levels (requests wait for one another's growth), and a height for each level."""
     far = np.log(level) - np.log(level).mean()
-    return np.column_stack([shape, far * shape, *((level == one).astype(np.float64) for one in np.unique(level))])
+    return np.column_stack([shape, far * shape, *((level == load).astype(np.float64) for load in np.unique(level))])
 
 
 def _squares(design: Numbers, values: Numbers) -> float:

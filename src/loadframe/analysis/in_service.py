@@ -89,13 +89,13 @@ def in_service(
     times more. With one step on either side the interval is unbounded. ValueError without a positive throughput and
     time.
     """
-    flat = np.concatenate([np.asarray(each, dtype=np.float64) for each in throughputs])
+    flat = np.concatenate([np.asarray(sample, dtype=np.float64) for sample in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
     if not flat.size or not first.size or min(flat.min(), first.min()) <= 0:
         raise ValueError("a number in service needs throughputs and response times above zero")
     value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))
     response_s = float(np.exp(np.log(first).mean()))
-    half = _half(np.log(flat), [np.log(each) for each in responses_s if min(each) > 0], grain)
+    half = _half(np.log(flat), [np.log(sample) for sample in responses_s if min(sample) > 0], grain)
     outside = OUTSIDE if outside_s is None else min(1.0, LEAST_OUTSIDE + outside_s / response_s)
     return InService(
         value=value,
@@ -118,8 +118,8 @@ def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> fl
     first = responses[0]
     if len(flat) < 2 or len(first) < 2:
         return math.inf
-    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in responses)
-    freedom = sum(len(each) - 1 for each in responses)
+    squares = sum(float(((logs - logs.mean()) ** 2).sum()) for logs in responses)
+    freedom = sum(len(logs) - 1 for logs in responses)
     parts = (
         ((float(flat.var(ddof=1)) + grain**2 / 12) / len(flat), len(flat) - 1),
         (max(squares / freedom, float(first.var(ddof=1))) / len(first), freedom),
@@ -187,7 +187,7 @@ def _logs(levels: Mapping[float, Sequence[float]]) -> tuple[dict[float, list[flo
 
 
 def _pooled(logs: Mapping[float, Sequence[float]], freedom: int) -> float:
-    return sum((len(one) - 1) * variance(one) for one in logs.values() if len(one) > 1) / freedom
+    return sum((len(sample) - 1) * variance(sample) for sample in logs.values() if len(sample) > 1) / freedom
 
 
 def _error(values: Sequence[float], pooled: float) -> float:

@@ -34,7 +34,7 @@ def listed(value: Any, each: Callable[[Any], A]) -> list[A]:
     """A list, with `each` applied to its members."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"{_shown(value)} is no list")
-    return [each(one) for one in value]
+    return [each(member) for member in value]
 
 
 def pair(value: Any, first: Callable[[Any], A], second: Callable[[Any], B]) -> tuple[A, B]:

@@ -52,8 +52,10 @@ def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, 
     either side their ratio, with two how many times more a change is worth together with another one. Zeros count as in
     comparison, over all states of the samples, so that gains still add up. ValueError as comparison.verdict."""
     filled = _without_zeros(samples)
-    found = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
-    return comparison.unless_zero(found, *(samples[state][level] for state in (*less, *more) for level in found.levels))
+    verdict = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
+    return comparison.unless_zero(
+        verdict, *(samples[state][level] for state in (*less, *more) for level in verdict.levels)
+    )
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:
@@ -73,14 +75,14 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
 
 def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
     """All kept changes against the start at each level; zeros count at each level by itself."""
-    found = []
+    ratios = []
     for level in sorted(samples[()].keys() & samples[kept].keys()):
         alone = {state: {level: levels[level]} for state, levels in samples.items() if level in levels}
         verdict = contrast(alone, [kept], [()])
         if verdict.has_ratio:
             before = math.exp(float(np.log(_without_zeros(alone)[()][level]).mean()))
-            found.append(LevelRatio(level, before, before * verdict.ratio, verdict.ratio, verdict.low, verdict.high))
-    return tuple(found)
+            ratios.append(LevelRatio(level, before, before * verdict.ratio, verdict.ratio, verdict.low, verdict.high))
+    return tuple(ratios)
 
 
 def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
@@ -88,7 +90,7 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
     the top in either case; for the one before it only the last can be the partner, for others the partner is not known
     yet. Together they err with probability ERROR at most."""
     asked = [change for change in kept[:-1] if without(kept, change) in samples]
-    found = []
+    interacting = []
     for change in asked:
         place = kept.index(change)
         verdict = contrast(
@@ -98,8 +100,8 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
             confidence=1 - ERROR / len(asked),
         )
         if verdict.decided:
-            found.append(Interaction(change, kept[-1] if change == kept[-2] else None, verdict))
-    return tuple(found)
+            interacting.append(Interaction(change, kept[-1] if change == kept[-2] else None, verdict))
+    return tuple(interacting)
 
 
 def pair_states(kept: State, change: str, partner: str) -> tuple[State, ...]:

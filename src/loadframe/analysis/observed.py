@@ -73,7 +73,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     of_response = _curve(levels, "response", observed, rows, None)
     basis: Basis = "throughput" if curve is not None or of_response is None else "response"
     demands = tuple(_demand(name, rows, blocks, levels, observed, drivers[name]) for name in observed.use)
-    if either := [one.resource for one in demands if one.driver == "either" and one.full_at is not None]:
+    if either := [demand.resource for demand in demands if demand.driver == "either" and demand.full_at is not None]:
         notes.append(f"{by_the_hour.EITHER}: {', '.join(either)}.")
     highest = levels[-1].load
     shown = curve if curve is not None else of_response
@@ -87,9 +87,9 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         response_bend=_longer(rows),
         regimes=changes,
         came_near=bool(near_end)
-        or any(one.use >= NEAR for one in growing)
+        or any(growth.use >= NEAR for growth in growing)
         or (shown is not None and shown.knee is not None)
-        or any(one.highest_use >= NEAR for one in demands),
+        or any(demand.highest_use >= NEAR for demand in demands),
         highest_load=highest,
         apart=near_end,
         growing=growing,
@@ -125,9 +125,10 @@ def _of_late(rows: Rows) -> list[str]:
     changed = observed_regimes.recent(rows.time_s, rows.load, rows.relations())
     if not changed:
         return []
-    first = min(one.at_s for one in changed)
+    first = min(change.at_s for change in changed)
     what = ", ".join(
-        f"{one.what} is {abs(100 * (one.ratio - 1)):.2g} % {'higher' if one.ratio > 1 else 'lower'}" for one in changed
+        f"{change.what} is {abs(100 * (change.ratio - 1)):.2g} % {'higher' if change.ratio > 1 else 'lower'}"
+        for change in changed
     )
     lasts = span(float(rows.time_s[-1]) - first)
     return [
@@ -139,16 +140,16 @@ def _of_late(rows: Rows) -> list[str]:
 def _apart(rows: Rows, observed: Observed) -> tuple[Apart, ...]:
     """Of all rows: in the curve an hour of each night is no more than outliers."""
     response = rows.columns.get("response")
-    each = (apart(name, rows.time_s, rows.load, rows.columns[use_of(name)], response) for name in observed.use)
-    return tuple(one for one in each if one is not None)
+    uses_apart = (apart(name, rows.time_s, rows.load, rows.columns[use_of(name)], response) for name in observed.use)
+    return tuple(use for use in uses_apart if use is not None)
 
 
 def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
     """Without uses that changed at one moment: a step looks like growth."""
-    changed = {one.what for one in changes}
+    changed = {change.what for change in changes}
     names = [name for name in observed.use if named(use_of(name)) not in changed]
-    each = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
-    return tuple(one for one in each if one is not None)
+    growths = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
+    return tuple(growth for growth in growths if growth is not None)
 
 
 def _curve(
@@ -169,8 +170,8 @@ def _curve(
         samples.append(curves.LevelSample(level.load, tuple(np.maximum(known, 0.0)), tuple(p95)))
     if len(samples) < 2:
         return None
-    scalability = column == "throughput" and sum(max(one.throughputs) > 0 for one in samples) >= law.FEWEST_POINTS
-    found = curves.fit(
+    scalability = column == "throughput" and sum(max(sample.throughputs) > 0 for sample in samples) >= law.FEWEST_POINTS
+    curve = curves.fit(
         samples,
         axis=observed.axis,
         treatment="observed",
@@ -178,8 +179,8 @@ def _curve(
         scalability=scalability,
         gradually=column == "throughput",
     )
-    knee = None if found.knee is None else _between_levels(found.knee, [one.load for one in samples])
-    return replace(found, knee=knee, warnings=tuple(_said(one) for one in found.warnings))
+    knee = None if curve.knee is None else _between_levels(curve.knee, [sample.load for sample in samples])
+    return replace(curve, knee=knee, warnings=tuple(_said(warning) for warning in curve.warnings))
 
 
 def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
@@ -220,7 +221,7 @@ def _demand(
     ahead = of_rows(rows.load, rows.columns[column], rows.columns.get("throughput"), last=True)
     if driver == "hour":
         ahead = OfRows(None)
-    found = ObservedDemand(
+    demand = ObservedDemand(
         resource,
         highest,
         at,
@@ -231,9 +232,9 @@ def _demand(
         driver=driver,
     )
     if driver == "hour":
-        return found
+        return demand
     if "throughput" not in rows.columns:
-        return found
+        return demand
     both = np.isfinite(rows.columns[column]) & np.isfinite(rows.columns["throughput"])
     throughput, weight = in_blocks.means(np.where(both, rows.columns["throughput"], np.nan), blocks.label, blocks.count)
     use, _ = in_blocks.means(np.where(both, rows.columns[column], np.nan), blocks.label, blocks.count)
@@ -241,10 +242,10 @@ def _demand(
         weight = np.where(load < near, weight, 0.0)
     line = in_blocks.law(throughput, use, weight)
     if line is None or line.high * float(np.nanmax(throughput)) < in_blocks.LEAST_RISE:
-        return found
+        return demand
     grows = in_blocks.growing(throughput, use, weight)
     return replace(
-        found,
+        demand,
         demand_s=max(line.slope, 0.0),
         low_s=max(line.low, 0.0),
         high_s=line.high,
@@ -261,16 +262,16 @@ def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[Obs
         return None
     levels = rows.levels(blocks, ahead=True)
     resources = {name: use_of(name) for name in observed.use}
-    found = observations(levels, observed.name, observed.axis, resources, observed.servers)
-    found = replace(
-        found,
-        flattening=frozenset(one.resource for one in demands if one.cheaper),
-        by_the_hour=frozenset(one.resource for one in demands if one.driver == "hour"),
+    forecast_input = observations(levels, observed.name, observed.axis, resources, observed.servers)
+    forecast_input = replace(
+        forecast_input,
+        flattening=frozenset(demand.resource for demand in demands if demand.cheaper),
+        by_the_hour=frozenset(demand.resource for demand in demands if demand.driver == "hour"),
     )
     if observed.response_is == "p95":
-        return found
-    of_means = (replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms) for row in found.rows)
-    return replace(found, rows=tuple(of_means))
+        return forecast_input
+    of_means = (replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms) for row in forecast_input.rows)
+    return replace(forecast_input, rows=tuple(of_means))
 
 
 def _data(

@@ -99,7 +99,7 @@ def standardised(load: Floats, value: Floats) -> Floats:
 def blocks(residuals: list[Floats], count: int) -> Blocks:
     """Blocks of `count` rows, as long as the most correlated column requires, but at least FEWEST_BLOCKS of them.
     residuals: `standardised` columns, (count,) each, clipped at FAR."""
-    tau = max((series.autocorrelation_time(np.clip(each, -FAR, FAR)) for each in residuals), default=1.0)
+    tau = max((series.autocorrelation_time(np.clip(column, -FAR, FAR)) for column in residuals), default=1.0)
     most = max(1, count // FEWEST_BLOCKS)
     rows = int(np.clip(np.ceil(BLOCK * tau), max(min(SHORTEST, most), -(-count // MOST_BLOCKS)), most))
     label = np.arange(count) // rows

@@ -46,22 +46,22 @@ class _Sums:
 def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
     """Every proven change, in time order; of columns that change together each is listed. load and columns: (n,)."""
     label, judged = _judged(load, columns)
-    found: list[RegimeChange] = []
+    regime_changes: list[RegimeChange] = []
     for name, sums in judged:
         places = _split(sums, 0)
         ends = [0, *places, len(sums.number)]
         for index, at in enumerate(places, 1):
             difference, _ = _difference(sums.of(ends[index - 1], at), sums.of(at, ends[index + 1]))
             moment = float(time_s[int(np.searchsorted(label, at))])
-            found.append(RegimeChange(moment, name, float(np.exp(difference))))
-    return tuple(sorted(found, key=lambda one: one.at_s)[:MOST_CHANGES])
+            regime_changes.append(RegimeChange(moment, name, float(np.exp(difference))))
+    return tuple(sorted(regime_changes, key=lambda one: one.at_s)[:MOST_CHANGES])
 
 
 def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
     """Changes so late that fewer than SHORTEST batches follow: too few to show their own scatter, so that of the rows
     before is assumed. At most one per column: the largest proven one, as a longer stretch includes rows of before."""
     label, judged = _judged(load, columns)
-    found = []
+    regime_changes = []
     for name, sums in judged:
         batches = len(sums.number)
         proven = [
@@ -71,8 +71,10 @@ def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple
         ]
         if proven:
             difference, at = max(proven, key=lambda one: abs(one[0]))
-            found.append(RegimeChange(float(time_s[int(np.searchsorted(label, at))]), name, float(np.exp(difference))))
-    return tuple(found)
+            regime_changes.append(
+                RegimeChange(float(time_s[int(np.searchsorted(label, at))]), name, float(np.exp(difference)))
+            )
+    return tuple(regime_changes)
 
 
 def _judged(load: Floats, columns: Mapping[str, Floats]) -> tuple[Whole, list[tuple[str, _Sums]]]:
@@ -112,13 +114,13 @@ def _sums(load: Floats, logs: Floats, label: Whole, batches: int) -> _Sums:
 def _slopes(load: Floats, logs: Floats, edges: Floats) -> Floats:
     """d log value / d log load in the bin of each row."""
     bins, x = np.searchsorted(edges, load, side="right"), np.log(np.maximum(load, 1e-300))
-    found = np.zeros(BINS)
-    for one in np.unique(bins):
-        mine = bins == one
+    slopes = np.zeros(BINS)
+    for bin_ in np.unique(bins):
+        mine = bins == bin_
         away = x[mine] - x[mine].mean()
         spread = float((away**2).sum())
-        found[one] = float(np.clip((away * logs[mine]).sum() / spread, -2, 2)) if spread > 1e-9 else 0.0
-    return found[bins]
+        slopes[bin_] = float(np.clip((away * logs[mine]).sum() / spread, -2, 2)) if spread > 1e-9 else 0.0
+    return slopes[bins]
 
 
 def _split(sums: _Sums, offset: int) -> list[int]:
@@ -153,7 +155,7 @@ def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
     if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON:
         return 0.0
     left = [_residuals(side) for side in ((before,) if few_after else (before, after))]
-    if min(len(each) for each in left) < SHORTEST:
+    if min(len(residuals) for residuals in left) < SHORTEST:
         return 0.0
     sides = series.means(*left, surely=True)
     variance = float(sum(side.variance for side in sides))

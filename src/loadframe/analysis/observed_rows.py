@@ -63,18 +63,18 @@ def levels(
         return ()
     bins = _merged(_bins(load, ahead=ahead), load, label)
     numbers = np.unique(bins)
-    centre = np.array([np.exp(np.log(load[bins == one]).mean()) for one in numbers])
-    found = []
+    centre = np.array([np.exp(np.log(load[bins == number]).mean()) for number in numbers])
+    level_rows = []
     moved = {name: _at_centre(values, load, bins, numbers, centre, name in by_mean) for name, values in columns.items()}
-    for index, one in enumerate(numbers):
-        mine = bins == one
+    for index, number in enumerate(numbers):
+        mine = bins == number
         groups = _groups(label[mine])
         cells = {
             name: np.array([_middle(values[mine][groups == group], name in by_mean) for group in np.unique(groups)])
             for name, values in moved.items()
         }
-        found.append(Level(float(f"{float(centre[index]):.4g}"), cells))  # a mean of many: known to no more digits
-    return tuple(found)
+        level_rows.append(Level(float(f"{float(centre[index]):.4g}"), cells))  # a mean of many: known to no more digits
+    return tuple(level_rows)
 
 
 def observations(
@@ -85,14 +85,16 @@ def observations(
     rows = []
     for level in found:
         for at, throughput in enumerate(level.cells["throughput"]):
-            uses = {one: float(level.cells[column][at]) for one, column in resources.items()}
+            uses = {resource: float(level.cells[column][at]) for resource, column in resources.items()}
             if not np.isfinite([throughput, *uses.values()]).all():
                 continue
             slow = float(level.cells["response"][at]) if "response" in level.cells else np.nan
-            held = {one: float(np.clip(use, 0.0, 1.0)) for one, use in uses.items()}
+            held = {resource: float(np.clip(use, 0.0, 1.0)) for resource, use in uses.items()}
             p95_ms = 1000 * slow if np.isfinite(slow) else None
             rows.append(Observation(level.load, float(throughput), p95_ms, utilizations=held))
-    return Observations(name, tuple(rows), axis=axis, servers={one: servers.get(one, 1.0) for one in resources})
+    return Observations(
+        name, tuple(rows), axis=axis, servers={resource: servers.get(resource, 1.0) for resource in resources}
+    )
 
 
 def _bins(load: Floats, *, ahead: bool) -> Whole:
@@ -115,7 +117,7 @@ def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
         numbers = np.unique(bins)
         if len(numbers) < 2:
             return bins
-        visits = np.array([len(np.unique(label[bins == one])) for one in numbers])
+        visits = np.array([len(np.unique(label[bins == number])) for number in numbers])
         few = np.flatnonzero(visits < FEWEST_CELLS)
         if not len(few):
             return bins
@@ -125,7 +127,7 @@ def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
 
 def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre: Floats, by_mean: bool) -> Floats:
     """The values moved to the loads of their levels, along the slope between the neighbouring levels."""
-    middle = np.array([_middle(values[bins == one], by_mean) for one in numbers])
+    middle = np.array([_middle(values[bins == number], by_mean) for number in numbers])
     place, off = np.searchsorted(numbers, bins), np.zeros(len(load))
     off = np.log(load / centre[place])
     if len(numbers) < 2:

@@ -71,9 +71,9 @@ def located(values: Numbers, *, alike: bool = False) -> Numbers:
         away = (values - centre) / scale
         inside = np.maximum((np.abs(away) < OUTLYING).mean(axis=-1, keepdims=True), 0.4)
         pulls = np.clip(away, -OUTLYING, OUTLYING) * scale / inside
-        told = centre + pulls
-        centre = told.mean(axis=-1, keepdims=True)
-    return np.asarray(told)
+        pseudo = centre + pulls
+        centre = pseudo.mean(axis=-1, keepdims=True)
+    return np.asarray(pseudo)
 
 
 def quantile_ends(

@@ -97,9 +97,9 @@ def schweitzer(
     share = 1 / counts
     fast, extra = demands * share, demands * (1 - share)
     delay = np.broadcast_to(think, shape) + extra.sum(axis=-1)
-    each = people[..., None]
-    fewer = np.maximum(each - 1, 0) / np.maximum(each, 1)
-    queue = np.broadcast_to(each / fast.shape[-1], fast.shape)
+    populations = people[..., None]
+    fewer = np.maximum(populations - 1, 0) / np.maximum(populations, 1)
+    queue = np.broadcast_to(populations / fast.shape[-1], fast.shape)
     for _ in range(MOST_ITERATIONS):
         spent = fast * (1 + fewer * queue)
         cycle = delay + spent.sum(axis=-1)
@@ -107,7 +107,7 @@ def schweitzer(
         before, queue = queue, throughput[..., None] * spent
         if np.abs(queue - before).max(initial=0) <= tolerance * max(float(people.max(initial=0)), 1.0):
             break
-    return Solution(throughput, np.where(each > 0, spent + extra, 0.0))
+    return Solution(throughput, np.where(populations > 0, spent + extra, 0.0))
 
 
 def _positive(values: ArrayLike, what: str) -> Floats:
@@ -169,18 +169,18 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
 
 def _of_service(steps: Sequence[Step]) -> Iterator[str]:
     """Histograms and summaries of the load's own requests, by their sums and counts."""
-    found: dict[str, list[_Told]] = {}
+    by_base: dict[str, list[_Told]] = {}
     for step in steps:
         if not step.latency_known or TIME_UNIT in step.flags or not few_failed(step.requests, step.errors):
             continue
         for base, mean in _means(step).items():
-            found.setdefault(base, []).append(_Told(step, mean))
-    for base, told in found.items():
+            by_base.setdefault(base, []).append(_Told(step, mean))
+    for base, latencies in by_base.items():
         in_ms, unit = next(TIMES[ending] for ending in TIMES if base.endswith(ending))
-        off = {_off(one.step.latency.mean_ms, one.mean * in_ms) for one in told}
+        off = {_off(latency.step.latency.mean_ms, latency.mean * in_ms) for latency in latencies}
         # short times may be right where requests wait elsewhere, but not a thousandth at two loads
-        if off == {-1} or (off == {1} and len({one.step.level for one in told}) > 1):
-            first = min(told, key=lambda one: one.step.level)
+        if off == {-1} or (off == {1} and len({latency.step.level for latency in latencies}) > 1):
+            first = min(latencies, key=lambda one: one.step.level)
             yield (
                 f"time-unit: the values of {base} look like {OTHER[unit]}, not {unit}: their mean is "
                 f"{show(first.mean * in_ms, 'ms')}, and a request took {show(first.step.latency.mean_ms, 'ms')}, at "

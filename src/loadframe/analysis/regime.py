@@ -140,10 +140,10 @@ class Series:
         left = [value - self._line(load) for load, value in zip(self.loads, self.values, strict=True)]
         self.weights = _weights(_winsorised(left))
         order = len(self.weights)
-        found = [left[at] - _followed(self.weights, left[at - order : at]) for at in range(order, len(left))]
-        self.innovations = sorted(found)
+        errors = [left[at] - _followed(self.weights, left[at - order : at]) for at in range(order, len(left))]
+        self.innovations = sorted(errors)
         learned = (order + len(self.knots)) / len(left)
-        self.widening = widening([self._score(one) for one in found]) * (1 + learned)
+        self.widening = widening([self._score(error) for error in errors]) * (1 + learned)
         self.fitted = max(self.fitted, len(self.values))
         self.sums = self.sums or [0.0] * len(self._sizes())
         self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
@@ -171,8 +171,8 @@ class Series:
 
     def _sizes(self) -> list[float]:
         smallest = max(SMALLEST, ERRORS / math.sqrt(max(1, len(self.innovations))))
-        sizes = [smallest, *(max(one, smallest) for one in SIZES)]
-        return [*sizes, *(-one for one in sizes)]
+        sizes = [smallest, *(max(size, smallest) for size in SIZES)]
+        return [*sizes, *(-size for size in sizes)]
 
     def _gather(self, score: float) -> float:
         self.sums = [
@@ -196,8 +196,8 @@ class Series:
         known = [load for load, _ in rows if load is not None]
         load = median(known) if known else None
         expected = self._line(load)
-        found = expected + median(left for _, left in rows)
-        change = Change(len(self.since), expected, found, load, evidence, GUARD * self.threshold)
+        level = expected + median(left for _, left in rows)
+        change = Change(len(self.since), expected, level, load, evidence, GUARD * self.threshold)
         fresh = Series(self.threshold, rhythm=self.rhythm)
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
@@ -217,7 +217,7 @@ class Series:
             return kept.number(one, least=-most, most=most)
 
         known = kept.fields(data, cls.__slots__)
-        found = cls(
+        series = cls(
             kept.number(known["threshold"], least=1),
             kept.listed(known["loads"], _load),
             kept.listed(known["values"], value),
@@ -234,17 +234,17 @@ class Series:
             Rhythm.of_json(known["rhythm"], value),
             kept.pairs(known["waiting"], _load, value),
         )
-        kept.rising([load for load, _ in found.knots])
-        judges = found.fitted > 0
+        kept.rising([load for load, _ in series.knots])
+        judges = series.fitted > 0
         if (
-            len(found.loads) != len(found.values)
-            or judges != bool(found.knots)
-            or judges != bool(found.innovations)
-            or len(found.past) > len(found.weights)
-            or len(found.sums) != (len(found._sizes()) if judges else 0)
+            len(series.loads) != len(series.values)
+            or judges != bool(series.knots)
+            or judges != bool(series.innovations)
+            or len(series.past) > len(series.weights)
+            or len(series.sums) != (len(series._sizes()) if judges else 0)
         ):
             raise ValueError("its parts do not fit together")
-        return found
+        return series
 
 
 def _load(value: Any) -> float | None:
@@ -257,7 +257,7 @@ def autoregression(values: Sequence[float], order: int) -> list[float]:
     count = len(values)
     mean = sum(values) / count
     away = [value - mean for value in values]
-    power = sum(one * one for one in away)
+    power = sum(deviation * deviation for deviation in away)
     if power <= 0 or count <= 4 * order:
         return []
     correlations = [sum(map(float.__mul__, away[lag:], away[: count - lag])) / power for lag in range(order + 1)]
@@ -282,15 +282,15 @@ def widening(scores: Sequence[float]) -> float:
         sums = [sum(scores[at : at + size]) / math.sqrt(size) for at in range(0, count - size + 1, size)]
         if len(sums) >= 6:
             mean = sum(sums) / len(sums)
-            worst = max(worst, math.sqrt(sum((one - mean) ** 2 for one in sums) / (len(sums) - 1)))
+            worst = max(worst, math.sqrt(sum((total - mean) ** 2 for total in sums) / (len(sums) - 1)))
     return worst
 
 
 def _weights(values: Sequence[float]) -> list[float]:
     """Of an autoregression; for a series that wanders, of its steps, as weights of its values."""
-    found = autoregression(values, ORDER)
-    if sum(found) < WANDERS:
-        return found
+    weights = autoregression(values, ORDER)
+    if sum(weights) < WANDERS:
+        return weights
     steps = autoregression([two - one for one, two in pairwise(values)], ORDER - 1)
     levels = [0.0, *steps]
     return [one - two for one, two in zip(levels, [*steps, -1.0], strict=True)]
@@ -304,7 +304,7 @@ def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple
     parts = [rows[len(rows) * at // BINS : len(rows) * (at + 1) // BINS] for at in range(BINS)]
     knots: list[tuple[float, float]] = []
     for part in parts:
-        load = median(one for one, _ in part)
+        load = median(load for load, _ in part)
         if not knots or load > knots[-1][0]:
             knots.append((load, median(value for _, value in part)))
     return knots

@@ -76,7 +76,7 @@ def unpaired(
         how = f"{used} at {100 * (1 - alpha):.4g} %"
     else:
         (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
-    found = _verdict(
+    verdict = _verdict(
         centre,
         centre - math.hypot(centre - low, between.width),
         centre + math.hypot(high - centre, between.width),
@@ -84,7 +84,7 @@ def unpaired(
         method=f"{what}, {how}, and what two sessions differ by{zeros_words(zeros)}",
     )
     alone = Sessions(math.expm1(between.half), between.learnt_from, exp_in_range(low), exp_in_range(high))
-    return unless_zero(replace(found, sessions=alone), before, after)
+    return unless_zero(replace(verdict, sessions=alone), before, after)
 
 
 def learnt(
@@ -114,10 +114,10 @@ def learnt(
         return prior
     centre = np.array([pair[0] for pair in pairs])
     half = np.array([centre - low if centre > 0 else high - centre for centre, low, high in pairs])
-    found = float(beyond(centre, half, len(equal)))
+    half_between = float(beyond(centre, half, len(equal)))
     if len(equal) < ENOUGH_SESSIONS:
-        found = max(found, prior.half)
-    return replace(prior, half=found, learnt_from=len(equal))
+        half_between = max(half_between, prior.half)
+    return replace(prior, half=half_between, learnt_from=len(equal))
 
 
 def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
@@ -146,8 +146,8 @@ def paired(
     _check(first, second)
     if not _scatter(before, after):
         centre, low, high = _as_written(before[0], after[0])
-        found = _verdict(centre, low, high, blocks=len(first), method=NO_SCATTER)
-        return unless_zero(found, before, after)
+        verdict = _verdict(centre, low, high, blocks=len(first), method=NO_SCATTER)
+        return unless_zero(verdict, before, after)
     one, two = pseudo_values(np.array([first, second]), "mean" if by == "mean" else quantity.TYPICAL, alike=True)
     centre = float((two - one).mean())
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
@@ -167,7 +167,7 @@ def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Number
     """after - before, and half of its t-interval (Welch's degrees of freedom); at least the difference of two
     successive samples under the drift."""
     variance = before.variance + after.variance
-    parts = sum(each.variance**2 / np.maximum(each.worth - 1, 0.5) for each in (before, after))
+    parts = sum(mean.variance**2 / np.maximum(mean.worth - 1, 0.5) for mean in (before, after))
     degrees = np.divide(variance**2, parts, out=np.ones_like(variance), where=np.asarray(parts) > 0)
     half = student.quantile(1 - alpha / 2, np.maximum(degrees, 1.0)) * np.sqrt(variance)
     return after.value - before.value, np.maximum(half, (before.drift + after.drift) / 2)
@@ -238,7 +238,10 @@ def _as_written(before: float, after: float) -> tuple[float, float, float]:
     if not (before and after):
         return 0.0, 0.0, 0.0
     half = (
-        10.0 ** min(0, *(int(Decimal(repr(float(each))).normalize().as_tuple().exponent) for each in (before, after)))
+        10.0
+        ** min(
+            0, *(int(Decimal(repr(float(constant))).normalize().as_tuple().exponent) for constant in (before, after))
+        )
         / 2
     )
     return (
@@ -249,7 +252,7 @@ def _as_written(before: float, after: float) -> tuple[float, float, float]:
 
 
 def _check(*samples: Numbers) -> None:
-    fewest = min(len(each) for each in samples)
+    fewest = min(len(sample) for sample in samples)
     if fewest < FEWEST:
         raise ValueError(f"{counted(fewest, 'value')} of one side; at least {FEWEST} are needed to show the noise")
 
@@ -269,7 +272,7 @@ def taken_in_turns(before: Sequence[float], after: Sequence[float]) -> bool:
     """Whether the order in time of two samples changes from one to the other as often as a random order (the number of
     runs: Wald and Wolfowitz 1940, Annals of Mathematical Statistics 11). Times of both on one clock."""
     order = [side for _, side in sorted([(time, 0) for time in before] + [(time, 1) for time in after])]
-    runs = 1 + sum(one != other for one, other in pairwise(order))
+    runs = 1 + sum(side != other for side, other in pairwise(order))
     both, product = len(order), 2 * len(before) * len(after)
     expected = product / both + 1
     deviation = math.sqrt(max((expected - 1) * (expected - 2) / (both - 1), 0.0))

@@ -156,7 +156,7 @@ def over_load(
     below = [(load, use) for load, use in rows if use < REACHED * ceiling]
     lowest = below if flat_from is None else [(load, use) for load, use in below if load < flat_from]
     if first is None:
-        found = None if flat_from is not None else ahead(lowest, ceiling, confidence)
+        saturation = None if flat_from is not None else ahead(lowest, ceiling, confidence)
     else:
         method: Method = "line"
         low = max((load for load, _ in rows if load < min(first, plateau)), default=levels[0][0])
@@ -165,8 +165,8 @@ def over_load(
             use = dict(levels)[low]
             low = min(max(low, low * ceiling / use), first) if 0 < use < ceiling else low
             method = "proportion" if low < first else "bracket"
-        found = _within(None if fitted is None else fitted.crossing(ceiling), low, first, method, "measured")
-    return found if found is not None and found.load <= furthest else None
+        saturation = _within(None if fitted is None else fitted.crossing(ceiling), low, first, method, "measured")
+    return saturation if saturation is not None and saturation.load <= furthest else None
 
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
@@ -250,9 +250,9 @@ def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -
         return None
     watched_s = -rows[0][0]
     rows = series.independent(rows, residuals, fitted=2, fewest=FEWEST_BATCHES)
-    found = ahead([(time_s, use) for time_s, use in rows], ceiling) if len(rows) >= FEWEST_BATCHES else None
-    found = None if found is None else replace(found, low=max(found.low, 0.0))
-    return found if found is not None and found.load <= FORESIGHT * watched_s else None
+    saturation = ahead([(time_s, use) for time_s, use in rows], ceiling) if len(rows) >= FEWEST_BATCHES else None
+    saturation = None if saturation is None else replace(saturation, low=max(saturation.low, 0.0))
+    return saturation if saturation is not None and saturation.load <= FORESIGHT * watched_s else None
 
 
 def residuals(rows: Sequence[series.Row]) -> Sequence[float] | None:
@@ -302,8 +302,8 @@ def leak(
     if len(uses) < FEWEST_ROWS or not math.isfinite(ceiling) or uses[-1] >= ceiling:
         return None
     load_known = 2 * sum(load is not None for load in loads) >= len(loads)
-    each = zip(times_s, uses, loads if load_known else [0.0] * len(uses), strict=True)
-    rows = [(time_s - times_s[-1], use, load) for time_s, use, load in each if load is not None]
+    readings = zip(times_s, uses, loads if load_known else [0.0] * len(uses), strict=True)
+    rows = [(time_s - times_s[-1], use, load) for time_s, use, load in readings if load is not None]
     fitted, half = _growth(rows), _growth(rows[len(rows) // 2 :])
     every_row = line(*zip(*rows, strict=True))
     watched_s = times_s[-1] - times_s[0]
@@ -335,11 +335,11 @@ def grows(resource: str, time_s: Iterable[float], load: Iterable[float], use: It
         parts = min(len(rows), most)
         pieces = [rows[len(rows) * at // parts : len(rows) * (at + 1) // parts] for at in range(parts)]
         times, uses, loads = ([fmean(row[at] for row in piece) for piece in pieces] for at in range(3))
-        found = leak(times, uses, loads, 1.0, level=LEVEL / len(MOST_ROWS))
-        if found is not None:
-            per_day, ends = (DAY_S * rate for rate in (found.slope, found.low, found.high)), found.ends
+        growth = leak(times, uses, loads, 1.0, level=LEVEL / len(MOST_ROWS))
+        if growth is not None:
+            per_day, ends = (DAY_S * rate for rate in (growth.slope, growth.low, growth.high)), growth.ends
             ends_s = (times[-1] + end for end in (ends.load, ends.low, ends.high))
-            return GrowsByItself(resource, found.use, *per_day, *ends_s)
+            return GrowsByItself(resource, growth.use, *per_day, *ends_s)
     return None
 
 

@@ -65,10 +65,10 @@ def _start(load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDA
     # A floor on the throughput, as a share of the largest, keeps the division finite; the guess need not be exact.
     terms = _terms(load)[:, free]
     widths = np.maximum(np.abs(terms).max(axis=0), 1e-300)
-    found = np.zeros(3)
-    found[free] = np.linalg.lstsq(terms / widths, load / np.maximum(throughput, 1e-9), rcond=None)[0] / widths
-    found[0] = found[0] if found[0] > 0 else 1 / float((throughput / load).max())
-    return _within_bounds(found)
+    guess = np.zeros(3)
+    guess[free] = np.linalg.lstsq(terms / widths, load / np.maximum(throughput, 1e-9), rcond=None)[0] / widths
+    guess[0] = guess[0] if guess[0] > 0 else 1 / float((throughput / load).max())
+    return _within_bounds(guess)
 
 
 def _within_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -128,10 +128,13 @@ def _gain(data: Series, families: list[Family], values: Floats, pure: Floats) ->
     straight = np.minimum(_score(data, flat, pure, "flat"), _score(data, rising, pure, "linear"))
     squares = [sums_of_squares(family, data.scale, values) for family in families]
     scores = np.stack(
-        [_score(data, each.min(axis=1), pure, family.kind) for family, each in zip(families, squares, strict=True)]
+        [
+            _score(data, of_family.min(axis=1), pure, family.kind)
+            for family, of_family in zip(families, squares, strict=True)
+        ]
     )
     best = scores.argmin(axis=0)
-    candidates = np.stack([each.argmin(axis=1) for each in squares])
+    candidates = np.stack([of_family.argmin(axis=1) for of_family in squares])
     chosen = np.take_along_axis(candidates, best[None, :], axis=0)[0]
     gain: Floats = straight - scores.min(axis=0)
     return gain, best, chosen

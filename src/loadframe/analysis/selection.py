@@ -55,7 +55,7 @@ def deciding(rounds: Iterable[Round]) -> frozenset[int]:
     """Numbers of the steps that decided whether a change is kept, where fresh ones followed: stopping at the
     best-looking moment selects a lucky one, so no curve includes them."""
     return frozenset(
-        number for one in rounds for trial in one.tried if trial.fresh is not None for number in trial.deciding
+        number for round_ in rounds for trial in round_.tried if trial.fresh is not None for number in trial.deciding
     )
 
 
@@ -79,7 +79,7 @@ def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
     for step in steps:
         if step.block is not None:
             taken.setdefault((step.treatment, step.level, (step.purpose, step.round, step.block)), []).append(step)
-    return [least_disturbed(_settled(each)) for each in taken.values()]
+    return [least_disturbed(_settled(repeats)) for repeats in taken.values()]
 
 
 def _settled(steps: list[Step]) -> list[Step]:

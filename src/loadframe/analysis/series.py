@@ -110,9 +110,9 @@ def means(*series: Numbers, fitted: int = 0, surely: bool = False) -> tuple[Mean
     corrected so by Tafazzoli and Wilson 2011, IIE Transactions 43(2))."""
     residuals = [values - values.mean(axis=-1, keepdims=True) for values in series]
     r = correlation(residuals, surely=surely)
-    degrees = sum(each.shape[-1] - 1 for each in series)
+    degrees = sum(values.shape[-1] - 1 for values in series)
     lost = degrees / max(degrees - fitted, 1)
-    return tuple(_mean(each, left, r, lost) for each, left in zip(series, residuals, strict=True))
+    return tuple(_mean(values, left, r, lost) for values, left in zip(series, residuals, strict=True))
 
 
 def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
@@ -121,9 +121,9 @@ def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
     Biometrika 41)."""
     import numpy as np
 
-    products = np.asarray(sum((each[..., 1:] * each[..., :-1]).sum(axis=-1) for each in residuals))
-    squares = np.asarray(sum((each**2).sum(axis=-1) for each in residuals))
-    total = sum(each.shape[-1] for each in residuals)
+    products = np.asarray(sum((values[..., 1:] * values[..., :-1]).sum(axis=-1) for values in residuals))
+    squares = np.asarray(sum((values**2).sum(axis=-1) for values in residuals))
+    total = sum(values.shape[-1] for values in residuals)
     r = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
     if not surely:
         return np.where(r > SEEN / np.sqrt(total), np.minimum(r, HIGHEST), 0.0)

@@ -63,13 +63,13 @@ class SizeLaw:
     def _drawn(self) -> tuple[Numbers, Numbers]:
         """(DRAWS, 3) coefficients, (DRAWS,) ends of memory."""
         random = np.random.default_rng(SEED)
-        which = random.choice(len(self.choices), size=DRAWS, p=[one.weight for one in self.choices])
+        which = random.choice(len(self.choices), size=DRAWS, p=[choice.weight for choice in self.choices])
         values, ends = np.zeros((DRAWS, 3)), np.full(DRAWS, math.inf)
         for index in np.unique(which):
-            one, rows = self.choices[index], np.flatnonzero(which == index)
-            found = random.multivariate_normal(one.values, one.covariance, len(rows), method="eigh")
-            values[np.ix_(rows, one.terms)] = np.maximum(found, 0.0)
-            ends[rows] = one.end if 2 in one.terms else math.inf
+            choice, rows = self.choices[index], np.flatnonzero(which == index)
+            drawn = random.multivariate_normal(choice.values, choice.covariance, len(rows), method="eigh")
+            values[np.ix_(rows, choice.terms)] = np.maximum(drawn, 0.0)
+            ends[rows] = choice.end if 2 in choice.terms else math.inf
         return values, ends
 
     def costs(self, entries: float) -> Numbers:
@@ -87,16 +87,19 @@ class SizeLaw:
     @property
     def left_memory(self) -> float:
         """Probability that the cost rises because memory ended within the observed sizes."""
-        return sum(one.weight for one in self.choices if 2 in one.terms)
+        return sum(choice.weight for choice in self.choices if 2 in choice.terms)
 
     @property
     def end(self) -> LoadInterval | None:
         """The end of memory with its 90 % interval, where one is LIKELY."""
-        found = sorted((one.end, one.weight) for one in self.choices if 2 in one.terms)
-        total = sum(weight for _, weight in found)
+        ends_weighted = sorted((choice.end, choice.weight) for choice in self.choices if 2 in choice.terms)
+        total = sum(weight for _, weight in ends_weighted)
         if total < LIKELY:
             return None
-        ends, weights = np.array([one for one, _ in found]), np.cumsum([weight for _, weight in found]) / total
+        ends, weights = (
+            np.array([end for end, _ in ends_weighted]),
+            np.cumsum([weight for _, weight in ends_weighted]) / total,
+        )
         low, middle, high = (
             float(ends[min(int(np.searchsorted(weights, p)), len(ends) - 1)]) for p in (LOW, 0.5, HIGH)
         )
@@ -107,17 +110,19 @@ class SizeLaw:
 def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | None:
     """The law of the seconds, or (of_reads) of the reads from beyond memory, which it also describes; None for fewer
     than FEWEST joined windows, and for uncounted reads. ValueError for windows that go backwards or take no time."""
-    for one in windows:
-        if not (0 <= one.before < one.after and one.seconds > 0 and math.isfinite(one.after + one.seconds)):
-            raise ValueError(f"a window from {one.before} to {one.after} entries in {one.seconds} s is none")
-    if of_reads and any(one.reads is None for one in windows):
+    for window in windows:
+        if not (
+            0 <= window.before < window.after and window.seconds > 0 and math.isfinite(window.after + window.seconds)
+        ):
+            raise ValueError(f"a window from {window.before} to {window.after} entries in {window.seconds} s is none")
+    if of_reads and any(window.reads is None for window in windows):
         return None
     bins = joined(windows)
     if len(bins) < FEWEST:
         return None
-    before = np.array([one.before for one in bins])
-    after = np.array([one.after for one in bins])
-    values = np.array([float(one.reads or 0) if of_reads else one.seconds for one in bins])
+    before = np.array([window.before for window in bins])
+    after = np.array([window.after for window in bins])
+    values = np.array([float(window.reads or 0) if of_reads else window.seconds for window in bins])
     return _fitted(before, after, values, _scale(after - before, values, of_reads))
 
 
@@ -126,12 +131,12 @@ def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
     from empty) stay separate."""
     ordered = sorted(windows, key=lambda one: (one.before, one.after))
     result: list[LoadWindow] = []
-    for one in ordered:
+    for window in ordered:
         last = result[-1] if result else None
-        if last is None or one.before < last.after or _wide(last):
-            result.append(one)
+        if last is None or window.before < last.after or _wide(last):
+            result.append(window)
         else:
-            result[-1] = _together(last, one)
+            result[-1] = _together(last, window)
     if len(result) > 1 and result[-1].before >= result[-2].after and not _wide(result[-1]):
         result[-2:] = [_together(*result[-2:])]
     return result
@@ -167,8 +172,8 @@ def _missing(before: float, after: float, ends: Numbers) -> Numbers:
     """The integral of 1 - M / n from before to after, where n > M, for each M."""
     low, high = np.maximum(before, ends), np.maximum(after, ends)
     with np.errstate(invalid="ignore"):
-        found = high - low - ends * np.log(high / low)
-    return np.where(np.isfinite(ends), found, 0.0)
+        integral = high - low - ends * np.log(high / low)
+    return np.where(np.isfinite(ends), integral, 0.0)
 
 
 def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) -> SizeLaw:
@@ -181,22 +186,24 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
     least = np.minimum(scale, _least_scale(after - before, values))
     for _ in range(ROUNDS):
         target = values / scale
-        found = _all(plain / scale[:, None], missing / scale[:, None], grid, target)
-        best = min(found, key=lambda one: one.squares + 1e-9 * len(one.terms))
+        candidates = _all(plain / scale[:, None], missing / scale[:, None], grid, target)
+        best = min(candidates, key=lambda one: one.squares + 1e-9 * len(one.terms))
         scale = np.maximum(scale * (target - best.residuals), least)
     worth = series.worth(series.neighbours(best.residuals)) * len(target)
     noise = max(math.sqrt(best.squares / max(len(target) - len(best.terms) - 1, 1)), LEAST_NOISE)
-    logs = np.array([_log_weight(one, worth, noise, len(target)) for one in found])
+    logs = np.array([_log_weight(candidate, worth, noise, len(target)) for candidate in candidates])
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     stretch = noise**2 * len(target) / worth
     choices = tuple(
-        Choice(one.terms, one.end, float(weight), one.values, one.inverse * stretch)
-        for one, weight in zip(found, weights, strict=True)
+        Choice(candidate.terms, candidate.end, float(weight), candidate.values, candidate.inverse * stretch)
+        for candidate, weight in zip(candidates, weights, strict=True)
         if weight > 1e-6
     )
-    total = sum(one.weight for one in choices)
-    choices = tuple(Choice(one.terms, one.end, one.weight / total, one.values, one.covariance) for one in choices)
+    total = sum(choice.weight for choice in choices)
+    choices = tuple(
+        Choice(choice.terms, choice.end, choice.weight / total, choice.values, choice.covariance) for choice in choices
+    )
     return SizeLaw(choices, first, last, noise)
 
 
@@ -205,7 +212,7 @@ def _all(plain: Numbers, missing: Numbers, grid: Numbers, target: Numbers) -> "l
     for column, end in enumerate(grid):
         design = np.column_stack([plain, missing[:, column]])
         tried += [_least(design, target, terms, float(end)) for terms in (TERMS["memory"], TERMS["both"])]
-    return [one for one in tried if one is not None]
+    return [candidate for candidate in tried if candidate is not None]
 
 
 @dataclass(frozen=True, slots=True)

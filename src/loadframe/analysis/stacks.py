@@ -54,8 +54,8 @@ class Baseline:
 def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
     """The class (an id of CLASSES) of a stack, frames from the outermost to the innermost."""
     for frame in reversed(frames):
-        if (found := class_of_frame(frame)) is not None:
-            return found
+        if (class_ := class_of_frame(frame)) is not None:
+            return class_
     if kind == "threads":
         return "waiting"
     return "kernel" if frames and frames[-1].endswith(KERNEL_SUFFIX) else "user"
@@ -259,5 +259,5 @@ def collects(function: str) -> bool:
 def collecting(stacks: Sequence[Stack]) -> Collecting | None:
     """Of a CPU profile; None without samples or any named function of a collector: none exists, or it is stripped."""
     total = sum(stack.count for stack in stacks)
-    found = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
-    return Collecting(found / total, *wilson(found, total)) if found else None
+    samples = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
+    return Collecting(samples / total, *wilson(samples, total)) if samples else None

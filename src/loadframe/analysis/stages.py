@@ -79,8 +79,8 @@ class Stage:
     def is_single(self) -> bool:
         """Whether one operation is in work all the time and never two, although there are workers for more."""
         several = self.workers is not None and self.workers > 1.0
-        one = self.most_current is not None and 0.5 <= self.most_current < MANY
-        return several and one and (self.at_work or 0.0) >= FULL and not self.is_blocked
+        single = self.most_current is not None and 0.5 <= self.most_current < MANY
+        return several and single and (self.at_work or 0.0) >= FULL and not self.is_blocked
 
     @property
     def is_uneven(self) -> bool:
@@ -144,7 +144,7 @@ class Stage:
         if not self.current or not self.at_work:
             return False
         counted = (self.at_work, self.at_work * (self.batch or 1.0))
-        return not any(1 / 3 <= self.current / each <= 3 for each in counted)
+        return not any(1 / 3 <= self.current / count <= 3 for count in counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,12 @@ SPENT = ("busy", "idle_s", "blocked_s")
 
 def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
     """The stages in these metrics, in the order of their pipeline."""
-    found = []
+    stages = []
     for name in pipelines.in_order(metrics):
         of = f"{pipelines.STAGES}{name}."
-        told = {each.name: metrics.get(of + ENDS.get(each.name, each.name)) for each in fields(Stage)[1:]}
-        found.append(Stage(name, **{**told, "spent": sum(metrics.get(of + end, 0.0) for end in SPENT)}))
-    return found
+        shares = {field.name: metrics.get(of + ENDS.get(field.name, field.name)) for field in fields(Stage)[1:]}
+        stages.append(Stage(name, **{**shares, "spent": sum(metrics.get(of + end, 0.0) for end in SPENT)}))
+    return stages
 
 
 def limiting(stages: Sequence[Stage]) -> Limiting | str:
@@ -216,8 +216,8 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
 
 def _impossible(stage: Stage) -> str:
     spent, workers = show(stage.spent or 0.0, "count"), show(stage.workers or 0.0, "count")
-    told = f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): "
-    return f"{told}its times are not in seconds, or its number of workers is wrong"
+    contradiction = f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): "
+    return f"{contradiction}its times are not in seconds, or its number of workers is wrong"
 
 
 def _held(stages: Sequence[Stage], at: int) -> bool:
@@ -226,12 +226,12 @@ def _held(stages: Sequence[Stage], at: int) -> bool:
 
 def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
     behind = [stage for stage in stages[at + 1 :] if stage.idle is not None]
-    found = {
+    signs = {
         "queue": at > 0 and stages[at].has_queue is True,
         "before": _held(stages, at),
         "behind": bool(behind) and all(stage.is_idle for stage in behind),
     }
-    return tuple(name for name, there in found.items() if there)
+    return tuple(name for name, there in signs.items() if there)
 
 
 def _not_full(stages: Sequence[Stage]) -> Limiting | str:
@@ -261,11 +261,11 @@ def _in_turns(stages: Sequence[Stage]) -> bool:
     """Whether nearly always one stage is at work: those before it are then blocked, those behind it idle."""
     busy = [stage.busy or 0.0 for stage in stages]
     alike = len({stage.workers for stage in stages}) == 1
-    told = all(
+    blocked_behind = all(
         stage.blocked is not None and abs(stage.blocked - sum(busy[place + 1 :])) <= IN_TURNS
         for place, stage in enumerate(stages)
     )
-    return alike and told and FULL <= sum(busy) <= 1 + IN_TURNS
+    return alike and blocked_behind and FULL <= sum(busy) <= 1 + IN_TURNS
 
 
 def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:

@@ -203,8 +203,8 @@ def _warmed_up(
     if fixed_s is not None:
         return started_s + fixed_s, True
     bin_s = max(length_s - floor_s, 1e-6) / BINS
-    found = warmup.detect(_binned(end_s, started_s, length_s, bin_s), bin_s, floor_s=floor_s)
-    return started_s + found.warmup_s, found.settled
+    warm_up = warmup.detect(_binned(end_s, started_s, length_s, bin_s), bin_s, floor_s=floor_s)
+    return started_s + warm_up.warmup_s, warm_up.settled
 
 
 def _binned(end_s: NDArray[np.float64], started_s: float, length_s: float, bin_s: float) -> NDArray[np.float64]:
@@ -227,14 +227,14 @@ def _operations(
     share: NDArray[np.float64],
     in_window: NDArray[np.bool_],
 ) -> tuple[OperationSummary, ...]:
-    found = []
+    summaries = []
     counting = (outcome == 0) | (outcome == UNFINISHED)
     for index, name in enumerate(names):
         chosen = (share > 0) & (operation == index)
         if not chosen.any():
             continue
         in_flight = _InFlight.of(latency_ms, share, chosen & counting)
-        found.append(
+        summaries.append(
             OperationSummary(
                 name=name,
                 requests=int((chosen & in_window & (outcome == 0)).sum()),
@@ -243,7 +243,7 @@ def _operations(
                 p95_ms=in_flight.quantile_ms(0.95)[0],
             )
         )
-    return tuple(found)
+    return tuple(summaries)
 
 
 MOST_UNSETTLED = 0.5
@@ -257,14 +257,14 @@ LIKELY = 0.95
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
     """The levels, ascending, at which most steps of one treatment had not settled, or their pooled throughput climbs
     within their windows. Steps without a cut do not count for climbs, which they measure (a cache that fills)."""
-    found = []
+    levels = []
     for level in sorted({step.level for step in steps}):
         mine = [step for step in steps if step.level == level]
         line = common_line([step for step in mine if step.window_start_s > step.started_s])
         climbs = line is not None and line.rises(probability)
         if climbs or fmean(UNSETTLED in step.flags for step in mine) > MOST_UNSETTLED:
-            found.append(level)
-    return tuple(found)
+            levels.append(level)
+    return tuple(levels)
 
 
 def common_line(steps: Sequence[Step]) -> Line | None:
