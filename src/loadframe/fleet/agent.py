@@ -40,13 +40,13 @@ class Standing:
 
 def standing_of(owner: int) -> Standing:
     """Of the process with this number."""
-    return _standing(each for each in _lists() if each.owner.pid == owner and each.alive())
+    return _standing(record for record in _lists() if record.owner.pid == owner and record.alive())
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
     """Wait until the clean-up is done; what was done, in words. given: environment of the process that left it, by
     default ours. Never raises because of what is left: what cannot be put back is in the words."""
-    within_s = CLEANED_WITHIN_S + _standing(each for each in _lists() if not each.alive()).within_s
+    within_s = CLEANED_WITHIN_S + _standing(record for record in _lists() if not record.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             python("loadframe.fleet.worker", "--clean-up"), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
@@ -69,8 +69,8 @@ def _standing(records: Iterable[Record]) -> Standing:
     from loadframe.bench.places import places  # imports all kinds
 
     known = places()
-    words = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in changes))
-    kinds = [known[each.place["kind"]] for each in changes if each.place["kind"] in known]
+    words = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in changes))
+    kinds = [known[change.place["kind"]] for change in changes if change.place["kind"] in known]
     return Standing(words, sum(kind.longest_s for kind in kinds))
 
 

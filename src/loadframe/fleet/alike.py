@@ -58,7 +58,7 @@ def calibrate(
     disturb one another, or where that is not decided."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Shown]] = {host: [] for host in hosts}
-    found: FleetHosts | None = None
+    fleet_hosts: FleetHosts | None = None
     for block in range(1, divergence.PLAN.last + 1):
         if block > divergence.PLAN.first and not affords():
             break
@@ -68,19 +68,19 @@ def calibrate(
             together[host].append(shown)
         if block < divergence.PLAN.first:
             continue
-        found = compared(alone, {host: list(map(sample, each)) for host, each in together.items()}, levels)
-        likenesses = {each.likeness for each in (*found.hosts, *found.together)}
+        fleet_hosts = compared(alone, {host: list(map(sample, results)) for host, results in together.items()}, levels)
+        likenesses = {ratio.likeness for ratio in (*fleet_hosts.hosts, *fleet_hosts.together)}
         if likenesses == {"alike"} or "differ" in likenesses:
             break
-    assert found is not None, "the plan has a look"
-    fleet_files.HOSTS.add(run, found)
+    assert fleet_hosts is not None, "the plan has a look"
+    fleet_files.HOSTS.add(run, fleet_hosts)
     notes += [
-        f"With the same settings, the host {each.host} serves {each.ratio:.2f} ({each.low:.2f} to {each.high:.2f}) of "
-        f"what {each.beside} serves."
-        for each in found.hosts
+        f"With the same settings, the host {pair.host} serves {pair.ratio:.2f} ({pair.low:.2f} to {pair.high:.2f}) of "
+        f"what {pair.beside} serves."
+        for pair in fleet_hosts.hosts
     ]
-    _refuse(found)
-    return found, together
+    _refuse(fleet_hosts)
+    return fleet_hosts, together
 
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
@@ -99,11 +99,11 @@ def _beside(
 
 
 def _grain(samples: Sequence[Sample], level: float) -> float:
-    return max(each.grain[level] for each in samples)
+    return max(sample.grain[level] for sample in samples)
 
 
 def _by_level(samples: Sequence[Sample], levels: Sequence[float]) -> dict[float, list[float]]:
-    return {level: [each.values[level] for each in samples if level in each.values] for level in levels}
+    return {level: [sample.values[level] for sample in samples if level in sample.values] for level in levels}
 
 
 def _middle(mine: Samples, levels: Sequence[float]) -> str:
@@ -113,29 +113,29 @@ def _middle(mine: Samples, levels: Sequence[float]) -> str:
 
 
 def _refuse(found: FleetHosts) -> None:
-    told = list(_differing(found.hosts)) or list(_differing(found.together))
-    if not told:
+    words = list(_differing(found.hosts)) or list(_differing(found.together))
+    if not words:
         return
-    differ = any(each.likeness == "differ" for each in (*found.hosts, *found.together))
+    differ = any(ratio.likeness == "differ" for ratio in (*found.hosts, *found.together))
     remedy = (
         "Search with hosts that are alike: take the others out of the fleet file. Where they disturb one another, bind "
         "each to CPUs of its own (cpus), or use separate machines."
         if differ
         else "Give longer windows (measure.window) or more time (measure.budget), or use hosts that are quieter."
     )
-    raise FleetError(f"trials on these hosts cannot be compared: {'; '.join(told)}", remedy=remedy)
+    raise FleetError(f"trials on these hosts cannot be compared: {'; '.join(words)}", remedy=remedy)
 
 
 def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
     """Those that differ; without any, the undecided ones."""
     of_itself = " of what it serves while the others rest"
-    differ = [each for each in ratios if each.likeness == "differ"]
-    for each in differ or [each for each in ratios if each.likeness == "unknown"]:
-        beside = of_itself if each.host == each.beside else f" of what {each.beside} serves"
-        while_ = "while all are loaded " if each.host == each.beside else ""
-        shown = f"{each.ratio:.2f} ({each.low:.2f} to {each.high:.2f})"
+    differ = [ratio for ratio in ratios if ratio.likeness == "differ"]
+    for ratio in differ or [ratio for ratio in ratios if ratio.likeness == "unknown"]:
+        beside = of_itself if ratio.host == ratio.beside else f" of what {ratio.beside} serves"
+        while_ = "while all are loaded " if ratio.host == ratio.beside else ""
+        shown = f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
         doubt = "" if differ else f", which does not prove that they are alike ({TOLD})"
-        yield f"{while_}host {each.host} serves {shown}{beside} with the same settings{doubt}"
+        yield f"{while_}host {ratio.host} serves {shown}{beside} with the same settings{doubt}"
 
 
 START_TITLE = "The start"
@@ -155,7 +155,7 @@ def steps_asked(
     by level below which no further step is worthwhile."""
     return {
         "study": study.resolved(),
-        "states": [encode("treatment", each).decode() for each in states],
+        "states": [encode("treatment", state).decode() for state in states],
         "order": [[name, level] for name, level in order],
         "block": block,
         "round": round_number,
@@ -177,7 +177,7 @@ def alike(
     at these levels. FleetError where they are not."""
     measure = partial(start_of, on, study, levels)
     _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
-    return {host: Start.of(list(chain.from_iterable(each)), levels) for host, each in together.items()}
+    return {host: Start.of(list(chain.from_iterable(shown)), levels) for host, shown in together.items()}
 
 
 def start_of(
@@ -186,7 +186,7 @@ def start_of(
     """The start on these hosts, all at the same time."""
     asked = steps_asked(study, [(START, level) for level in levels], block=max(1, block))
     done = on.together(hosts, lambda: Work(purpose, block, START_TITLE, lambda _: asked))
-    return {host: each.steps for host, each in done.items()}
+    return {host: result.steps for host, result in done.items()}
 
 
 def _sample(steps: Sequence[Step]) -> Sample:

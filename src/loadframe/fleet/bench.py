@@ -55,29 +55,29 @@ def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies
         return {}
     hosts = [*load.shares, *([target] if target not in load.shares else [])]
     seen: dict[str, Carried] = {}
-    found: dict[str, LinkUse] = {}
+    uses: dict[str, LinkUse] = {}
     for host in hosts:
-        one = _carried(load, ways, target, host)
-        if isinstance(one, str):
-            found[host] = LinkUse(why_not=one)
+        answer = _carried(load, ways, target, host)
+        if isinstance(answer, str):
+            uses[host] = LinkUse(why_not=answer)
         else:
-            seen[host] = one
-    drivers = {host: each for host, each in seen.items() if host != target}
+            seen[host] = answer
+    drivers = {host: traffic for host, traffic in seen.items() if host != target}
     if drivers:
-        moved = bodies({host: (each.from_s, each.to_s) for host, each in drivers.items()})
+        moved = bodies({host: (traffic.from_s, traffic.to_s) for host, traffic in drivers.items()})
         whole = sum(load.shares.values())
-        for host, each in drivers.items():
+        for host, traffic in drivers.items():
             share = load.shares[host] / whole
-            found[host] = _use(each, each.received_bytes, each.received_packets, moved.get(host), load, share)
+            uses[host] = _use(traffic, traffic.received_bytes, traffic.received_packets, moved.get(host), load, share)
     if target in seen:
-        each = seen[target]
+        traffic = seen[target]
         clock = load.clocks[target]
-        ours = clock.ours_s(each.from_s), clock.ours_s(each.to_s)
+        ours = clock.ours_s(traffic.from_s), clock.ours_s(traffic.to_s)
         away = [host for host in load.shares if host != target]
         moved = bodies({host: _theirs(load.clocks[host], ours) for host in away})
         whole_moved = sum(moved.values()) if moved else None
-        found[target] = _use(each, each.sent_bytes, each.sent_packets, whole_moved, load, 1.0)
-    return found
+        uses[target] = _use(traffic, traffic.sent_bytes, traffic.sent_packets, whole_moved, load, 1.0)
+    return uses
 
 
 def _theirs(clock: ClockInStep, ours: tuple[float, float]) -> tuple[float, float]:
@@ -90,12 +90,12 @@ def _carried(load: Loading, ways: Mapping[str, Way], target: str, host: str) -> 
         return "the interface by which it exchanges with the target is not known"
     if way.interface == LOOPBACK:
         return "the load does not leave the machine"
-    sharing = Counter(each.network for each in ways.values())
+    sharing = Counter(way.network for way in ways.values())
     if sharing[way.network] > 1:
         return "other hosts of the fleet have the same interfaces"
     clock = load.clocks[host]
-    one = carried(load.ticks[host], way.interface, *_theirs(clock, (load.started_s, load.ended_s)))
-    return one or f"its interface {way.interface} was read less than twice while the load went on"
+    traffic = carried(load.ticks[host], way.interface, *_theirs(clock, (load.started_s, load.ended_s)))
+    return traffic or f"its interface {way.interface} was read less than twice while the load went on"
 
 
 def _use(each: Carried, counted: int, packets: int, bodies: int | None, load: Loading, share: float) -> LinkUse:
@@ -103,8 +103,8 @@ def _use(each: Carried, counted: int, packets: int, bodies: int | None, load: Lo
         return LinkUse(why_not="a driver does not count the bytes of its answers")
     seconds = each.to_s - each.from_s
     answers = load.answers_per_s * seconds * share
-    found = other_traffic(seconds, counted, packets, bodies, answers, load.under_way * share)
-    return LinkUse(bodies / seconds, found.bytes_per_s, found.error)
+    other = other_traffic(seconds, counted, packets, bodies, answers, load.under_way * share)
+    return LinkUse(bodies / seconds, other.bytes_per_s, other.error)
 
 
 FRAME_HEADERS = (54, 106)
@@ -176,7 +176,7 @@ class FleetBench(RealBench):
             for link in self._links:
                 fleet_files.LINKS.add(self.run, link)
         links = self._links
-        known = [each.back_bytes_per_s for each in links if not each.why_not and each.back_cpu < ENCRYPTS]
+        known = [link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS]
         return max(known) if known and len(known) == len(links) else None
 
     @property
@@ -253,7 +253,7 @@ class FleetBench(RealBench):
         driver = self._load_of_fleet.last
         assert driver is not None and driver.merged is not None, "the step was taken"
         begun, merged = driver.begun, driver.merged
-        unsure = sorted(max(each.clock.uncertainty_s, each.clock.later_uncertainty_s) for each in merged.drivers)
+        unsure = sorted(max(part.clock.uncertainty_s, part.clock.later_uncertainty_s) for part in merged.drivers)
         return FleetStep(
             begun.name, level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
             self._watched, self._metrics, target=self.hosts.target or "",
@@ -284,13 +284,13 @@ class FleetBench(RealBench):
         self._window_s = loaded.summary.window_end_s - loaded.summary.window_start_s
         here, late = super()._seen(loaded, study)
         clocks = {log.host: log.clock for log in driver.logs} | self._watched
-        found: dict[str, Evaluated] = {}
+        evaluated: dict[str, Evaluated] = {}
         seen: dict[str, Sequence[Tick]] = {}
         for host, clock in clocks.items():
             there = in_time_of(loaded, clock)
             summary = there.summary
             ticks = seen[host] = self._recordings.ticks(host, summary.window_start_s, summary.window_end_s)
-            found[host] = self._evaluate(there, ticks, study)
+            evaluated[host] = self._evaluate(there, ticks, study)
             late = late or is_late(ticks, summary)
         self._links_used = link_uses(
             Loading(
@@ -300,9 +300,10 @@ class FleetBench(RealBench):
             self.hosts.ways(), self.hosts.target, driver.bodies,
         )  # fmt: skip
         self._metrics = {
-            host: {name: each.metrics[name] for name in WATCHED if name in each.metrics} for host, each in found.items()
+            host: {name: of_host.metrics[name] for name in WATCHED if name in of_host.metrics}
+            for host, of_host in evaluated.items()
         }
-        return self._together(here, found, driver), late
+        return self._together(here, evaluated, driver), late
 
     def _together(self, here: Evaluated, found: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
         own = {name: value for name, value in here.metrics.items() if not name.startswith((*OF_THE_TARGET, "driver."))}
@@ -348,12 +349,12 @@ def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
 
 def drivers_together(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Of all drivers: the sum of their CPU time; of shares the highest."""
-    found: dict[str, float] = {}
+    together: dict[str, float] = {}
     for name in ("driver.saturation", "driver.cpu.hottest_thread"):
-        values = [each[name] for each in metrics.values() if name in each]
+        values = [of_host[name] for of_host in metrics.values() if name in of_host]
         if values:
-            found[name] = max(values)
-    cores = [each["driver.cpu.cores"] for each in metrics.values() if "driver.cpu.cores" in each]
+            together[name] = max(values)
+    cores = [of_host["driver.cpu.cores"] for of_host in metrics.values() if "driver.cpu.cores" in of_host]
     if cores:
-        found["driver.cpu.cores"] = sum(cores)
-    return found
+        together["driver.cpu.cores"] = sum(cores)
+    return together

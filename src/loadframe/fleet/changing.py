@@ -72,7 +72,7 @@ class Changing:
     def _done(self, place: Host | Attached, said: Mapping[str, Any]) -> dict[str, Any]:
         if said["do"] == "back":
             outcomes = self._durable.back(place, said["names"])
-            return {"changes": [encode("change", each).decode() for each in outcomes]}
+            return {"changes": [encode("change", outcome).decode() for outcome in outcomes]}
         name = str(said["name"])
         if said["do"] == "read":
             return {"value": place.read(name)}

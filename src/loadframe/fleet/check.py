@@ -37,11 +37,11 @@ DRIFT = 500e-6
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
     """Refusing ones first. here: of the machine that coordinates."""
     known = {host.name: asdict(host.facts) for host in hosts if host.facts is not None}
-    found = [*_without(hosts), *_unreached(hosts), *different(known, asdict(here))]
-    found += [*_unlinked(links), *_together(hosts)]
+    all_problems = [*_without(hosts), *_unreached(hosts), *different(known, asdict(here))]
+    all_problems += [*_unlinked(links), *_together(hosts)]
     for host in hosts:
-        found += [*_loud(host), *_clock_problems(host)]
-    return tuple(sorted(found, key=lambda each: not each.refuses))
+        all_problems += [*_loud(host), *_clock_problems(host)]
+    return tuple(sorted(all_problems, key=lambda each: not each.refuses))
 
 
 def _without(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
@@ -82,7 +82,7 @@ def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -
                 )
     mine = here["loadframe"]
     if other := [
-        name for name, each in known.items() if each.get("loadframe") == mine and each.get("code") != here["code"]
+        name for name, facts in known.items() if facts.get("loadframe") == mine and facts.get("code") != here["code"]
     ]:
         yield FleetProblem(
             ", ".join(other),
@@ -239,17 +239,17 @@ def tried_all(hosts: Sequence[HostTable], ssh_config: Path | None) -> list[Agent
 def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
     """Quiet, except for this: nothing else is asked of any host at this time."""
     host = agent.host
-    found = HostCheck(host.name, tuple(host.roles))
+    checked = HostCheck(host.name, tuple(host.roles))
     try:
         facts = facts_told(agent.facts)
-        wall, begin = (offset(each) for each in agent.exchanges(EXCHANGES))
+        wall, begin = (offset(exchanges) for exchanges in agent.exchanges(EXCHANGES))
         use = HostUse(**agent.ask("cpus", LOOK_S + 30, seconds=LOOK_S))
-        _, end = (offset(each) for each in agent.exchanges(EXCHANGES))
-        return agent, HostCheck(found.name, found.roles, "", facts, _clock(wall, begin, end), use)
+        _, end = (offset(exchanges) for exchanges in agent.exchanges(EXCHANGES))
+        return agent, HostCheck(checked.name, checked.roles, "", facts, _clock(wall, begin, end), use)
     except FleetError as error:
-        return agent, HostCheck(found.name, found.roles, why_not=str(error))
+        return agent, HostCheck(checked.name, checked.roles, why_not=str(error))
     except (KeyError, TypeError, ValueError) as error:
-        return agent, HostCheck(found.name, found.roles, why_not=f"its agent answers with something else: {error}")
+        return agent, HostCheck(checked.name, checked.roles, why_not=f"its agent answers with something else: {error}")
 
 
 def _clock(wall: Offset, begin: Offset, end: Offset) -> HostClock:
@@ -259,25 +259,25 @@ def _clock(wall: Offset, begin: Offset, end: Offset) -> HostClock:
 
 def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
     """With what `loadframe doctor` finds missing there; after the quiet measurement, as it takes a second of a CPU."""
-    agent, found = seen
-    if found.why_not:
-        return found
+    agent, checked = seen
+    if checked.why_not:
+        return checked
     try:
         rows = agent.ask("doctor", DOCTOR_WITHIN_S)["checks"]
         missing = tuple(str(row["what"]) for row in rows if not row["found"])
     except (FleetError, KeyError, TypeError) as error:
-        return HostCheck(found.name, found.roles, why_not=f"it cannot be examined: {error}")
-    return HostCheck(found.name, found.roles, "", found.facts, found.clock, found.use, missing)
+        return HostCheck(checked.name, checked.roles, why_not=f"it cannot be examined: {error}")
+    return HostCheck(checked.name, checked.roles, "", checked.facts, checked.clock, checked.use, missing)
 
 
 def links_between(pairs: Sequence[tuple[Agent, Agent]], told: Told) -> tuple[FleetLink, ...]:
     """The link of each pair of a driver and a target, one after another: two at a time would share what they have in
     common. For one that cannot be measured, the reason."""
-    found = []
+    links = []
     for driver, target in pairs:
         told(f"The link from {driver.host.name} to {target.host.name}")
-        found.append(_link(driver, target))
-    return tuple(found)
+        links.append(_link(driver, target))
+    return tuple(links)
 
 
 def _link(driver: Agent, target: Agent) -> FleetLink:
@@ -318,5 +318,5 @@ def made_identity() -> Identity:
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
-    told = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Identity(certificate.public_bytes(pem).decode(), told.decode())
+    private_key = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Identity(certificate.public_bytes(pem).decode(), private_key.decode())

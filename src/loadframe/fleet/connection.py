@@ -278,11 +278,11 @@ class Agent:
         words = shlex.join(self._process.args) if isinstance(self._process.args, list) else ""
         said = self._last_words()
         strange = remedy_for(said, self.host.ssh, self._own) if self.host.ssh else ""
-        absent = NOT_INSTALLED.format(self.host.loadframe) if any(each in said for each in NOT_FOUND) else ""
+        absent = NOT_INSTALLED.format(self.host.loadframe) if any(phrase in said for phrase in NOT_FOUND) else ""
         return FleetError(
             f"host {self.host.name!r} cannot be reached: {'ssh refuses its key' if strange else why}",
             remedy=strange or f"{absent}Try it by hand: {words}",
-            details="\n".join(each for each in (printed, said) if each),
+            details="\n".join(part for part in (printed, said) if part),
         )
 
     def _last_words(self) -> str:

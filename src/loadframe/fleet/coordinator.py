@@ -83,7 +83,7 @@ class Coordinator:
     def __init__(self, transport: Transport, drivers: Sequence[str], watched: Sequence[str] = ()) -> None:
         self._transport = transport
         self.drivers = tuple(drivers)
-        self.watched = tuple(each for each in watched if each not in drivers)
+        self.watched = tuple(host for host in watched if host not in drivers)
         self._ended: dict[str, Mapping[str, Any]] = {}
         self._numbers: dict[int, str] = {}
         self._begun: Begun | None = None
@@ -158,10 +158,10 @@ class Coordinator:
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
         """How far the monotonic clock of each is ahead of ours. Questions go to all in turn, PACE_S apart. StepVoid."""
-        found: dict[str, list[Exchange]] = {host: [] for host in hosts}
+        by_host: dict[str, list[Exchange]] = {host: [] for host in hosts}
         waiting: dict[int, tuple[str, float]] = {}
         first_s: dict[str, float] = {}
-        in_turn, ask_s = deque(found), self._transport.now_s()
+        in_turn, ask_s = deque(by_host), self._transport.now_s()
         while in_turn or waiting:
             now_s = self._transport.now_s()
             if in_turn and now_s >= ask_s:
@@ -179,12 +179,12 @@ class Coordinator:
             if came.number not in waiting or came.answer is None:
                 continue
             host, sent_s = waiting.pop(came.number)
-            found[host].append(Exchange(sent_s, self._seconds(came), came.at_s))
-            if len(found[host]) < exchanges and came.at_s - first_s[host] < CLOCKS_WITHIN_S:
+            by_host[host].append(Exchange(sent_s, self._seconds(came), came.at_s))
+            if len(by_host[host]) < exchanges and came.at_s - first_s[host] < CLOCKS_WITHIN_S:
                 in_turn.appendleft(host)
-        if late := next((host for host, each in found.items() if not each), None):
+        if late := next((host for host, answers in by_host.items() if not answers), None):
             self._void(late, "agent-lost", f"host {late!r} has not told the time within {CLOCKS_WITHIN_S:g} s")
-        return {host: offset(each) for host, each in found.items()}
+        return {host: offset(answers) for host, answers in by_host.items()}
 
     # --- one step -------------------------------------------------------------------------------------------------
 
@@ -199,15 +199,15 @@ class Coordinator:
         """Let these hosts, each with its share, begin at one instant. more: further values for all; each: for single
         hosts. StepVoid where one does not get ready or receives the start too late."""
         self._ended, self._numbers = {}, {}
-        told, own = {"step": name, "duration_s": duration_s, **(more or {})}, each or {}
+        common, own = {"step": name, "duration_s": duration_s, **(more or {})}, each or {}
         self.ask_all(
-            {host: ("prepare", {**told, **own.get(host, {}), "share": share}) for host, share in shares.items()},
+            {host: ("prepare", {**common, **own.get(host, {}), "share": share}) for host, share in shares.items()},
             READY_WITHIN_S,
             "not-ready",
         )
         telling_s = self._telling_s
         clocks = self.clocks((*shares, *self.watched))
-        longest_s = max(each.round_trip_s for each in clocks.values())
+        longest_s = max(clock.round_trip_s for clock in clocks.values())
         lead_s = LEAD_S + LEAD_TRIPS * longest_s + LEAD_TELLINGS * telling_s
         start_s = self._transport.now_s() + lead_s
         told_s = self._transport.now_s()
@@ -262,10 +262,10 @@ class Coordinator:
 
     def read_all(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> dict[str, bytes]:
         """The data that each host has under a name, from one offset to another. StepVoid."""
-        found: dict[str, list[bytes]] = {host: [] for host in wanted}
+        by_host: dict[str, list[bytes]] = {host: [] for host in wanted}
         for host, piece in self.pieces(wanted, reason):
-            found[host].append(piece)
-        return {host: b"".join(each) for host, each in found.items()}
+            by_host[host].append(piece)
+        return {host: b"".join(pieces) for host, pieces in by_host.items()}
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
         """What each has recorded from its offset on, in pieces as they come, those of one host in order: all together
@@ -376,8 +376,8 @@ class Coordinator:
         return float(value)
 
     def _sizes(self, host: str, answer: Mapping[str, Any]) -> tuple[int, int]:
-        found = answer.get("log_bytes"), answer.get("sent_bytes")
-        size, sent = found
+        sizes = answer.get("log_bytes"), answer.get("sent_bytes")
+        size, sent = sizes
         if not isinstance(size, int) or not isinstance(sent, int) or min(size, sent) < 0:
             self._void(host, "log-refused", f"host {host!r} does not say how large its log is")
         if sent > size + size // 128 + 1024:  # ZSTD_compressBound is less

@@ -59,12 +59,17 @@ def workers_of(client: Any) -> Mapping[str, Seen]:
 
     def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
         return {
-            str(each.name): (str(each.address), str(each.server_id), int(each.nthreads), str(each.nanny or ""))
-            for each in dask_scheduler.workers.values()
+            str(worker.name): (
+                str(worker.address),
+                str(worker.server_id),
+                int(worker.nthreads),
+                str(worker.nanny or ""),
+            )
+            for worker in dask_scheduler.workers.values()
         }
 
-    told = client.run_on_scheduler(asked, callback_timeout=ASKED_WITHIN_S)
-    return {str(name): Seen(*worker) for name, worker in told.items()}
+    workers = client.run_on_scheduler(asked, callback_timeout=ASKED_WITHIN_S)
+    return {str(name): Seen(*worker) for name, worker in workers.items()}
 
 
 def open_of_scheduler(client: Any) -> tuple[str, ...]:
@@ -74,28 +79,30 @@ def open_of_scheduler(client: Any) -> tuple[str, ...]:
 
 def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
     """Where strangers reach it, or the nanny that has started it. Raises what dask raises where one has gone."""
-    found: list[str] = []
+    addresses: list[str] = []
     for address, nanny in ((worker.address, False), (worker.nanny, True)):
         if address:
-            told = client.run(_listening(), workers=[worker.address], nanny=nanny, callback_timeout=ASKED_WITHIN_S)
-            if not told:
+            answers = client.run(_listening(), workers=[worker.address], nanny=nanny, callback_timeout=ASKED_WITHIN_S)
+            if not answers:
                 raise ConnectionError(f"nothing answers at {address}")
-            found += [each for places in told.values() for each in places]
-    return strangers_reach(found)
+            addresses += [place for places in answers.values() for place in places]
+    return strangers_reach(addresses)
 
 
 def _listening() -> Callable[..., list[str]]:
     def asked(dask_scheduler: Any = None, dask_worker: Any = None) -> list[str]:
         node = dask_worker if dask_scheduler is None else dask_scheduler
-        servers = [(each.prefix, each.tcp_server) for each in node.listeners if hasattr(each, "tcp_server")]
-        found = [str(each.listen_address) for each in node.listeners if not hasattr(each, "tcp_server")]
+        servers = [
+            (listener.prefix, listener.tcp_server) for listener in node.listeners if hasattr(listener, "tcp_server")
+        ]
+        addresses = [str(listener.listen_address) for listener in node.listeners if not hasattr(listener, "tcp_server")]
         if getattr(node, "http_server", None) is not None:
             servers.append(("http://", node.http_server))
         for scheme, server in servers:
             for end in server._sockets.values():  # of tornado, which has no other way to list them
                 host, port = end.getsockname()[:2]
-                found.append(f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}")
-        return found
+                addresses.append(f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}")
+        return addresses
 
     return asked
 
@@ -103,7 +110,7 @@ def _listening() -> Callable[..., list[str]]:
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
     """The addresses that are neither on the loopback nor restricted to holders of a certificate. Pages are open to
     everyone, even encrypted ones."""
-    return tuple(each for each in listening if not each.startswith(ENCRYPTED) and not _is_loopback(each))
+    return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
 def _is_loopback(address: str) -> bool:

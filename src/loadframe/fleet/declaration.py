@@ -100,8 +100,8 @@ class HostTable(Table):
         given = {"here": self.here, "ssh": self.ssh, "by": self.by, "worker": self.worker}
         ways = [name for name, value in given.items() if value]
         if len(ways) != 1:
-            told = " and ".join(ways) or "none"
-            raise ValueError(f"host {self.name!r} is reached by one of here, ssh, by and worker; given: {told}")
+            listed = " and ".join(ways) or "none"
+            raise ValueError(f"host {self.name!r} is reached by one of here, ssh, by and worker; given: {listed}")
         if bool(self.worker) != ("trial" in self.roles) or ("trial" in self.roles and len(self.roles) > 1):
             raise ValueError(f'host {self.name!r}: roles = ["trial"] and worker belong together, without other roles')
         if self.cpus is not None and not self.worker:
@@ -160,27 +160,27 @@ class Fleet(Table):
     @field_validator("host")
     @classmethod
     def _named_once(cls, hosts: list[HostTable]) -> list[HostTable]:
-        names = [each.name for each in hosts]
+        names = [host.name for host in hosts]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two hosts are called {name!r}; each needs a name of its own")
-        workers = [each.worker for each in hosts if each.worker]
+        workers = [host.worker for host in hosts if host.worker]
         for worker in workers:
             if workers.count(worker) > 1:
                 raise ValueError(f"two hosts are the worker {worker!r}; it would be compared with itself")
-        targets = [each for each in hosts if "target" in each.roles and each.address]
-        for number, one in enumerate(targets):
+        targets = [host for host in hosts if "target" in host.roles and host.address]
+        for number, host in enumerate(targets):
             for other in targets[:number]:
-                if one.address == other.address:
+                if host.address == other.address:
                     raise ValueError(
-                        f"{other.name!r} and {one.name!r} have the address {one.address!r}; only one is reached there"
+                        f"{other.name!r} and {host.name!r} have the address {host.address!r}; only one is reached there"
                     )
-        if sum(each.here for each in hosts) > 1:
+        if sum(host.here for host in hosts) > 1:
             raise ValueError("two hosts are here; this machine is one host")
         return hosts
 
     def with_role(self, role: Role) -> tuple[HostTable, ...]:
-        return tuple(each for each in self.host if role in each.roles)
+        return tuple(host for host in self.host if role in host.roles)
 
 
 def load(path: Path) -> Fleet:
@@ -225,7 +225,7 @@ def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:
     for name, file in about.tls or ():
         yield f"tls.{name}", file
     for host in fleet.host:
-        program = [Path(found) for word in host.by[:1] if (found := located(word))]
+        program = [Path(path) for word in host.by[:1] if (path := located(word))]
         for file in (*program, *(folder / word for word in host.by[1:])):
             if os.path.isfile(file):  # noqa: PTH113 - a word that is no name of a file, of any length, is none
                 yield f"`by` of host {host.name!r}", file

@@ -141,15 +141,15 @@ class DaskEngine:
             for name, worker in seen.items()
             if name in self._places and self._places[name].worker.number == worker.number
         }
-        return frozenset(at - {each.host for each in self._open.values()})
+        return frozenset(at - {opened.host for opened in self._open.values()})
 
     def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
         worker = self._places[host].worker
-        cpus = next(each.cpus for each in self._hosts if each.name == host)
+        cpus = next(table.cpus for table in self._hosts if table.name == host)
         folder = "" if self._about.scheduler else str(Path.cwd())  # not valid on other machines
         lease_s = LOAD_LEASE_S if self._about.scheduler else OWN_LEASE_S
-        told = {"task": task, "host": host, "cpus": cpus or "", "folder": folder, "lease_s": lease_s}
-        text = write_json({**asked, **told})
+        more = {"task": task, "host": host, "cpus": cpus or "", "folder": folder, "lease_s": lease_s}
+        text = write_json({**asked, **more})
         future = self._submit(carry_out, text, task, worker.address)
         self._open[task] = _Open(host, worker, future, Lease(self._client, worker.address, task))
         future.add_done_callback(lambda _: self._ended.put(task))
@@ -192,9 +192,9 @@ class DaskEngine:
             )
         failures, steals = settings_of(self._client)
         if failures or steals:
-            told = [f"allowed-failures is {failures}"] if failures else []
-            told += ["work stealing is on"] if steals else []
-            raise FleetError(f"the scheduler {self._about.scheduler}: {' and '.join(told)}", remedy=STARTED_SO)
+            faults = [f"allowed-failures is {failures}"] if failures else []
+            faults += ["work stealing is on"] if steals else []
+            raise FleetError(f"the scheduler {self._about.scheduler}: {' and '.join(faults)}", remedy=STARTED_SO)
 
     def _workers(self) -> Mapping[str, Seen]:
         try:
@@ -285,14 +285,14 @@ class DaskEngine:
         )
 
     def _answered(self, task: str) -> Came:
-        one = self._open[task]
-        future = one.future
+        opened = self._open[task]
+        future = opened.future
         try:
             if future.status != "finished":
-                return self._without_answer(task, one)
-            return self._read(task, one, future.result(timeout=LOOKED_WITHIN_S))
+                return self._without_answer(task, opened)
+            return self._read(task, opened, future.result(timeout=LOOKED_WITHIN_S))
         except Exception as error:  # noqa: BLE001 - the same: the answer cannot be fetched
-            return Came(task, one.host, lost=f"its answer has gone ({type(error).__name__})")
+            return Came(task, opened.host, lost=f"its answer has gone ({type(error).__name__})")
         finally:
             self._drop(task)
 
@@ -316,18 +316,18 @@ class DaskEngine:
     def _gone(self) -> Came | None:
         """A task whose worker has gone, which nothing else reports: dask would wait for it to return."""
         seen = self._workers()
-        for task, one in self._open.items():
-            now = seen.get(one.host)
-            if (now is None or now.number != one.worker.number) and not one.future.done():
+        for task, opened in self._open.items():
+            now = seen.get(opened.host)
+            if (now is None or now.number != opened.worker.number) and not opened.future.done():
                 self._drop(task)
-                return Came(task, one.host, lost="its worker has gone")
+                return Came(task, opened.host, lost="its worker has gone")
         return None
 
     def _drop(self, task: str) -> None:
-        one = self._open.pop(task)
-        one.lease.end()
+        opened = self._open.pop(task)
+        opened.lease.end()
         with contextlib.suppress(Exception):  # the scheduler has gone, and every task with it
-            one.future.cancel()
+            opened.future.cancel()
 
 
 def _client(address: str, tls: TlsTable | None) -> Any:

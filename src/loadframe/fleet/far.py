@@ -26,7 +26,7 @@ from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, T
 from loadframe.runs.formats import decode
 from loadframe.workloads.base import ELSEWHERE, Workload
 
-REFUSED = {each.__name__: each for each in (ChangeError, StudyError, TargetError)}
+REFUSED = {error.__name__: error for error in (ChangeError, StudyError, TargetError)}
 """Errors of an agent whose place refuses a setting, which is no lost host."""
 
 
@@ -74,7 +74,7 @@ class FarPlace:
         else:
             where = f"the answer of host {self.host}"
             outcomes = [decode("change", str(line).encode(), ChangeRecord, where=where) for line in lines]
-        return [replace(each, place=dict(self.address), words=self.words) for each in outcomes]
+        return [replace(record, place=dict(self.address), words=self.words) for record in outcomes]
 
     def _asked(self, do: str, **values: Any) -> Mapping[str, Any]:
         answer = self._hosts.ask_machine({**self._asks, **values, "do": do})
@@ -105,12 +105,12 @@ class FarServer(FarPlace):
         """TargetError where it is not found there. StepVoid."""
         number = look_up(hosts.address())[0]
         super().__init__(hosts, SERVER, {"address": number})
-        told = self._asked("look")
-        self.kind = str(told["kind"])
-        self.words = f"{told['words']} on host {self.host}"
+        server = self._asked("look")
+        self.kind = str(server["kind"])
+        self.words = f"{server['words']} on host {self.host}"
         self.address = {"kind": self.kind, ON_HOST: self.host}
-        self._version = str(told["version"])
-        given = told["endpoint"]
+        self._version = str(server["version"])
+        given = server["endpoint"]
         _, port = parted(str(given["address"]), "80")
         options = {str(name): str(value) for name, value in dict(given["options"]).items()}
         self._endpoint = Endpoint(
@@ -223,7 +223,7 @@ class FarTarget:
 
     def create(self) -> None:
         specs = self._ask("create", prefix=self._prefix)["specs"]
-        self.counter_specs = tuple(CounterSpec(**each) for each in specs)
+        self.counter_specs = tuple(CounterSpec(**spec) for spec in specs)
 
     def check(self, state: TargetState) -> None:
         self._ask("check", **state_told(state))
@@ -280,13 +280,13 @@ class FarTarget:
 
     def counters(self) -> dict[str, float]:
         """Also into the recording of its host."""
-        found = self._ask("counters", prefix=self._prefix)
-        if found["stopped"]:
+        answer = self._ask("counters", prefix=self._prefix)
+        if answer["stopped"]:
             raise TargetError(
-                f"host {self._host!r}: the server did nothing for a part of the step: {found['stopped']}",
+                f"host {self._host!r}: the server did nothing for a part of the step: {answer['stopped']}",
                 remedy="Let it go on, and run it again.",
             )
-        return {str(name): float(value) for name, value in found["counters"].items()}
+        return {str(name): float(value) for name, value in answer["counters"].items()}
 
     def local(self) -> bool:
         return False
@@ -336,6 +336,6 @@ class FarTarget:
         return {**values, "kind": self.kind, "do": do}
 
     def _ask(self, do: str, **values: Any) -> Mapping[str, Any]:
-        found = self._coordinator.ask_target(self._host, self._said(do, **values))
-        self._first = tuple(int(pid) for pid in found.get("first") or ())
-        return found
+        answer = self._coordinator.ask_target(self._host, self._said(do, **values))
+        self._first = tuple(int(pid) for pid in answer.get("first") or ())
+        return answer

@@ -106,8 +106,8 @@ class Hosts:
             # An observer's traffic is not part of the load.
             in_load = self._agents.keys() - {host.name for host in self._observers}
             asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
-            told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
-            self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in told.items()}
+            routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
+            self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in routes.items()}
         return self._ways
 
     def _address_of(self, name: str | None) -> str:
@@ -119,14 +119,14 @@ class Hosts:
 
     def _check_is_one(self, host: str) -> None:
         """TargetError for a loopback address, which would be another server on a driver's host. StepVoid."""
-        if "/" in host or not all(ipaddress.ip_address(each).is_loopback for each in look_up(host)):
+        if "/" in host or not all(ipaddress.ip_address(number).is_loopback for number in look_up(host)):
             return
         names = [driver.name for driver in self._drivers]
         asked = {name: ("route", {"address": "127.0.0.1"}) for name in names}
-        told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
+        routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
         ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
         for name in names:
-            if f"{self._agents[name].facts.get('boot')} {told[name]['network']}" != ours:
+            if f"{self._agents[name].facts.get('boot')} {routes[name]['network']}" != ours:
                 raise TargetError(
                     f"the study loads {host}, which on host {name} of the fleet is that host itself",
                     remedy="Name the target by an address at which every driver reaches it.",
@@ -145,7 +145,7 @@ class Hosts:
         self._watching = address
         host, port = parted(address, "80")
         self._check_is_one(host)
-        chosen = next((each for each in self._targets if each.address and host in look_up(each.address)), None)
+        chosen = next((target for target in self._targets if target.address and host in look_up(target.address)), None)
         if chosen is None:
             self.target = None
             return
@@ -168,9 +168,9 @@ class Hosts:
             named = urlsplit(str(url)).hostname if url else None
             numbers = None if named is None else set(look_up(named))
             here = [
-                each
-                for each in self._targets
-                if numbers is None or (each.address and numbers.intersection(look_up(each.address)))
+                target
+                for target in self._targets
+                if numbers is None or (target.address and numbers.intersection(look_up(target.address)))
             ]
             if len(here) != 1:
                 raise TargetError(
@@ -204,14 +204,14 @@ class Hosts:
     def _set_up(self) -> None:
         self._say("Setting up each host")
         drivers = {host.name for host in self._drivers}
-        told = {"study": self._study.resolved(), "folder": str(Path.cwd())}
+        common = {"study": self._study.resolved(), "folder": str(Path.cwd())}
         secrets = {name: os.environ[name] for name in secrets_named(self._study) if name in os.environ}
         self.coordinator.ask_all(
             {
                 name: (
                     "set_up",
                     {
-                        **told,
+                        **common,
                         "name": name,
                         "drives": name in drivers,
                         "environment": secrets if name in drivers else {},
@@ -299,11 +299,11 @@ def reached(
     """The agents of all of them, connected at the same time; the stack ends them. FleetError for the first that is not
     reached, or has another version."""
     tried = tried_all(hosts, ssh_config)
-    agents = {each.host.name: stack.enter_context(each) for each in tried if isinstance(each, Agent)}
-    for each in tried:
-        if isinstance(each, FleetError):
-            raise each
-        each.say = say
+    agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
+    for agent in tried:
+        if isinstance(agent, FleetError):
+            raise agent
+        agent.say = say
     check_alike({name: agent.facts for name, agent in agents.items()})
     return agents
 

@@ -146,14 +146,14 @@ def measure(address: str, port: int, identity: Identity) -> Carried:
 
 
 def _pinged(link: ssl.SSLSocket) -> list[float]:
-    found: list[float] = []
+    trips_s: list[float] = []
     begun = time.monotonic()
-    while len(found) < PINGS and (not found or time.monotonic() - begun < PINGS_FOR_S):
+    while len(trips_s) < PINGS and (not trips_s or time.monotonic() - begun < PINGS_FOR_S):
         at = time.perf_counter()
         link.sendall(_HEADER.pack(PING, 0))
         _exactly(link, 1)
-        found.append(time.perf_counter() - at)
-    return found
+        trips_s.append(time.perf_counter() - at)
+    return trips_s
 
 
 def _sent_there(link: ssl.SSLSocket) -> tuple[float, float]:
@@ -214,9 +214,9 @@ def _receive(link: ssl.SSLSocket) -> tuple[int, float, float]:
 
 
 def _exactly(link: ssl.SSLSocket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        if not (more := link.recv(size - len(found))):
+    data = b""
+    while len(data) < size:
+        if not (more := link.recv(size - len(data))):
             raise ConnectionError("the other end has closed the link")
-        found += more
-    return found
+        data += more
+    return data

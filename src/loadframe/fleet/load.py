@@ -39,7 +39,7 @@ class Merged:
     @property
     def apart_s(self) -> float:
         """From the first driver's first request to the last one's first."""
-        begun = [each.began_s for each in self.drivers if each.requests]
+        begun = [driver.began_s for driver in self.drivers if driver.requests]
         return max(begun) - min(begun) if begun else 0.0
 
 
@@ -51,13 +51,13 @@ def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
         numbers.setdefault(name, number)
     for log in logs:
         records = np.frombuffer(unpacked(log), dtype=FIELDS).copy()
-        told = [str(name) for name in log.told.get("operations") or ()]
-        for name in told:
+        operations = [str(name) for name in log.told.get("operations") or ()]
+        for name in operations:
             if name not in numbers:
                 numbers[name] = len(names)
                 names.append(name)
-        places = np.array([numbers[name] for name in told] or [0], dtype=np.uint32)
-        if len(records) and int(records["operation"].max()) >= max(len(told), 1):
+        places = np.array([numbers[name] for name in operations] or [0], dtype=np.uint32)
+        if len(records) and int(records["operation"].max()) >= max(len(operations), 1):
             raise _refused(log, "names a kind of request that it does not tell of")
         if not np.isfinite(records["end_s"]).all() or not np.isfinite(records["latency_ms"]).all():
             raise _refused(log, "has times that are no numbers")
@@ -231,9 +231,9 @@ class FleetLoad:
 
     def merged(self, logs: Sequence[LogOf]) -> Merged:
         """All requests; the names of operations are known from then on."""
-        found = merge(logs, self._names)
-        self._names = found.operations
-        return found
+        merged = merge(logs, self._names)
+        self._names = merged.operations
+        return merged
 
     def after_step(self, endpoint: Endpoint) -> None:
         self._inner.after_step(endpoint)
@@ -259,15 +259,15 @@ class FleetLoad:
         """Options for each host. Connections that serve a rate are divided like the rate; a driver of the user's own
         gets a different seed on each."""
         options = self._options
-        found: dict[str, Mapping[str, Any]] = {}
+        by_host: dict[str, Mapping[str, Any]] = {}
         for number, host in enumerate(shares):
             own: dict[str, SettingValue] = {}
             if self.kind == "command":
                 own["seed"] = (int(options["seed"]) + number) % 2**32
             elif self._study.load.axis in RATE_AXES:
                 own["connections"] = math.ceil(int(options["connections"]) * shares[host] / sum(shares.values()))
-            found[host] = {"options": own}
-        return found
+            by_host[host] = {"options": own}
+        return by_host
 
 
 class FleetLoadOfObjects(FleetLoad):
@@ -398,7 +398,7 @@ def secrets_named(study: Study) -> frozenset[str]:
         if isinstance(value, str):
             return [value]
         if isinstance(value, Mapping):
-            return [text for each in value.values() for text in texts(each)]
-        return [text for each in value for text in texts(each)] if isinstance(value, list | tuple) else []
+            return [text for part in value.values() for text in texts(part)]
+        return [text for part in value for text in texts(part)] if isinstance(value, list | tuple) else []
 
     return frozenset(name for text in texts(study.resolved()["workload"]) for name in NAMED.findall(text))

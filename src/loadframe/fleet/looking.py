@@ -58,7 +58,7 @@ def use_of_cpus(seconds: float) -> dict[str, Any]:
 
 def _states() -> dict[str, int]:
     line = next(iter(text(Path("/proc/stat")).splitlines()), "").split()[1:]
-    return {name: int(each) for name, each in zip(FIELDS, line, strict=False)}
+    return {name: int(count) for name, count in zip(FIELDS, line, strict=False)}
 
 
 SUFFIXES = (".py", ".lua", ".toml", ".txt")
@@ -75,7 +75,7 @@ def code_digest(root: Path = Path(__file__).parents[1]) -> str:
 def _of(root: Path) -> str:
     whole = hashlib.sha256()
     try:
-        for path in sorted(each for each in root.rglob("*") if each.suffix in SUFFIXES and each.is_file()):
+        for path in sorted(file for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file()):
             place = path.relative_to(root)
             if place.parts[0] == "cases":  # studies: a checkout has a link there, which is not followed
                 continue
@@ -104,7 +104,9 @@ def interface_to(address: str, root: Path = Path("/")) -> str:
         fields = line.split()
         if len(fields) < 8 or not int(fields[3], 16) & UP:
             continue
-        destination, mask = (int.from_bytes(struct.pack("=I", int(each, 16)), "big") for each in (fields[1], fields[7]))
+        destination, mask = (
+            int.from_bytes(struct.pack("=I", int(field, 16)), "big") for field in (fields[1], fields[7])
+        )
         if int(number) & mask == destination:
             best = max(best, (mask.bit_count(), -int(fields[6]), fields[0]))
     return best[2]
@@ -134,10 +136,10 @@ def listening_number(address: str) -> str:
 def check_is_reached(address: str) -> None:
     """StudyError for a name of all addresses, or on the loopback, as a machine's own often is in its /etc/hosts."""
     for number in look_up(address):
-        found = ipaddress.ip_address(number.partition("%")[0])
-        if address in (number, "localhost") or not (found.is_loopback or found.is_unspecified):
+        parsed = ipaddress.ip_address(number.partition("%")[0])
+        if address in (number, "localhost") or not (parsed.is_loopback or parsed.is_unspecified):
             continue
-        what = ": every address of it" if found.is_unspecified else ", where no other one reaches it"
+        what = ": every address of it" if parsed.is_unspecified else ", where no other one reaches it"
         raise StudyError(
             f"the address {address} is {number} on that host itself{what}",
             remedy="Write the number by which drivers reach it as the address of its host in the fleet file.",

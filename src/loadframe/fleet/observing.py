@@ -70,8 +70,8 @@ class Observing:
             self._say(f"Reaching {len(self._hosts)} hosts that are recorded beside the trials")
             self._agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say, stack)
             self._coordinator = Coordinator(OverAgents(self._agents), (), list(self._agents))
-            told = {"study": parse(STUDY).resolved(), "folder": "", "drives": False, "environment": {}}
-            asked = {name: ("set_up", {**told, "name": name}) for name in self._agents}
+            common = {"study": parse(STUDY).resolved(), "folder": "", "drives": False, "environment": {}}
+            asked = {name: ("set_up", {**common, "name": name}) for name in self._agents}
             with _beside():
                 self._coordinator.ask_all(asked, SET_UP_WITHIN_S, "not-ready")
             self._stack = stack.pop_all()
@@ -111,12 +111,14 @@ class Observing:
             clocks = {name: self._coordinator.unset(name, begun.clocks[name], after[name]) for name in self._agents}
             self._recordings = self._recordings or HostRecordings(self._coordinator, run)
             self._recordings.fetch(self._agents)
-        found = {}
+        seen = {}
         for name, clock in clocks.items():
             from_s, to_s = clock.theirs_s(begun.at_s), clock.theirs_s(ended_s)
             metrics = window_metrics(self._recordings.ticks(name, from_s, to_s), from_s, to_s)
-            found[name] = SeenBeside(from_s, to_s, clock, {each: metrics[each] for each in WATCHED if each in metrics})
-        return found
+            seen[name] = SeenBeside(
+                from_s, to_s, clock, {metric: metrics[metric] for metric in WATCHED if metric in metrics}
+            )
+        return seen
 
     def newly_full(self, found: Mapping[str, SeenBeside]) -> Iterator[str]:
         """For the report, once for each: observers whose CPUs were used up meanwhile."""

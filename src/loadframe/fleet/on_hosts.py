@@ -173,14 +173,14 @@ class OnHosts:
     def all_of(self, works: Sequence[Work], told: Callable[[Done], None] = lambda _: None) -> list[Done]:
         """Carry out this work, each piece on one host; results in its order. told: called with each as it ends.
         FleetError where no host is left."""
-        found = dict[int, Done]()
+        by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
-            found[id(done.work)] = done
+            by_work[id(done.work)] = done
             told(done)
 
         self.carry_out(lambda: False, lambda: works[0], ended, works)
-        return [found[id(work)] for work in works]
+        return [by_work[id(work)] for work in works]
 
     def _free(self) -> list[str]:
         free = self.engine.present() - set(self.unfit)
@@ -234,15 +234,15 @@ class OnHosts:
         for attempt in range(1, MOST_ATTEMPTS + 1):
             self._await_present(hosts)
             for host in hosts:
-                one = work()
-                one.attempts += attempt - 1
-                self._begin(host, one)
+                piece = work()
+                piece.attempts += attempt - 1
+                self._begin(host, piece)
             ended = [self._next() for _ in hosts]
             refused = [came for came, _ in ended if came.answer is not None and came.answer.get("error")]
             if refused:
                 raise _cannot(refused[0])
             complete = all(came.answer is not None for came, _ in ended)
-            done = {came.host: self._keep(came, one, counted=complete) for came, one in ended}
+            done = {came.host: self._keep(came, piece, counted=complete) for came, piece in ended}
             if complete:
                 return done
         raise FleetError(
@@ -290,8 +290,10 @@ class OnHosts:
             steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
             said = str(answer.get("capacity", ""))
             capacity = decode("capacity-record", said.encode(), Capacity, where=where) if said else None
-            told = str(answer.get("investigation", ""))
-            found = decode("investigation-record", told.encode(), Investigation, where=where) if told else None
+            record = str(answer.get("investigation", ""))
+            investigation = (
+                decode("investigation-record", record.encode(), Investigation, where=where) if record else None
+            )
         except RunError as error:
             raise FleetError(error.fact, remedy="Install the same Loadframe on all hosts.") from error
         ended_s = time.time()
@@ -302,14 +304,14 @@ class OnHosts:
             task=came.task, purpose=work.purpose, number=work.number, attempt=work.attempts, host=came.host,
             changes=work.changes, began_s=work.began_s, ended_s=ended_s, boot=str(answer.get("boot", "")),
             process=int(answer.get("process", 0)), steps=steps, lost=came.lost or str(answer.get("error", "")),
-            failed=failed, counted=counted, capacity=capacity, investigation=found,
+            failed=failed, counted=counted, capacity=capacity, investigation=investigation,
         )  # fmt: skip
         if self._observing is not None:
             attempt = replace(attempt, observed=self._observing.end(came.task, self._run))
             for words in self._observing.newly_full(attempt.observed):
                 self.say(f"{work.title} on {came.host}: {words}")
         fleet_files.ATTEMPTS.add(self._run, attempt)
-        return Done(work, came.host, steps, capacity, failed, found)
+        return Done(work, came.host, steps, capacity, failed, investigation)
 
 
 class TakesOnHosts:

@@ -93,8 +93,8 @@ class Serving:
         target = self._targets.get(str(said.get("kind")))
         if does is None or target is None:
             raise ValueError(f"no target here does {said.get('do')!r}")
-        found = does(target, said) or {}
-        return {**found, "first": list(target.pids()[:1])}
+        answer = does(target, said) or {}
+        return {**answer, "first": list(target.pids()[:1])}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         """Of the loaded one, by component."""
@@ -109,10 +109,10 @@ class Serving:
 
     def _counters(self, target: CagedTarget, said: Said) -> dict[str, Any]:
         """Also into this host's recording: all measurements of the target then have one clock."""
-        found = target.counters()
+        counters = target.counters()
         prefix = str(said["prefix"])
-        self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in found.items()}))
-        return {"counters": found, "stopped": told(target.pids()) or ""}
+        self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
+        return {"counters": counters, "stopped": told(target.pids()) or ""}
 
     def _follow(self, target: CagedTarget, said: Said) -> None:
         self._kind = str(said["kind"])
@@ -178,7 +178,7 @@ class Part:
             self._cage = make_cage("driver", self.study.cage.driver, self.lease)
             self.recorder.follow_cgroup("driver", self._cage.folders)
             trial = registry.make(given.kind, given.options, axis=self.study.load.axis, declared=given.declared)
-            registry_missing = [each.what for each in registry.check(self.study.workload.kind) if each.found is None]
+            registry_missing = [tool.what for tool in registry.check(self.study.workload.kind) if tool.found is None]
             if told.get("drives") and registry_missing:
                 raise WorkloadError(
                     f"the workload needs {', '.join(registry_missing)}, which is not installed there",

@@ -23,7 +23,7 @@ from loadframe.fleet.connection import Agent
 
 REMEDY = "Finished steps are kept. See what became of that host, and run it again."
 ERRORS: Mapping[str, type[UserError]] = {
-    each.__name__: each for each in (TargetError, MissingTool, StudyError, CageError, WorkloadError, RecordingError)
+    error.__name__: error for error in (TargetError, MissingTool, StudyError, CageError, WorkloadError, RecordingError)
 } | {NotRecovered.__name__: TargetError}
 """Errors raised here as they were there; a server that fell there is not restarted from here."""
 

@@ -55,16 +55,16 @@ def _on_bench(study: Study, runs: Path, asked: Mapping[str, Any]) -> dict[str, A
     run = new_run(study, runs)
     with bare_bench(study, run, None) as book:
         book.tries_remedies = False
-        found = _capacity(book, asked["capacity"]) if "capacity" in asked else _steps(book, asked)
+        answer = _capacity(book, asked["capacity"]) if "capacity" in asked else _steps(book, asked)
     run.close()
-    return found
+    return answer
 
 
 def _steps(book: Bookkeeping, asked: Mapping[str, Any]) -> dict[str, Any]:
     book.warms, study = True, book.bench.study
     for line in asked["states"]:
-        one = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
-        book.bench.declare(one.name, one.title, one.state, one.kind or None)
+        treatment = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
+        book.bench.declare(treatment.name, treatment.title, treatment.state, treatment.kind or None)
     steps, failed, name = list[Step](), "", START
     try:
         for name, level in asked["order"]:
@@ -88,29 +88,29 @@ def _capacity(book: Bookkeeping, told: Mapping[str, Any]) -> dict[str, Any]:
     guess = LoadInterval(*map(float, told["guess"])) if told["guess"] else None
     settings = searching.settings_of(study, hold_s=float(told["hold_s"]), guess=guess)
     try:
-        found = searching.find(book, settings, searching.objective_of(study))
+        capacity = searching.find(book, settings, searching.objective_of(study))
     except (TargetError, WorkloadError) as error:
         if not told["changed"]:
             raise
         return {"failed": error.fact}
-    return {"capacity": encode("capacity-record", found).decode(), "failed": ""}
+    return {"capacity": encode("capacity-record", capacity).decode(), "failed": ""}
 
 
 def _investigated(study: Study, runs: Path) -> dict[str, Any]:
     """The whole loop of `loadframe investigate`. This host may be able to carry out other studies, so an error is the
     answer for this one."""
     try:
-        found = investigate(study, runs)
+        investigation = investigate(study, runs)
     except Interrupted:
         raise KeyboardInterrupt from None
     except UserError as error:
         return {"failed": error.fact}
-    run = RunFolder.open(Path(found.run))
+    run = RunFolder.open(Path(investigation.run))
     try:
         steps = [encode("step", step).decode() for step in run.steps()]
     finally:
         run.close()
-    return {"investigation": encode("investigation-record", found).decode(), "steps": steps, "failed": ""}
+    return {"investigation": encode("investigation-record", investigation).decode(), "steps": steps, "failed": ""}
 
 
 def _hopeless(study: Study, asked: Mapping[str, Any], steps: list[Step]) -> bool:
@@ -132,8 +132,8 @@ def _end_with_owner(lines: Lines) -> None:
 
 def main() -> None:
     """Answer one question. What a library prints goes to stderr."""
-    for each in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
-        signal.signal(each, ignore)
+    for number in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
+        signal.signal(number, ignore)
     sink = os.dup(1)
     os.dup2(2, 1)
     try:

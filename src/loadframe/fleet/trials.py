@@ -177,8 +177,8 @@ class BlocksOnHosts(TakesOnHosts):
         def affords() -> bool:
             return book.budget.spent_s() + (len(hosts) + 1) * self._on.longest_s <= ALIKE_SHARE * book.budget.total_s
 
-        found = alike(self._on, study, run, levels, book.random, notes, affords)
-        there = next(iter(found.values())).reference
+        starts = alike(self._on, study, run, levels, book.random, notes, affords)
+        there = next(iter(starts.values())).reference
         notes.append(
             "All blocks were measured on the hosts, each of them whole on one. As given, the hosts serve "
             f"{there[levels[0]] / here.reference[levels[0]]:.2f} of what this machine serves at {levels[0]:g}."
@@ -191,10 +191,10 @@ class BlocksOnHosts(TakesOnHosts):
 
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
         done = self._on.all_of([self._work(block, round_number, purpose) for block in blocks])
-        for one in done:
-            if one.failed:
-                raise TargetError(f"{one.failed} (on host {one.host})", remedy="See the log of the target there.")
-        steps = [step for one in done for step in one.steps]
+        for result in done:
+            if result.failed:
+                raise TargetError(f"{result.failed} (on host {result.host})", remedy="See the log of the target there.")
+        steps = [step for result in done for step in result.steps]
         for step in steps:
             self._book.progress.step(f"{step.treatment} at {step.level:g}: {step.throughput:,.0f}/s")
         return steps
@@ -283,8 +283,14 @@ class CapacitiesOnHosts(TakesOnHosts):
         alike, starts = calibrate(hosts, [AT_ALL], measure, _sample, book.random, run, notes)
         book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
         works = [
-            Work("capacity", number, each.name, self._told(each.target.settings), each.target.settings)
-            for number, each in enumerate(study.alternative, start=1)
+            Work(
+                "capacity",
+                number,
+                alternative.name,
+                self._told(alternative.target.settings),
+                alternative.target.settings,
+            )
+            for number, alternative in enumerate(study.alternative, start=1)
         ]
         beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
         return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
@@ -300,11 +306,11 @@ class CapacitiesOnHosts(TakesOnHosts):
             return Work(purpose, block, START_TITLE, lambda _: asked, attempts=before)
 
         done = self._on.together(those, work)
-        if left_open := [host for host, one in done.items() if _is_open(one)]:
+        if left_open := [host for host, result in done.items() if _is_open(result)]:
             self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
-            before = max(one.work.attempts for one in done.values())
+            before = max(result.work.attempts for result in done.values())
             done = self._on.together(those, work)
-        return {host: _found(one) for host, one in done.items()}
+        return {host: _found(result) for host, result in done.items()}
 
     def _asked(self, settings: Mapping[str, SettingValue], guess: LoadInterval | None) -> dict[str, Any]:
         target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
@@ -325,11 +331,11 @@ def check_settings_alone(study: Study) -> None:
             f"the study {study.study.name} has no other settings to search the capacity with",
             remedy="Add an [[alternative]] with a name and target.settings for each, or search without --fleet.",
         )
-    for each in study.alternative:
-        only = each.target.settings and (each.target.kind or study.target.kind) == study.target.kind
-        if not only or each.cage.limits or each.cage.bound or each.host.settings:
+    for alternative in study.alternative:
+        only = alternative.target.settings and (alternative.target.kind or study.target.kind) == study.target.kind
+        if not only or alternative.cage.limits or alternative.cage.bound or alternative.host.settings:
             raise StudyError(
-                f"the alternative {each.name!r} is more than other settings of the study's target",
+                f"the alternative {alternative.name!r} is more than other settings of the study's target",
                 remedy="Give it target.settings alone: these are what capacities side by side are searched with.",
             )
 
@@ -343,21 +349,21 @@ def around(here: Capacity) -> LoadInterval | None:
 
 
 def _is_open(done: Done) -> bool:
-    found = done.capacity
-    return found is not None and found.end == "undecided" and None in (found.load, found.low, found.high)
+    capacity = done.capacity
+    return capacity is not None and capacity.end == "undecided" and None in (capacity.load, capacity.low, capacity.high)
 
 
 def _found(done: Done) -> Capacity:
     """FleetError where the start's capacity on a host is unknown, as nothing could be compared with it."""
-    found = done.capacity
-    if found is None or found.load is None or found.low is None or found.high is None:
-        why = done.failed or ("no search" if found is None else found.end)
+    capacity = done.capacity
+    if capacity is None or capacity.load is None or capacity.low is None or capacity.high is None:
+        why = done.failed or ("no search" if capacity is None else capacity.end)
         raise FleetError(
             f"as given, the capacity on host {done.host} is not between two levels that are shown to meet and to miss: "
             f"{why}",
             remedy="Widen load.levels, or give each search more time (measure.budget).",
         )
-    return found
+    return capacity
 
 
 def _sample(found: Capacity) -> Sample:
@@ -366,8 +372,8 @@ def _sample(found: Capacity) -> Sample:
 
 
 def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBeside:
-    found = done.capacity
-    if found is None:
+    capacity = done.capacity
+    if capacity is None:
         verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, done.failed)
         return CapacityBeside(done.work.title, done.host, "", None, None, None, verdict, done.failed)
-    return divergence.capacity_beside(done.work.title, done.host, starts[done.host], found)
+    return divergence.capacity_beside(done.work.title, done.host, starts[done.host], capacity)

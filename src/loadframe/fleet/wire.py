@@ -95,14 +95,14 @@ def _ready(descriptor: int, event: int, within_s: float) -> bool:
 def read(line: bytes) -> dict[str, Any]:
     """The message in a line. WireError for anything else."""
     try:
-        found = parse_json(line)
+        message = parse_json(line)
     except JsonError as error:
         raise WireError(f"{line[:80]!r} is no message: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(message, dict):
         raise WireError(f"{line[:80]!r} is no message: it is no object")
-    if not isinstance(found.get("ask", ""), str) or not isinstance(found.get("id"), int | None):
+    if not isinstance(message.get("ask", ""), str) or not isinstance(message.get("id"), int | None):
         raise WireError(f"{line[:80]!r} is no message: its `ask` is no text, or its `id` no whole number")
-    return found
+    return message
 
 
 def written(message: dict[str, Any]) -> bytes:

@@ -94,14 +94,14 @@ class Worker:
         try:
             if asked is None:
                 raise ValueError(f"this agent has no answer to {said.get('ask')!r}")
-            found = asked(said)
+            answer = asked(said)
         except (Over, Cancelled):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator reports it
             self._refuse(number, error)
         else:
-            if found is not None:
-                self._say({"id": number, "answer": found})
+            if answer is not None:
+                self._say({"id": number, "answer": answer})
 
     def _set_up(self, said: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in dict(said.get("environment") or {}).items():
@@ -219,12 +219,12 @@ class Worker:
 
     def _next(self, within_s: float) -> Mapping[str, Any] | None:
         try:
-            found = self._came.get(timeout=within_s)
+            message = self._came.get(timeout=within_s)
         except queue.Empty:
             return None
-        if isinstance(found, str):
-            raise Over(found)
-        return found
+        if isinstance(message, str):
+            raise Over(message)
+        return message
 
     def _hear(self) -> None:
         """In another thread: notices messages, and their absence."""
@@ -280,13 +280,13 @@ class Worker:
         remedy = str(getattr(error, "remedy", ""))[:1000]
         if self._elsewhere and isinstance(error, MissingTool | WorkloadError | TargetError):
             remedy = f"{remedy} {self._elsewhere}".strip()
-        told = {"reason": reason_of(error, ""), "remedy": remedy}
-        told |= {
+        more = {"reason": reason_of(error, ""), "remedy": remedy}
+        more |= {
             "kind": type(error).__name__,
             "fact": fact[:4000],
             "details": str(getattr(error, "details", ""))[-4000:],
         }
-        self._say({"id": number, **said, **told})
+        self._say({"id": number, **said, **more})
 
     def _close(self) -> None:
         """First what harms others, then what was changed, then what was stored. A failure stops none of the others."""
@@ -344,8 +344,8 @@ def main() -> None:
     import signal
 
     no_core_dumps()
-    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
-        signal.signal(each, ignore)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
+        signal.signal(number, ignore)
     if sys.argv[1:] == ["--clean-up"]:
         try:
             clean_up()
