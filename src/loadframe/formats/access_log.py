@@ -45,28 +45,28 @@ class Logged:
 
 def parse_line(line: str) -> Logged | None:
     """None if a line has no time, no request line, or a path with blanks or the log's escapes."""
-    found = REQUEST.search(line)
-    if found is None:
+    request = REQUEST.search(line)
+    if request is None:
         return None
-    around = f"{line[: found.start()]} {line[found.end() :]}"
+    around = f"{line[: request.start()]} {line[request.end() :]}"
     moment = _moment(around)
-    path = _path(found[2])
-    if moment is None or path is None or not 100 <= int(found[3]) <= 599:
+    path = _path(request[2])
+    if moment is None or path is None or not 100 <= int(request[3]) <= 599:
         return None
-    return Logged(*moment, found[1], path, int(found[3]))
+    return Logged(*moment, request[1], path, int(request[3]))
 
 
 def _moment(text: str) -> tuple[float, bool] | None:
     """The time (s since 1970), and whether it is in whole seconds."""
-    if found := _MSEC.search(text):
-        return float(found[1]), False
-    if found := _COMMON.search(text):
-        day, month, year, clock, fraction, zone = found.groups()
+    if match := _MSEC.search(text):
+        return float(match[1]), False
+    if match := _COMMON.search(text):
+        day, month, year, clock, fraction, zone = match.groups()
         if month not in _MONTHS:
             return None
         moment = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{clock}"
-    elif found := _ISO.search(text):
-        moment, fraction, zone = found.groups()
+    elif match := _ISO.search(text):
+        moment, fraction, zone = match.groups()
     else:
         return None
     moment = moment[:-2] + min(moment[-2:], "59")  # 60 is a leap second

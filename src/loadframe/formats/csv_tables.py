@@ -76,7 +76,7 @@ def header(lines: list[Row]) -> list[str]:
 
 def check_commas(names: list[str], name: str) -> None:
     """Raises SampleError for semicolons or tabs, as spreadsheets write where the comma is a decimal sign."""
-    between = next((one for one in ";\t" if len(names) == 1 and one in names[0]), "")
+    between = next((sign for sign in ";\t" if len(names) == 1 and sign in names[0]), "")
     if between:
         raise SampleError(
             f"{name}, line 1 has {between!r} between its columns, and no comma",
@@ -162,13 +162,13 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
     points: list[Point] = []
     for row in body:
         cells = zip(names, row.cells, strict=True)
-        found = {
+        by_column = {
             column: measured(column, cell, row, plausible, "A count or a time, 0 or more.") for column, cell in cells
         }
-        points.append((found["entries"], found["seconds"], found.get("reads")))
+        points.append((by_column["entries"], by_column["seconds"], by_column.get("reads")))
     for (before, after), row in zip(pairwise(points), body[1:], strict=True):
         _check(before, after, row)
-    kept = [one for number, one in enumerate(points) if number == 0 or one[0] > points[number - 1][0]]
+    kept = [point for number, point in enumerate(points) if number == 0 or point[0] > points[number - 1][0]]
     if len(kept) < FEWEST_ROWS:
         raise SampleError(f"{name}: entries is {points[0][0]:g} in every row", remedy="Note a load while it goes on.")
     if kept[0][0] > 0 and kept[0][1] > 0:
@@ -212,10 +212,10 @@ class Sample:
 
     def by(self, labels: tuple[str, ...] | None) -> dict[str, tuple[float, ...]]:
         """The values of each block or session, in the order in which these appear; without labels all under ""."""
-        found: dict[str, list[float]] = {}
+        by_label: dict[str, list[float]] = {}
         for label, value in zip(labels or [""] * len(self.values), self.values, strict=True):
-            found.setdefault(label, []).append(value)
-        return {label: tuple(values) for label, values in found.items()}
+            by_label.setdefault(label, []).append(value)
+        return {label: tuple(values) for label, values in by_label.items()}
 
 
 def read_sample(place: str) -> Sample:
@@ -302,9 +302,9 @@ def parse_observations(text: str, name: str) -> Observations:
     _check_columns(names, name)
     body = lines[1:]
     check_cells(names, body)
-    found = tuple(_observation(dict(zip(names, row.cells, strict=True)), row) for row in body)
-    _check_loads(found, body, name)
-    return Observations(name, found, servers=_servers(names, body))
+    observations = tuple(_observation(dict(zip(names, row.cells, strict=True)), row) for row in body)
+    _check_loads(observations, body, name)
+    return Observations(name, observations, servers=_servers(names, body))
 
 
 def _check_columns(names: list[str], name: str) -> None:
@@ -370,16 +370,16 @@ def _observation(cells: Mapping[str, str], row: Row) -> Observation:
 
 def _servers(names: list[str], body: list[Row]) -> dict[str, float]:
     """The servers of each resource, which must be the same in every row."""
-    found: dict[str, float] = {}
+    servers: dict[str, float] = {}
     for at, column in enumerate(names):
         for row in body if column.startswith("servers.") else ():
             count = _checked(column, row.cells[at], row)
-            if found.setdefault(_resource(column), count) != count:
+            if servers.setdefault(_resource(column), count) != count:
                 raise SampleError(
-                    f"{row.where}: {column} is {count:g}, and {found[_resource(column)]:g} above",
+                    f"{row.where}: {column} is {count:g}, and {servers[_resource(column)]:g} above",
                     remedy="A curve is measured with the same servers throughout; split the file where they change.",
                 )
-    return found
+    return servers
 
 
 def _resource(column: str) -> str:

@@ -50,11 +50,11 @@ class Pick:
 
     def has(self, name: Name) -> bool:
         """Whether the study wants this series."""
-        return not self.select or any(_means(one, name) for one in self.select)
+        return not self.select or any(_means(wanted, name) for wanted in self.select)
 
     def counts(self, name: Name) -> bool:
         """Whether the study declares it a counter."""
-        return any(_means(one, name) for one in self.counters)
+        return any(_means(counter, name) for counter in self.counters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _Found:
         twice = set(self._left_out.get("are exposed twice", ()))
         names = [name for name in self._values if name not in twice]
         if len(names) > MOST_SERIES:
-            first = [name for name in names if any(_means(one, split(name)) for one in self._pick.first)]
+            first = [name for name in names if any(_means(wanted, split(name)) for wanted in self._pick.first)]
             kept = list(dict.fromkeys((*first, *names)))
             for name in kept[MOST_SERIES:]:
                 self.leave_out(f"are beyond the first {MOST_SERIES:,}", name)
@@ -144,18 +144,18 @@ def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "")
     text = _text(data)
     if "html" in content_type or text[:64].lstrip().startswith("<"):
         raise ExpositionError("it is a page of HTML")
-    found = _Found(pick)
+    collected = _Found(pick)
     strict = "openmetrics" in content_type
     parse: Callable[[TextIO], Iterable[Metric]] = openmetrics_families if strict else prometheus_families
-    lines = cast(TextIO, _lines(text, pick, found))
+    lines = cast(TextIO, _lines(text, pick, collected))
     try:
         for family in parse(lines):  # the parser only iterates over the lines
-            _add_family(family, found)
+            _add_family(family, collected)
     except _FAULTS as error:
         if isinstance(error, ExpositionError):
             raise
         raise ExpositionError(f"it is not in Prometheus' format: {words(error) or type(error).__name__}") from error
-    return found.exposed()
+    return collected.exposed()
 
 
 def _add_family(family: Metric, found: _Found) -> None:
@@ -176,7 +176,7 @@ TYPE, END = "# TYPE ", "# EOF"
 
 def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
     """Ends after MOST_LINES and the family that is begun there. Raises ExpositionError after LONGEST_READING_S."""
-    stems = {_stem(split(one).base) for one in pick.select}
+    stems = {_stem(split(wanted).base) for wanted in pick.select}
     until_s = time.thread_time() + LONGEST_READING_S
     taken = 0
     for line in _split(text):
@@ -226,13 +226,13 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
         raise ExpositionError(f"it is not JSON: {words(error)}") from error
     if not isinstance(document, dict | list):
         raise ExpositionError("it is JSON, but neither an object nor a list")
-    found = _Found(pick)
-    for number, (path, value) in enumerate(_leaves(document, found), start=1):
+    collected = _Found(pick)
+    for number, (path, value) in enumerate(_leaves(document, collected), start=1):
         if number > MOST_LINES:
-            found.leave_out(f"are behind the first {MOST_LINES:,} numbers", path)
+            collected.leave_out(f"are behind the first {MOST_LINES:,} numbers", path)
             break
-        found.add(path, {}, value)
-    return found.exposed()
+        collected.add(path, {}, value)
+    return collected.exposed()
 
 
 def _leaves(document: Any, found: _Found) -> Iterator[tuple[str, float]]:
@@ -253,7 +253,7 @@ def _leaves(document: Any, found: _Found) -> Iterator[tuple[str, float]]:
 
 def _children(before: str, value: Any) -> Iterator[tuple[str, Any]]:
     named_ones = value.items() if isinstance(value, dict) else enumerate(value)
-    return ((f"{before}{key}", each) for key, each in named_ones)
+    return ((f"{before}{key}", child) for key, child in named_ones)
 
 
 # --- lines of name and value ------------------------------------------------------------------------------------------
@@ -261,23 +261,23 @@ def _children(before: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
     """Lines "name value", with labels as in Prometheus, blank lines and comments. Raises ExpositionError for others."""
-    found = _Found(pick)
+    collected = _Found(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         if number > MOST_LINES:
-            found.leave_out(f"are behind line {MOST_LINES:,}", line[:40])
+            collected.leave_out(f"are behind line {MOST_LINES:,}", line[:40])
             break
         if len(line) > LONGEST_LINE:
-            found.leave_out(TOO_LONG, line[:40])
+            collected.leave_out(TOO_LONG, line[:40])
             continue
         parts = line.split()
         if len(parts) != 2 or (finite(parts[1]) is None and parts[1].lower().lstrip("+-") not in ("nan", "inf")):
             raise ExpositionError(f"line {number} is not a name and a number: {words(line, 80)!r}")
         name = split(parts[0])
         whole = len(str(name)) == len(parts[0])  # otherwise its braces hold something other than labels
-        found.add(name.base if whole else parts[0], dict(name.labels) if whole else {}, float(parts[1]))
-    return found.exposed()
+        collected.add(name.base if whole else parts[0], dict(name.labels) if whole else {}, float(parts[1]))
+    return collected.exposed()
 
 
 def _text(data: bytes) -> str:
@@ -314,13 +314,13 @@ class Page:
             values = _values(self._lines, tails)
             if values is not None:
                 return Exposed(values, self._counted & values.keys())
-        found = read_prometheus(data, self._pick, content_type=content_type)
+        exposed = read_prometheus(data, self._pick, content_type=content_type)
         if not known:
             self._heads, self._seen, self._lines = heads, 0, {}
         self._seen += 1
         if self._seen == 2:  # it will come again
-            self._learn(found, tails)
-        return found
+            self._learn(exposed, tails)
+        return exposed
 
     def _learn(self, found: Exposed, tails: list[str]) -> None:
         """Find the line of each name's value, by reading the same page with line numbers for values. Nothing is learned
@@ -360,7 +360,7 @@ def _parted(data: bytes) -> tuple[list[str], list[str]]:
 
 
 def _values(lines: dict[str, int], tails: list[str]) -> dict[str, float] | None:
-    found = {}
+    values = {}
     try:
         for name, number in lines.items():
             word = tails[number]
@@ -368,7 +368,7 @@ def _values(lines: dict[str, int], tails: list[str]) -> dict[str, float] | None:
                 return None
             value = float(word)
             if -LARGEST < value < LARGEST:
-                found[name] = value
+                values[name] = value
     except ValueError:
         return None
-    return found
+    return values

@@ -34,16 +34,16 @@ class Entry:
 def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
     """The entries by start, and the number of those without an HTTP address or a time. Raises HarError."""
     try:
-        found = parse_json(text)
+        document = parse_json(text)
     except JsonError as error:
         raise HarError(f"it is no JSON that can be read: {error}") from error
-    log = found.get("log") if isinstance(found, dict) else None
+    log = document.get("log") if isinstance(document, dict) else None
     given = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(given, list):
         raise HarError("it has no log.entries")
     if len(given) > MOST_ENTRIES:
         raise HarError(f"it has {len(given):,} entries, more than {MOST_ENTRIES:,}")
-    entries = [entry for one in given if (entry := _entry(one)) is not None]
+    entries = [entry for recorded in given if (entry := _entry(recorded)) is not None]
     return tuple(sorted(entries, key=lambda entry: entry.started_s)), len(given) - len(entries)
 
 
@@ -59,8 +59,8 @@ def _entry(given: Any) -> Entry | None:
     if address is None or started_s is None or not isinstance(method, str):
         return None
     headers, posted = request.get("headers"), request.get("postData")
-    listed = (one for one in (headers if isinstance(headers, list) else []) if isinstance(one, dict))
-    named = ((one.get("name"), one.get("value")) for one in listed)
+    listed = (header for header in (headers if isinstance(headers, list) else []) if isinstance(header, dict))
+    named = ((header.get("name"), header.get("value")) for header in listed)
     text = posted.get("text") if isinstance(posted, dict) else None
     return Entry(
         started_s=started_s,

@@ -29,15 +29,15 @@ def parse_json(text: str | bytes) -> Any:
         text = text.decode() if isinstance(text, bytes) else text
         if text.count("{") + text.count("[") > FREE_CONTAINERS + len(text) // CHARACTERS_OF_ONE:
             raise JsonError("it has too many objects and lists for its length")
-        found = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
+        value = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
     except RecursionError:
         raise JsonError(f"it is nested deeper than {DEEPEST} levels") from None
     except ValueError as error:  # json.JSONDecodeError, UnicodeDecodeError, JsonError
         raise JsonError(str(error)) from error
-    check_depth(found)
+    check_depth(value)
     if "\\u" in text:
-        _check_characters(found)
-    return found
+        _check_characters(value)
+    return value
 
 
 def write_json(value: Any, *, indent: int | None = None) -> str:
@@ -67,8 +67,8 @@ _named: dict[str, str] = {}
 
 
 def _name(name: str) -> str:
-    found = _named[name] = f"{_ON_ONE_LINE.encode(name)}: "
-    return found
+    encoded = _named[name] = f"{_ON_ONE_LINE.encode(name)}: "
+    return encoded
 
 
 def _path(value: object) -> str:
@@ -82,9 +82,9 @@ _ON_ONE_LINE = json.JSONEncoder(allow_nan=False, default=_path)
 
 def _with_null(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _with_null(each) for key, each in value.items()}
+        return {key: _with_null(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_with_null(each) for each in value]
+        return [_with_null(child) for child in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -92,7 +92,7 @@ def check_depth(value: Any, deepest: int = DEEPEST) -> None:
     """Raises JsonError if tables and lists are nested deeper than `deepest` levels. Not recursive."""
     layer = [value]
     for _ in range(deepest):
-        layer = [item for each in layer for item in _within(each) if isinstance(item, dict | list)]
+        layer = [item for container in layer for item in _within(container) if isinstance(item, dict | list)]
         if not layer:
             return
     raise JsonError(f"it is nested deeper than {deepest} levels")
@@ -125,11 +125,15 @@ def _check_characters(value: Any) -> None:
     """Raises JsonError for a string that can be no file name and cannot be printed."""
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            waiting += each.keys()
-        if isinstance(each, str):
-            if (bad := next((one for one in each if one == "\0" or "\ud800" <= one <= "\udfff"), None)) is not None:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += part.keys()
+        if isinstance(part, str):
+            if (
+                bad := next(
+                    (character for character in part if character == "\0" or "\ud800" <= character <= "\udfff"), None
+                )
+            ) is not None:
                 raise JsonError(f"a string has the character U+{ord(bad):04X}")
         else:
-            waiting += _within(each)
+            waiting += _within(part)

@@ -78,9 +78,9 @@ def write_whole(path: Path, data: bytes) -> None:
         _write_to(os.dup(number), data)
         return
     with _folder_of(place) as folder:
-        found = folder.status(place.name)
-        if found is None or stat.S_ISREG(found.st_mode):
-            mode = stat.S_IMODE(found.st_mode) if found is not None and found.st_uid == os.geteuid() else None
+        status = folder.status(place.name)
+        if status is None or stat.S_ISREG(status.st_mode):
+            mode = stat.S_IMODE(status.st_mode) if status is not None and status.st_uid == os.geteuid() else None
             folder.replace(place.name, data, mode=mode)
         else:
             _write_to(_await_reader(folder, place.name), data)
@@ -122,8 +122,8 @@ def _end_of(path: Path, *, reading: bool = False) -> Path:
 
 def _own_descriptor(path: Path) -> int | None:
     """The number of a descriptor of this process, which its caller has opened for it."""
-    found = OWN_DESCRIPTOR.fullmatch(str(path))
-    return int(found[1]) if found else None
+    match = OWN_DESCRIPTOR.fullmatch(str(path))
+    return int(match[1]) if match else None
 
 
 def _await_reader(folder: Folder, name: str) -> int:

@@ -29,13 +29,13 @@ _NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 def parse_prometheus(text: str, name: str) -> Table:
     """The series of one answer, or of a list of them. Raises SampleError, also for an error answer or too large
     ones."""
-    found = read_json(text, name, WHOLE_ANSWER)
-    answers = found if isinstance(found, list) else [found]
+    document = read_json(text, name, WHOLE_ANSWER)
+    answers = document if isinstance(document, list) else [document]
     series: list[Series] = []
     cells = left_out = 0
     for answer in answers:
-        for one in _results(answer, name):
-            metric, values = one.get("metric", {}), one.get("values", [])
+        for result in _results(answer, name):
+            metric, values = result.get("metric", {}), result.get("values", [])
             if not isinstance(metric, dict) or not isinstance(values, list):
                 raise SampleError(f"{name} has a series without `metric` and `values`", remedy=WHOLE_ANSWER)
             if not values:
@@ -57,8 +57,8 @@ def parse_prometheus(text: str, name: str) -> Table:
 def _warnings(answer: Mapping[str, Any]) -> Iterator[str]:
     """The warnings of Prometheus, or of a store behind it, about its own answer."""
     said = answer.get("warnings")
-    for one in said[:MOST_WARNINGS] if isinstance(said, list) else ():
-        yield f"Prometheus warned: {words(one, 200)}"
+    for warning in said[:MOST_WARNINGS] if isinstance(said, list) else ():
+        yield f"Prometheus warned: {words(warning, 200)}"
     if answer.get("isPartial") is True:
         yield "The answer is partial, as its store says: rows and series may be missing."
 
@@ -79,7 +79,7 @@ def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
             remedy="Ask /api/v1/query_range with start, end and step; /api/v1/query gives one moment.",
         )
     results = data.get("result")
-    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise SampleError(f"{name} has a matrix whose `result` is no list of series", remedy=WHOLE_ANSWER)
     yield from results
 
@@ -87,7 +87,7 @@ def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
 def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
     labels = {str(key): str(value)[:1000] for key, value in metric.items() if key != "__name__"}
     own = str(metric.get("__name__", "")) or PurePath(name).stem  # an expression, such as rate(...), has no name
-    found: dict[float, float] = {}
+    by_time: dict[float, float] = {}
     for pair in values:
         if not isinstance(pair, list) or len(pair) != 2:
             raise SampleError(f"{name}: a value of {words(own, 60)} is no pair of time and number", remedy=WHOLE_ANSWER)
@@ -98,8 +98,8 @@ def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
                 f'{name}: {words(own, 60)} has {words(pair, 60)} where [seconds, "number"] is expected',
                 remedy=WHOLE_ANSWER,
             )
-        found[time_s] = value
-    return Series.of(own, labels, found)
+        by_time[time_s] = value
+    return Series.of(own, labels, by_time)
 
 
 # --- sysstat: `sadf -j` (JSON) and `sadf -d` (text with semicolons) ------------------------------------------------
@@ -161,31 +161,31 @@ def check_not_of_sar(text: str, name: str) -> None:
 
 def parse_sysstat(text: str, name: str) -> Table:
     """The series in either form. Raises SampleError, naming the line, or the place, that is wrong."""
-    found = _Sysstat(name)
+    sysstat = _Sysstat(name)
     if is_json(text):
-        _json(text, found)
+        _json(text, sysstat)
     else:
-        _lines(text, found)
-    if not found.values:
+        _lines(text, sysstat)
+    if not sysstat.values:
         raise SampleError(f"{name} has no measurements of sysstat", remedy=BY_SADF)
-    series = tuple(Series.of(column, dict(labels), values) for (column, labels), values in found.values.items())
+    series = tuple(Series.of(column, dict(labels), values) for (column, labels), values in sysstat.values.items())
     busy = tuple(
-        Series("busy", one.labels, one.times_s, tuple(100 - value for value in one.values))
-        for one in series
-        if one.name == "idle" and "cpu" in one.labels
+        Series("busy", metric.labels, metric.times_s, tuple(100 - value for value in metric.values))
+        for metric in series
+        if metric.name == "idle" and "cpu" in metric.labels
     )
-    told = f"The machine was restarted {found.restarts:,} time{'s' if found.restarts > 1 else ''}."
-    notes = (*((NO_ZONE,) if found.zoneless else ()), *((told,) if found.restarts else ()))
+    restarted = f"The machine was restarted {sysstat.restarts:,} time{'s' if sysstat.restarts > 1 else ''}."
+    notes = (*((NO_ZONE,) if sysstat.zoneless else ()), *((restarted,) if sysstat.restarts else ()))
     return Table(name, (*series, *busy), _usual(series, busy), notes=notes)
 
 
 def _usual(series: tuple[Series, ...], busy: tuple[Series, ...]) -> ObservedMapping:
-    all_cpus = any(one.labels["cpu"] == "all" for one in busy)
+    all_cpus = any(metric.labels["cpu"] == "all" for metric in busy)
     use = {"cpu": 'busy{cpu="all"} / 100'} if all_cpus else {}
-    for one in series:
-        disk = one.labels.get("dev", "")
-        most = max((value for value in one.values if math.isfinite(value)), default=0.0)
-        if one.name == "util" and _PLAIN.fullmatch(disk) and most >= BUSY_PERCENT:
+    for metric in series:
+        disk = metric.labels.get("dev", "")
+        most = max((value for value in metric.values if math.isfinite(value)), default=0.0)
+        if metric.name == "util" and _PLAIN.fullmatch(disk) and most >= BUSY_PERCENT:
             use[f"disk.{disk}"] = f'util{{dev="{disk}"}} / 100'
     return ObservedMapping(use=use)
 
@@ -276,13 +276,13 @@ def _json(text: str, found: _Sysstat) -> None:
 def _within(key: str, value: Any, labels: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
     """Every number below, with its column and the devices above it. parse_json has bounded the depth."""
     if isinstance(value, dict):
-        named = {LABELS[one]: _device(str(each)) for one, each in value.items() if one in LABELS}
-        for one, each in value.items():
-            if one not in LABELS:
-                yield from _within(one, each, {**labels, **named})
+        named = {LABELS[name]: _device(str(device)) for name, device in value.items() if name in LABELS}
+        for name, below in value.items():
+            if name not in LABELS:
+                yield from _within(name, below, {**labels, **named})
     elif isinstance(value, list):
-        for each in value:
-            yield from _within(key, each, labels)
+        for below in value:
+            yield from _within(key, below, labels)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield _column(key), labels, float(value)
 
@@ -315,13 +315,13 @@ def import_observed(place: str, mapping: ObservedMapping = NOTHING_SAID, *, also
 
 def named_series(option: str, terms: Sequence[str], remedy: str) -> dict[str, str]:
     """Terms of a mapping by their names, from an option's `NAME=SERIES` values. Raises UsageError."""
-    found: dict[str, str] = {}
-    for one in terms:
-        name, equals, term = (part.strip() for part in one.partition("="))
-        if not equals or not name or not term or not name.isprintable() or name in found:
-            raise UsageError(f"{option} {words(one, 100)!r} has no name, or names the same again", remedy=remedy)
-        found[name[:100]] = term
-    return found
+    by_name: dict[str, str] = {}
+    for given in terms:
+        name, equals, term = (part.strip() for part in given.partition("="))
+        if not equals or not name or not term or not name.isprintable() or name in by_name:
+            raise UsageError(f"{option} {words(given, 100)!r} has no name, or names the same again", remedy=remedy)
+        by_name[name[:100]] = term
+    return by_name
 
 
 def read_data(
@@ -363,7 +363,7 @@ def _joined(tables: Sequence[Table]) -> Table:
     """One table of all; for the usual names, earlier tables take precedence."""
     if len(tables) == 1:
         return tables[0]
-    series: list[Series] = [one for table in tables for one in table.series]
+    series: list[Series] = [metric for table in tables for metric in table.series]
     if len(series) > MOST_SERIES:
         raise SampleError(f"the files have {len(series):,} series; at most {MOST_SERIES:,} are read", remedy=FEWER)
     usual = tables[0].usual

@@ -54,7 +54,7 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
             f"{MOST_ROWS:,} rows, {MOST_SERIES:,} columns and {MOST_CELLS:,} cells are read",
             remedy="Choose a longer step, or fewer columns.",
         )
-    at = next((index for index, one in enumerate(lower) if one in TIMES), None)
+    at = next((index for index, column in enumerate(lower) if column in TIMES), None)
     if at is None and not untimed:
         raise SampleError(f"{name}, line 1 has no column of times; it begins with {beginning(lower)}", remedy=REMEDY)
     check_cells(names, body, "Give every row a cell for each column; leave it empty where the value is missing.")
@@ -90,36 +90,38 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
 def _plain(name: str) -> str:
     """Our own columns in lower case; others as they are."""
     lower = name.lower()
-    known = lower in ("load", "throughput", *(one[0] for one in RESPONSES))
+    known = lower in ("load", "throughput", *(row[0] for row in RESPONSES))
     return lower if known or lower.startswith(("util.", "use.", "servers.")) else name
 
 
 def _usual(lower: Sequence[str]) -> ObservedMapping:
-    response = next((one for one in RESPONSES if one[0] in lower), None)
+    response = next((row for row in RESPONSES if row[0] in lower), None)
     return ObservedMapping(
         load="load" if "load" in lower else None,
         throughput="throughput" if "throughput" in lower else None,
         response=None if response is None else f"{response[0]} / {response[1]:g}",
         use={
-            one.partition(".")[2]: one for one in lower if one.startswith(("util.", "use.")) and one.partition(".")[2]
+            column.partition(".")[2]: column
+            for column in lower
+            if column.startswith(("util.", "use.")) and column.partition(".")[2]
         },
         response_is="p95" if response is not None and response[2] == "p95" else "mean",
     )
 
 
 def _servers(series: Sequence[Series], name: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for one in series:
-        if not one.name.startswith("servers."):
+    servers: dict[str, float] = {}
+    for column in series:
+        if not column.name.startswith("servers."):
             continue
-        counts = {value for value in one.values if math.isfinite(value)}
+        counts = {value for value in column.values if math.isfinite(value)}
         if len(counts) > 1 or any(value < 1 for value in counts):
             raise SampleError(
-                f"{name}: {one.name[:100]} is {min(counts):g} to {max(counts):g}",
+                f"{name}: {column.name[:100]} is {min(counts):g} to {max(counts):g}",
                 remedy="A count of 1 or more, the same in every row; split the file where it changes.",
             )
-        found |= {one.name.partition(".")[2]: value for value in counts}
-    return found
+        servers |= {column.name.partition(".")[2]: value for value in counts}
+    return servers
 
 
 def _set_back(times: list[float]) -> tuple[str, ...]:
@@ -172,10 +174,10 @@ def _time(row: Row, column: int, name: str) -> float:
 def moment(text: str) -> float | None:
     """Seconds since 1970 of a date and time in ISO 8601, UTC unless it names a zone; None for other text."""
     try:
-        found = datetime.fromisoformat(text.strip())
+        date = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+    return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
 
 
 def zoneless(text: str) -> bool:

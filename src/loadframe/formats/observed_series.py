@@ -103,11 +103,11 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
         )
     notes = list(table.notes)
     load = _column(table, load_term, "--load", mapping, notes)
-    found: dict[str, _Column] = {}
+    columns: dict[str, _Column] = {}
     for role in ("throughput", "response"):
         term = getattr(mapping, role) or getattr(table.usual, role)
         if term is not None:
-            found[role] = _column(table, term, f"--{role}", mapping, notes)
+            columns[role] = _column(table, term, f"--{role}", mapping, notes)
     if mapping.response and _MILLISECONDS.search(mapping.response) and not _DIVIDED.search(mapping.response):
         notes.append(
             f"The response is taken in seconds, and the name {words(mapping.response, 100)} says milliseconds: "
@@ -115,8 +115,8 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
         )
     uses = {**table.usual.use, **mapping.use}
     for resource, term in uses.items():
-        found[f"use {resource}"] = _column(table, term, f"--use {resource}=", mapping, notes)
-    if not found:
+        columns[f"use {resource}"] = _column(table, term, f"--use {resource}=", mapping, notes)
+    if not columns:
         raise SampleError(
             f"{table.name} has a load, and nothing beside it", remedy="Add --throughput, --response or --use."
         )
@@ -126,8 +126,8 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
             f"{table.name} has {len(times):,} rows; at most {MOST_ROWS:,} are read",
             remedy="Choose a longer step, or a shorter range.",
         )
-    averaged = any(one.counted for one in found.values()) and not load.counted
-    at = {role: _at(times, one) for role, one in found.items()}
+    averaged = any(column.counted for column in columns.values()) and not load.counted
+    at = {role: _at(times, column) for role, column in columns.items()}
     loads = list(load.values)
     if averaged:  # next to rates: the mean of both ends of a rate's interval
         loads[1:] = [(before + after) / 2 for before, after in pairwise(load.values)]
@@ -180,17 +180,17 @@ def _divided(term: str) -> tuple[str, str, str]:
     """The part before the last slash outside quotes and braces, the slash, and what comes after."""
     depth, quoted = 0, False
     for at in range(len(term) - 1, -1, -1):
-        one = term[at]
-        quoted ^= one == '"'
-        depth += 0 if quoted else (one == "}") - (one == "{")
-        if one == "/" and not quoted and depth == 0:
+        character = term[at]
+        quoted ^= character == '"'
+        depth += 0 if quoted else (character == "}") - (character == "{")
+        if character == "/" and not quoted and depth == 0:
             return term[:at], "/", term[at + 1 :]
     return term, "", ""
 
 
 def _matching(table: Table, term: str) -> list[Series]:
     """The series that match a name with labels; none for a malformed one."""
-    plain = [one for one in table.series if one.name == term.strip() and term.strip()]
+    plain = [metric for metric in table.series if metric.name == term.strip() and term.strip()]
     if plain:
         return plain
     match = _TERM.fullmatch(term)
@@ -200,41 +200,41 @@ def _matching(table: Table, term: str) -> list[Series]:
     if wanted is None:
         return []
     return [
-        one
-        for one in table.series
-        if (not match["name"] or one.name == match["name"])
-        and all(one.labels.get(key) == value for key, value in wanted.items())
+        metric
+        for metric in table.series
+        if (not match["name"] or metric.name == match["name"])
+        and all(metric.labels.get(key) == value for key, value in wanted.items())
     ]
 
 
 def _labels(text: str) -> dict[str, str] | None:
-    found, at = {}, 0
+    labels, at = {}, 0
     while at < len(text.rstrip()):
         match = _LABEL.match(text, at)
         if match is None:
             return None
-        found[match["key"]], at = match["value"], match.end()
-    return found
+        labels[match["key"]], at = match["value"], match.end()
+    return labels
 
 
 def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> _Column:
     """The sum of all series that match. Before its first value and after its last one a series adds nothing: instances
     come and go, and each has a series of its own. What one lacks in between is missing."""
     resets: list[int] = []
-    columns = [_rated(one, mapping, resets) for one in series]
+    columns = [_rated(metric, mapping, resets) for metric in series]
     notes += _were_reset(series, [count for count in resets if count])
     first, counted = columns[0], columns[0].counted
-    columns = [known for one in columns if (known := _alive(one)) is not None]
+    columns = [known for column in columns if (known := _alive(column)) is not None]
     if len(series) == 1 or not columns:
         return first
     times = _all_times(columns)
     totals, there = [0.0] * len(times), [False] * len(times)
-    for one in columns:
-        begin, end = bisect_left(times, one.times_s[0]), bisect_right(times, one.times_s[-1])
-        for at, value in enumerate(_at(times[begin:end], one), begin):
+    for column in columns:
+        begin, end = bisect_left(times, column.times_s[0]), bisect_right(times, column.times_s[-1])
+        for at, value in enumerate(_at(times[begin:end], column), begin):
             totals[at] += value
             there[at] = True
-    some = sum(one.times_s[0] > times[0] or one.times_s[-1] < times[-1] for one in columns)
+    some = sum(column.times_s[0] > times[0] or column.times_s[-1] < times[-1] for column in columns)
     if some:
         notes.append(
             f"{some:,} of the {len(columns):,} series of {words(series[0].name, 60)} {'is' if some == 1 else 'are'} "
@@ -255,7 +255,7 @@ def _all_times(columns: Sequence[_Column]) -> list[float]:
     longest = max(columns, key=lambda one: len(one.times_s))
     least_s = median([b - a for a, b in pairwise(longest.times_s)] or [0.0]) / 2
     times: list[float] = []
-    for time_s in sorted({time_s for one in columns for time_s in one.times_s}):
+    for time_s in sorted({time_s for column in columns for time_s in column.times_s}):
         if not times or time_s - times[-1] >= least_s:
             times.append(time_s)
     return times
@@ -269,8 +269,10 @@ def _were_reset(series: Sequence[Series], resets: Sequence[int]) -> list[str]:
     if len(series) == 1:
         return [f"The counter {series[0]} was reset {most}."]
     were = "was" if len(resets) == 1 else "were"
-    each = " at the most" if len(set(resets)) > 1 else " each" if len(resets) > 1 else ""
-    return [f"{len(resets):,} of the {len(series):,} counters {words(series[0].name, 60)} {were} reset, {most}{each}."]
+    suffix = " at the most" if len(set(resets)) > 1 else " each" if len(resets) > 1 else ""
+    return [
+        f"{len(resets):,} of the {len(series):,} counters {words(series[0].name, 60)} {were} reset, {most}{suffix}."
+    ]
 
 
 def _rated(one: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
@@ -303,17 +305,17 @@ def _at(times: Sequence[float], column: _Column) -> list[float]:
     at_s = [pair[0] for pair in known]
     steps = [after - before for before, after in pairwise(at_s)]
     farthest = MOST_APART * median(steps) if steps else 0.0
-    found = []
+    values = []
     for time_s in times:
         right = bisect_left(at_s, time_s)
         if right < len(at_s) and at_s[right] == time_s:
-            found.append(known[right][1])
+            values.append(known[right][1])
         elif 0 < right < len(at_s) and at_s[right] - at_s[right - 1] <= farthest:
             share = (time_s - at_s[right - 1]) / (at_s[right] - at_s[right - 1])
-            found.append(known[right - 1][1] * (1 - share) + known[right][1] * share)
+            values.append(known[right - 1][1] * (1 - share) + known[right][1] * share)
         else:
-            found.append(math.nan)
-    return found
+            values.append(math.nan)
+    return values
 
 
 def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[float, ...]:
@@ -345,6 +347,6 @@ def _shares(values: Sequence[float], resource: str, name: str) -> tuple[float, .
 
 
 def _examples(table: Table) -> str:
-    names = list(dict.fromkeys(str(one) for one in table.series))
+    names = list(dict.fromkeys(str(metric) for metric in table.series))
     more = f" and {len(names) - EXAMPLES:,} more" if len(names) > EXAMPLES else ""
     return (", ".join(names[:EXAMPLES]) or "no series") + more

@@ -58,8 +58,8 @@ class RobinHood:
     def read(self, line: str) -> "list[StageLine]":
         """What follows from a line with STATS, mostly nothing. Raises StageLineError."""
         said = line.partition("STATS")[2]
-        if (found := _IDLE.search(said)) is not None:
-            self._idle = float(found[1])
+        if (idle := _IDLE.search(said)) is not None:
+            self._idle = float(idle[1])
             return []
         if (stage := _STAGE.search(said)) is not None:
             return self._stage(stage)
@@ -80,8 +80,8 @@ class RobinHood:
             sums[key] += value
         if not self.of_periods:  # two digits of a mean over all its life say nothing of the seconds of a window
             sums = {"entries": total, "done": more["done"], "ms_per_op": ms * total / max(more["done"], 1.0)}
-        each = more["done"] / more["entries"] if total else 1.0
-        waiting, current = each * float(found["wait"]), each * float(found["curr"])
+        per_entry = more["done"] / more["entries"] if total else 1.0
+        waiting, current = per_entry * float(found["wait"]), per_entry * float(found["curr"])
         levels = {"order": float(found["order"]), "waiting": waiting, "current": current}
         pool = {} if self._idle is None else {"pool_idle": self._idle}
         return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
@@ -99,8 +99,8 @@ class RobinHood:
         return self._again and not self._went_back
 
     def _log(self, said: str) -> "list[StageLine]":
-        if (found := _READER.search(said)) is not None:
-            self._reader = f"reader{found[1]}"
+        if (reader := _READER.search(said)) is not None:
+            self._reader = f"reader{reader[1]}"
         elif not self._reader:
             return []
         elif (count := _COUNT.search(said)) is not None:
@@ -212,12 +212,12 @@ class StageLines:
 
     def _line(self, line: bytes) -> Iterator[StageLine]:
         try:
-            found = self._told(line)
+            lines = self._told(line)
         except StageLineError as error:
             self.strange[str(error)] += 1
             return
-        self.read += len(found)
-        yield from found
+        self.read += len(lines)
+        yield from lines
 
     def _told(self, line: bytes) -> list[StageLine]:
         if b"STATS" in line and not line.lstrip().startswith(b"{"):
@@ -226,8 +226,8 @@ class StageLines:
                 raise StageLineError("a number is above 2^53")
             if rows or b"{" not in line:
                 return rows
-        one = parse_stage_line(line)
-        return [] if one is None else [one]
+        stage_line = parse_stage_line(line)
+        return [] if stage_line is None else [stage_line]
 
 
 def parse_stage_line(line: bytes) -> StageLine | None:
@@ -236,25 +236,25 @@ def parse_stage_line(line: bytes) -> StageLine | None:
     if b"{" not in text or not any(word in text for word in _MEANT):
         return None
     try:
-        found = _object_in(text)
+        fields = _object_in(text)
     except JsonError as error:
         if not text.startswith(b"{"):
             return None
         raise StageLineError(f"it is no JSON: {words(error, 80)}") from error
-    kind = next((word for word in (STAGE, LOG) if isinstance(found, dict) and isinstance(found.get(word), str)), None)
+    kind = next((word for word in (STAGE, LOG) if isinstance(fields, dict) and isinstance(fields.get(word), str)), None)
     if kind is None:
         return None
     known = OF_STAGES if kind == STAGE else OF_LOGS
-    if known.isdisjoint(found) and (kind == LOG or not _OF_ANY.issuperset(found)):
+    if known.isdisjoint(fields) and (kind == LOG or not _OF_ANY.issuperset(fields)):
         return None  # a log of another program in JSON
-    values = {name: _number(name, found[name]) for name in sorted(known & found.keys()) if found[name] is not None}
+    values = {name: _number(name, fields[name]) for name in sorted(known & fields.keys()) if fields[name] is not None}
     if not values:
         raise StageLineError(f"it has none of {', '.join(sorted(known))}")
-    at_s = None if found.get("time") is None else _number("time", found["time"])
-    ended = found.get("ended", False)
+    at_s = None if fields.get("time") is None else _number("time", fields["time"])
+    ended = fields.get("ended", False)
     if not isinstance(ended, bool):
         raise StageLineError("ended is neither true nor false")
-    return StageLine(kind, _name(found[kind]), _process(found.get("process", "")), at_s, values, ended)
+    return StageLine(kind, _name(fields[kind]), _process(fields.get("process", "")), at_s, values, ended)
 
 
 def _object_in(text: bytes) -> Any:

@@ -31,8 +31,8 @@ class TomlError(ValueError):
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables in TOML text. Raises TomlError for invalid text, and for what this program cannot carry: see above."""
-    if found := _LONG_KEY.search(text):
-        raise TomlError(f"the key {found[0][:40]}... has more than {LONGEST_KEY} parts")
+    if long_key := _LONG_KEY.search(text):
+        raise TomlError(f"the key {long_key[0][:40]}... has more than {LONGEST_KEY} parts")
     try:
         tables = tomllib.loads(text)
         check_depth(tables, DEEPEST)
@@ -69,8 +69,8 @@ def _check_values(tables: dict[str, Any]) -> None:
 def check_characters(key: str, text: str) -> None:
     """Raises TomlError for text that can be no file name, cannot be printed, or would control a terminal: control
     characters other than tab and line ends, and halves of surrogate pairs."""
-    for one in text:
-        code = ord(one)
-        control = (code < 32 and one not in _ALLOWED_CONTROLS) or 127 <= code < 160
+    for character in text:
+        code = ord(character)
+        control = (code < 32 and character not in _ALLOWED_CONTROLS) or 127 <= code < 160
         if control or 0xD800 <= code < 0xE000:
             raise TomlError(f"its text has the character U+{code:04X}, which cannot be shown", key)

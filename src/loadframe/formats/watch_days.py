@@ -96,17 +96,17 @@ def days(folder: Path) -> tuple[WatchDay, ...]:
 
 
 def _days(files: Folder) -> tuple[WatchDay, ...]:
-    found: dict[str, list[str]] = {}
+    by_day: dict[str, list[str]] = {}
     for name in sorted(files.names(2 * MOST_DAYS), key=lambda each: (each[:10], each.endswith(TODAY))):
         if (match := DAY.fullmatch(name)) is not None:
-            found.setdefault(match[1], []).append(name)
-    if not found:
+            by_day.setdefault(match[1], []).append(name)
+    if not by_day:
         raise RecordingError(
             f"{files.path} has no day of a watch (YYYY-MM-DD{TODAY}).", remedy="Name the folder of `loadframe watch`."
         )
     return tuple(
         WatchDay(day, tuple(files.path / name for name in names), sum(files.state_of(name)[0] for name in names))
-        for day, names in list(found.items())[-MOST_DAYS:]
+        for day, names in list(by_day.items())[-MOST_DAYS:]
     )
 
 
