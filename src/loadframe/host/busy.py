@@ -24,7 +24,7 @@ class Spent:
 
 def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
     """Of every visible process, by its pid and start time. Takes 20 us each."""
-    found = {}
+    by_process = {}
     for folder in root.iterdir():
         if folder.name.isdigit():
             try:
@@ -32,10 +32,12 @@ def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
                 program, _, rest = text.partition("(")[2].rpartition(")")
                 fields = rest.split()
                 name = program.partition("/")[0]
-                found[int(folder.name), int(fields[19])] = Spent(name, int(fields[1]), sum(map(int, fields[11:15])))
+                by_process[int(folder.name), int(fields[19])] = Spent(
+                    name, int(fields[1]), sum(map(int, fields[11:15]))
+                )
             except (OSError, ValueError, IndexError):  # it has ended
                 continue
-    return found
+    return by_process
 
 
 def between(

@@ -59,9 +59,9 @@ def importing(module: str) -> list[str]:
 
 def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     """For our Python processes: with the safe path and absolute state folders, since they work in `/`."""
-    found = environment(given)
-    folders = {name: str(Path(found[name]).absolute()) for name in FOLDERS if found.get(name)}
-    return {**found, **folders, SAFE_PATH: found.get(SAFE_PATH) or SAFELY}
+    variables = environment(given)
+    folders = {name: str(Path(variables[name]).absolute()) for name in FOLDERS if variables.get(name)}
+    return {**variables, **folders, SAFE_PATH: variables.get(SAFE_PATH) or SAFELY}
 
 
 def take_own_environment() -> None:
@@ -80,16 +80,16 @@ def is_own(command: Sequence[str | Path]) -> bool:
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     """Of a process, by default ours: search paths lose relative entries; those of PYTHONPATH are made absolute."""
-    found = dict(os.environ if given is None else given)
-    if found.get(SAFE_PATH) == SAFELY:
-        del found[SAFE_PATH]
+    variables = dict(os.environ if given is None else given)
+    if variables.get(SAFE_PATH) == SAFELY:
+        del variables[SAFE_PATH]
     for name, separator in SEPARATORS.items():
-        found[name] = _absolute(found.get(name, ""), separator) or LUA.get(name, "")
-    found["PYTHONPATH"] = ":".join(
-        str(Path(entry).absolute()) for entry in found.get("PYTHONPATH", "").split(":") if entry
+        variables[name] = _absolute(variables.get(name, ""), separator) or LUA.get(name, "")
+    variables["PYTHONPATH"] = ":".join(
+        str(Path(entry).absolute()) for entry in variables.get("PYTHONPATH", "").split(":") if entry
     )
-    empty = [name for name in (*SEPARATORS, "PYTHONPATH") if not found[name]]
-    return {name: value for name, value in found.items() if name not in empty}
+    empty = [name for name in (*SEPARATORS, "PYTHONPATH") if not variables[name]]
+    return {name: value for name, value in variables.items() if name not in empty}
 
 
 def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
@@ -111,8 +111,8 @@ def _absolute(path: str, separator: str) -> str:
 def python_package(kind: str, name: str, extra: str) -> "Requirement":
     """A Python package, and the extra of Loadframe that brings it. It is located, not imported."""
     above = name.rpartition(".")[0]  # imported by find_spec, which fails if it is missing
-    found = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
-    where = found.origin if found else None
+    spec = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
+    where = spec.origin if spec else None
     from loadframe.model import Requirement
 
     return Requirement(kind, f"Python package {name}", where, f"pip install 'loadframe[{extra}]'")

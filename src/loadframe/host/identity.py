@@ -64,14 +64,14 @@ def own() -> Identity:
         shown = (PROC / "self").readlink().name
     except OSError as error:
         raise _unreadable(error) from error
-    found = identify(os.getpid()) if shown == str(os.getpid()) else None
-    if found is None:
+    this_process = identify(os.getpid()) if shown == str(os.getpid()) else None
+    if this_process is None:
         raise CageError(
             f"This process has the pid {os.getpid()}, but /proc shows the processes of another PID namespace, in which "
             f"it has {shown}",
             remedy="Mount its own /proc: `unshare --pid --fork --mount-proc`, or `mount -t proc proc /proc`.",
         )
-    return found
+    return this_process
 
 
 def here(process: Identity) -> bool:
@@ -81,8 +81,8 @@ def here(process: Identity) -> bool:
 
 def alive(process: Identity) -> bool:
     """Whether this very process still runs; False if its pid means nothing `here`."""
-    found = identify(process.pid)
-    return found is not None and found.started_ticks == process.started_ticks and here(process)
+    running = identify(process.pid)
+    return running is not None and running.started_ticks == process.started_ticks and here(process)
 
 
 def own_namespace() -> str:
@@ -145,16 +145,16 @@ def end(process: Identity, grace_s: float) -> bool:
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
     """As `end`, for several at once, within one grace period. None for one that belongs to another user."""
     chosen = list(dict.fromkeys(processes))
-    found: dict[Identity, bool | None] = {}
+    ended: dict[Identity, bool | None] = {}
     for first in range(0, len(chosen), AT_ONCE):
-        found |= _end_together(chosen[first : first + AT_ONCE], grace_s)
-    return found
+        ended |= _end_together(chosen[first : first + AT_ONCE], grace_s)
+    return ended
 
 
 def _end_together(processes: Sequence[Identity], grace_s: float) -> dict[Identity, bool | None]:
     """A pidfd is held of each, so that no other process can take the pid between the check and the signal. Stopped
     processes are continued: they would see neither the signal nor an earlier one, such as their parent's death."""
-    found: dict[Identity, bool | None] = dict.fromkeys(processes, True)
+    ended: dict[Identity, bool | None] = dict.fromkeys(processes, True)
     with ExitStack() as stack:
         left: dict[int, Identity] = {}
         for process in processes:
@@ -171,9 +171,9 @@ def _end_together(processes: Sequence[Identity], grace_s: float) -> dict[Identit
                 except ProcessLookupError:
                     continue
                 except PermissionError:
-                    found[left.pop(descriptor)] = None
+                    ended[left.pop(descriptor)] = None
             _wait_for(left, patience_s)
-        return found | dict.fromkeys(left.values(), False)
+        return ended | dict.fromkeys(left.values(), False)
 
 
 def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
@@ -212,29 +212,29 @@ def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
         return ()  # another process has the pid: the session has ended
     fields = {pid: _fields(pid) for pid in _pids()}
     members = (pid for pid, words in fields.items() if words is not None and int(words[3]) == leader.pid)
-    found = (identify(pid) for pid in members if _works_in(pid, folder))
-    return tuple(process for process in found if process is not None)
+    inside = (identify(pid) for pid in members if _works_in(pid, folder))
+    return tuple(process for process in inside if process is not None)
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
     """Processes in a group, whose members alone may pass through a folder, that work in that folder or have files of it
     open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
-    found = []
+    inside = []
     for pid in _pids():
         try:
             lines = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:  # it has ended
             continue
         groups = [int(word) for line in lines if line.startswith("Groups:") for word in line.split()[1:]]
-        found += [identify(pid)] if group in groups and _works_in(pid, folder) else []
-    return tuple(process for process in found if process is not None)
+        inside += [identify(pid)] if group in groups and _works_in(pid, folder) else []
+    return tuple(process for process in inside if process is not None)
 
 
 def runs(group: int) -> bool:
     """Whether any process of a process group runs; zombies do not, which an init that never reaps leaves in
     containers."""
-    found = (_fields(pid) for pid in _pids())
-    return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in found if fields is not None)
+    all_fields = (_fields(pid) for pid in _pids())
+    return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in all_fields if fields is not None)
 
 
 def _works_in(pid: int, folder: Path) -> bool:
@@ -251,7 +251,7 @@ def _works_in(pid: int, folder: Path) -> bool:
 
 def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]:
     own = ancestors(os.getpid())
-    found = []
+    processes = []
     for pid in _pids():
         if pid in own:
             continue
@@ -261,8 +261,8 @@ def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]
             continue
         process = identify(pid) if matches(text) else None
         if process is not None:
-            found.append(process)
-    return tuple(found)
+            processes.append(process)
+    return tuple(processes)
 
 
 def parent_of(pid: int) -> int | None:
@@ -282,16 +282,16 @@ def command_of(pid: int) -> tuple[str, ...]:
 def children(pid: int) -> tuple[int, ...]:
     """The living children of a process. /proc/PID/task/TID/children would list them, but not every kernel is built with
     it, and one that ends meanwhile may hide another (proc(5))."""
-    return tuple(sorted(each for each in _pids() if parent_of(each) == pid))
+    return tuple(sorted(child for child in _pids() if parent_of(child) == pid))
 
 
 def family(pid: int) -> tuple[Identity, ...]:
     """A process and its living descendants. Walks /proc once."""
-    parents = {each: parent_of(each) for each in _pids()}
+    parents = {pid: parent_of(pid) for pid in _pids()}
     known = [pid]
-    for one in known:  # grows meanwhile
-        known += [each for each, parent in parents.items() if parent == one]
-    return tuple(found for each in known if (found := identify(each)) is not None)
+    for ancestor in known:  # grows meanwhile
+        known += [child for child, parent in parents.items() if parent == ancestor]
+    return tuple(process for member in known if (process := identify(member)) is not None)
 
 
 def ancestors(pid: int) -> tuple[int, ...]:

@@ -140,8 +140,8 @@ class Lease:
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
-        found = next((name for name in preferred if name in known), None)
-        return self.runs_services_as if found is None else NamedUser(found)
+        account = next((name for name in preferred if name in known), None)
+        return self.runs_services_as if account is None else NamedUser(account)
 
     def _unprivileged(self, user: int | None) -> Us | LeaseUser:
         if user is not None:

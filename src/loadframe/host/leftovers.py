@@ -99,8 +99,8 @@ def _left_running(record: Record) -> list[Identity]:
     """The processes of a dead owner that are certainly ours. One that merely names the folder, or has a file of it
     open, may be its user's editor."""
     named = [process for process in record.processes if identity.alive(process)]
-    sessions = [each for process in record.processes for each in identity.of_session(process, record.folder)]
-    groups = [each for group in _own_group(record.folder) for each in identity.of_group(group, record.folder)]
+    sessions = [member for process in record.processes for member in identity.of_session(process, record.folder)]
+    groups = [member for group in _own_group(record.folder) for member in identity.of_group(group, record.folder)]
     return list(dict.fromkeys((*named, *identity.marked(mark_of(record.id)), *sessions, *groups)))
 
 
@@ -149,8 +149,8 @@ def _end_all(processes: Iterable[Identity]) -> list[str]:
         False: "process {pid} does not end (stuck in the kernel)",
         None: "process {pid} belongs to another user: end it with `sudo kill {pid}`",
     }
-    found = identity.end_all(processes, GRACE_S)
-    return [words[ended].format(pid=process.pid) for process, ended in found.items()]
+    outcomes = identity.end_all(processes, GRACE_S)
+    return [words[ended].format(pid=process.pid) for process, ended in outcomes.items()]
 
 
 def _remove_groups(folders: Sequence[Path]) -> list[str]:

@@ -32,7 +32,7 @@ class Listening:
 def sockets(root: Path = PROC) -> tuple[Listening, ...]:
     """All listening TCP sockets of our network namespace."""
     rows = _rows(root / "self/net")
-    return tuple(one for words, family in rows if (one := parse(" ".join(words), family)) is not None)
+    return tuple(listener for words, family in rows if (listener := parse(" ".join(words), family)) is not None)
 
 
 def parse(line: str, family: socket.AddressFamily) -> Listening | None:
@@ -68,7 +68,7 @@ def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
     """The peers of the open TCP connections that these processes made themselves, most connections first: connections
     from a port at which they listen were made by others. The processes are in one network namespace."""
     links = {link for pid in pids for link in links_of(root, pid)}
-    found: Counter[tuple[str, int, bool]] = Counter()
+    connections: Counter[tuple[str, int, bool]] = Counter()
     first = next(iter(pids), None)
     rows = list(_rows(root / str(first) / "net")) if first is not None else []
     held = [(words, family) for words, family in rows if f"socket:[{words[9]}]" in links]
@@ -77,8 +77,8 @@ def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
         here, there = _place(words[1], family), _place(words[2], family)
         if words[3] == ESTABLISHED and here is not None and there is not None and here[1] not in own:
             number = _plain(there[0])
-            found[number, there[1], number == _plain(here[0]) or number.startswith("127.")] += 1
-    return tuple(Peer(number, port, count, is_here) for (number, port, is_here), count in found.most_common())
+            connections[number, there[1], number == _plain(here[0]) or number.startswith("127.")] += 1
+    return tuple(Peer(number, port, count, is_here) for (number, port, is_here), count in connections.most_common())
 
 
 def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
@@ -93,9 +93,9 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
     """Those that listen at a port: of this address, or of all; "" for any address."""
-    known = [one for one in sockets(root) if one.port == port]
-    exact = [one for one in known if not number or _plain(one.number) == _plain(number)]
-    return tuple(exact or [one for one in known if _plain(one.number) in ("0.0.0.0", "::")])
+    known = [listener for listener in sockets(root) if listener.port == port]
+    exact = [listener for listener in known if not number or _plain(listener.number) == _plain(number)]
+    return tuple(exact or [listener for listener in known if _plain(listener.number) in ("0.0.0.0", "::")])
 
 
 def _plain(number: str) -> str:
@@ -110,18 +110,18 @@ def holders(inodes: Collection[int], root: Path = PROC) -> tuple[int, ...]:
 
 def held(root: Path = PROC) -> dict[int, tuple[int, ...]]:
     """Inode of each listening socket -> processes that have it open, as far as we have permission. Walks /proc once."""
-    names = {f"socket:[{one.inode}]": one.inode for one in sockets(root)}
-    found: dict[int, list[int]] = {inode: [] for inode in names.values()}
+    names = {f"socket:[{listener.inode}]": listener.inode for listener in sockets(root)}
+    holders: dict[int, list[int]] = {inode: [] for inode in names.values()}
     for pid in sorted(_pids(root)):
         for name in names.keys() & set(links_of(root, pid)):
-            found[names[name]].append(pid)
-    return {inode: tuple(pids) for inode, pids in found.items()}
+            holders[names[name]].append(pid)
+    return {inode: tuple(pids) for inode, pids in holders.items()}
 
 
 def ports_of(pids: Iterable[int], root: Path = PROC) -> tuple[int, ...]:
     """The ports at which these processes listen."""
     links = {link for pid in pids for link in links_of(root, pid)}
-    return tuple(sorted({one.port for one in sockets(root) if f"socket:[{one.inode}]" in links}))
+    return tuple(sorted({listener.port for listener in sockets(root) if f"socket:[{listener.inode}]" in links}))
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
@@ -135,9 +135,9 @@ def _pids(root: Path) -> list[int]:
 
 def links_of(root: Path, pid: int) -> list[str]:
     """What a process has open, as in /proc/PID/fd; nothing without permission."""
-    found = []
+    links = []
     with suppress(OSError):  # it has ended, or belongs to another user
         for descriptor in list((root / str(pid) / "fd").iterdir()):
             with suppress(OSError):
-                found.append(str(descriptor.readlink()))
-    return found
+                links.append(str(descriptor.readlink()))
+    return links

@@ -19,7 +19,7 @@ def places() -> tuple[Path, ...]:
     folder: our children do not search there either (environment.python). Of a search path that is, or contains, a whole
     home, only Loadframe; of such a prefix, what an installation or a virtual environment puts there."""
     imported = sys.path if sys.flags.safe_path else sys.path[1:]
-    prefixes = [Path(one) for one in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
+    prefixes = [Path(prefix) for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
     searched = [Path(entry) for entry in (str(PACKAGE.parent), *imported) if entry]
     homes = [Path(os.path.realpath(os.path.expanduser(home))) for home in ("~", "~root")]  # noqa: PTH111 - may be none
     known = [*searched, *prefixes]

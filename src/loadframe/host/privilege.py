@@ -145,7 +145,7 @@ def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
     taken = frozenset((*_in_use(proc), besides))
     maps = [_ranges(proc / "self" / name) for name in ("uid_map", "gid_map")]
     for number in random.sample(FREE, len(FREE)):
-        mapped = all(any(number in one for one in ranges) for ranges in maps)
+        mapped = all(any(number in span for span in ranges) for ranges in maps)
         if mapped and number not in taken and not _known(number):
             return number
     return None
@@ -166,8 +166,8 @@ def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> N
     path.mkdir(mode=0o700)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        if (found := os.fstat(descriptor).st_uid) != os.geteuid():
-            raise CageError(f"{path} was put there by user {found}", remedy="Set LOADFRAME_SCRATCH to another folder.")
+        if (uid := os.fstat(descriptor).st_uid) != os.geteuid():
+            raise CageError(f"{path} was put there by user {uid}", remedy="Set LOADFRAME_SCRATCH to another folder.")
         if owner != US:
             ids = ids_of(owner)
             os.fchown(descriptor, ids.uid, ids.gid)

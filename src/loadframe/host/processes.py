@@ -89,16 +89,16 @@ MOST_TOLD = 200
 def parse_cpus(text: str) -> frozenset[int]:
     """From the kernel's list format, "0-1,3" (cpuset(7), "List format"). Raises CageError."""
     cpus: set[int] = set()
-    told = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
+    shortened = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
         last = last if dash else first
         low, high = whole(first), whole(last)
         if low is None or high is None or not 0 <= low <= high:
             part = part.strip()[:MOST_TOLD]
-            raise CageError(f"cpus = {told!r}: {part!r} is not a CPU or a range", remedy='Write e.g. "0-1,3".')
+            raise CageError(f"cpus = {shortened!r}: {part!r} is not a CPU or a range", remedy='Write e.g. "0-1,3".')
         if high >= 8192:  # the largest NR_CPUS a kernel is built with (x86 CONFIG_MAXSMP)
-            raise CageError(f"cpus = {told!r}: no machine has CPU {high}", remedy='Write e.g. "0-1,3".')
+            raise CageError(f"cpus = {shortened!r}: no machine has CPU {high}", remedy='Write e.g. "0-1,3".')
         cpus.update(range(low, high + 1))
     return frozenset(cpus)
 
@@ -132,7 +132,7 @@ def runnable(program: str, user: Privilege, shared_group: int | None = None) -> 
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
             continue
-        if all(_may_run(each, user, shared_group) for each in (path, path.resolve())):
+        if all(_may_run(place, user, shared_group) for place in (path, path.resolve())):
             return str(path)
     return None
 
@@ -264,13 +264,13 @@ def _environment(
 ) -> dict[str, str]:
     """Another user may not look into our home: libpq fails on that (fe-secure-openssl.c). A home that is given is not
     ours."""
-    found = own_environment(given) if is_own(command) else environment(given)
-    if allowance.temporary is not None and found.get("TMPDIR") == os.environ.get("TMPDIR"):
-        found["TMPDIR"] = str(allowance.temporary)
-    ours = found.get("HOME") == os.environ.get("HOME")
+    variables = own_environment(given) if is_own(command) else environment(given)
+    if allowance.temporary is not None and variables.get("TMPDIR") == os.environ.get("TMPDIR"):
+        variables["TMPDIR"] = str(allowance.temporary)
+    ours = variables.get("HOME") == os.environ.get("HOME")
     if allowance.user == US or not ours:
-        return found
-    return {**mounts.user_packages(), **found, "HOME": str(NO_FOLDER)}
+        return variables
+    return {**mounts.user_packages(), **variables, "HOME": str(NO_FOLDER)}
 
 
 def _error(refusal: str) -> CageError | MissingTool:
@@ -348,13 +348,13 @@ def bound_to(pid: int) -> str | None:
 
 def threads(pid: int) -> set[int]:
     """The threads of a process, without the kernel's for io_uring, which cannot be bound; none if it has ended."""
-    found = set()
+    numbers = set()
     with suppress(FileNotFoundError, ProcessLookupError):
         for folder in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):  # it has just ended
                 if not (folder / "comm").read_bytes().startswith((b"iou-wrk-", b"iou-sqp-")):
-                    found.add(int(folder.name))
-    return found
+                    numbers.add(int(folder.name))
+    return numbers
 
 
 def _check_cpus(cpus: frozenset[int]) -> None:
@@ -389,8 +389,8 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
         return []
     options, places = [], mounts.places()
     if allowance.temporary is not None:
-        told = [*command, str(cwd or Path.cwd()), allowance.told]
-        options += mounts.own(told, env, places, lambda path: _closed(path, user, group))
+        words = [*command, str(cwd or Path.cwd()), allowance.told]
+        options += mounts.own(words, env, places, lambda path: _closed(path, user, group))
     if any(word.startswith(tuple(map(str, places))) for word in command):
         options += _view(places, user, group)
     return options

@@ -20,8 +20,8 @@ PATIENCE_S = 5.0
 def user_of(pid: int) -> int:
     """The effective uid (proc_pid_status(5)); a folder in /proc may be root's in any case. Raises OSError."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("Uid:") and (found := whole(line.split()[2])) is not None:
-            return found
+        if line.startswith("Uid:") and (uid := whole(line.split()[2])) is not None:
+            return uid
     raise OSError(errno.ESRCH, f"process {pid} has no user")
 
 

@@ -74,11 +74,11 @@ def texts_of(data: Mapping[str, Any], key: str) -> dict[str, str]:
 
 def identity_of(data: object) -> Identity:
     """A process. Raises Damaged."""
-    found = check_keys(data, {"pid", "started_ticks"}, {"namespace"})
-    pid, ticks = found["pid"], found["started_ticks"]
+    fields = check_keys(data, {"pid", "started_ticks"}, {"namespace"})
+    pid, ticks = fields["pid"], fields["started_ticks"]
     for value, most in ((pid, MOST_PID), (ticks, MOST_TICKS)):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
             raise Damaged("a process has no pid and start as processes have them")
     if pid == 0:
         raise Damaged("a process has the pid 0")
-    return Identity(pid, ticks, text_of(found, "namespace") if "namespace" in found else "")
+    return Identity(pid, ticks, text_of(fields, "namespace") if "namespace" in fields else "")

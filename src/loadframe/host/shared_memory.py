@@ -100,7 +100,7 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
     if (magic, device, inode) != (HEADER_MAGIC, place.st_dev, place.st_ino):
         return 0
     pieces = _pieces(number, segment.uid)
-    return sum(_unlink(FOLDER / f"PostgreSQL.{one}", segment.uid) for one in pieces) + forget(segment)
+    return sum(_unlink(FOLDER / f"PostgreSQL.{piece}", segment.uid) for piece in pieces) + forget(segment)
 
 
 def _numbered(number: int | None) -> Segment | None:
@@ -149,7 +149,7 @@ def _pieces(number: int, owner: int) -> list[int]:
         content = _read(FOLDER / f"PostgreSQL.{number}", owner)
     except OSError:
         return []
-    return [*(one for one in listed(content) if one % 2 == 0 and one != number), number]
+    return [*(piece for piece in listed(content) if piece % 2 == 0 and piece != number), number]
 
 
 def listed(content: bytes) -> list[int]:
@@ -158,8 +158,8 @@ def listed(content: bytes) -> list[int]:
         return []
     magic, items, _ = LIST.unpack_from(content)
     room = min(items, (len(content) - LIST.size) // ITEM.size) if magic == LIST_MAGIC else 0
-    found = (ITEM.unpack_from(content, LIST.size + place * ITEM.size) for place in range(room))
-    return list(dict.fromkeys(number for number, users in found if users))
+    pieces = (ITEM.unpack_from(content, LIST.size + place * ITEM.size) for place in range(room))
+    return list(dict.fromkeys(number for number, users in pieces if users))
 
 
 def _read(path: Path, owner: int) -> bytes:

@@ -38,14 +38,14 @@ def undisturbed(words: str = "") -> Iterator[None]:
             tell(words)
         came.append(number)
 
-    before = {each: handler for each in STOPPING if (handler := signal.getsignal(each)) != signal.SIG_IGN}
+    before = {stopping: handler for stopping in STOPPING if (handler := signal.getsignal(stopping)) != signal.SIG_IGN}
     try:
-        for each in before:
-            signal.signal(each, keep)
+        for stopping in before:
+            signal.signal(stopping, keep)
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for stopping, handler in before.items():
+            signal.signal(stopping, handler)
         for number in dict.fromkeys(came):
             signal.raise_signal(number)
 
@@ -86,5 +86,5 @@ def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> st
         stopped = suspended(stopped)
     if not stopped:
         return ""
-    one = f"process {stopped[0]}" if len(stopped) == 1 else f"{len(stopped)} processes ({stopped[0]}, ...)"
-    return f"{one} {'is' if len(stopped) == 1 else 'are'} stopped by a signal (SIGSTOP)"
+    subject = f"process {stopped[0]}" if len(stopped) == 1 else f"{len(stopped)} processes ({stopped[0]}, ...)"
+    return f"{subject} {'is' if len(stopped) == 1 else 'are'} stopped by a signal (SIGSTOP)"
