@@ -50,12 +50,14 @@ class DurableJournal:
         # What it moves comes first, so that it is reverted last.
         self._begin(place, {**dict.fromkeys(moves), name: value})
         place.write(name, value)
-        found = {each: place.read(each) for each in (*moves, name)}
+        read_back = {setting: place.read(setting) for setting in (*moves, name)}
         self._write(
-            replace(each, read_back=found[each.setting], status="applied") if self._is(each, place, found) else each
-            for each in self._record.changes
+            replace(change, read_back=read_back[change.setting], status="applied")
+            if self._is(change, place, read_back)
+            else change
+            for change in self._record.changes
         )
-        return found[name]
+        return read_back[name]
 
     def intend(self, place: Place, name: str, value: SettingValue) -> None:
         """Record a change that another program makes, as `set` does before it changes anything."""
@@ -66,13 +68,13 @@ class DurableJournal:
         next command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
-        chosen = [each for each in self._record.changes if self._is(each, place, names)]
+        chosen = [change for change in self._record.changes if self._is(change, place, names)]
         if not chosen:
             return []
         with undisturbed():
-            kept = tuple(released(each, place) if each in chosen else each for each in self._record.changes)
+            kept = tuple(released(change, place) if change in chosen else change for change in self._record.changes)
             self._record = replace(self._record, changes=kept)
-            outcomes = [put_back(each, place) for each in reversed(kept) if self._is(each, place, names)]
+            outcomes = [put_back(change, place) for change in reversed(kept) if self._is(change, place, names)]
             self._write(without(self._record.changes, outcomes))
         return outcomes
 
@@ -84,7 +86,7 @@ class DurableJournal:
             for name, value in wanted.items():
                 self._refuse_second(place, name)
                 now = place.read(name)
-                known = next((each for each in changes if self._is(each, place, (name,))), None)
+                known = next((change for change in changes if self._is(change, place, (name,))), None)
                 if known is None:
                     changes.append(
                         ChangeRecord(
@@ -105,18 +107,18 @@ class DurableJournal:
 
     def _refuse_second(self, place: Place, name: str) -> None:
         for record in lists.read():
-            if record.id != self._record.id and any(_meet(each, place, name) for each in record.changes):
+            if record.id != self._record.id and any(_meet(change, place, name) for change in record.changes):
                 alive = f"is changed by another command (pid {record.owner.pid}, {record.run})"
                 gone = f"was changed by a command that was killed ({record.run})"
                 raise ChangeError(
                     f"{name} of {place.words} {alive if record.alive() else gone}",
                     remedy="Wait until it ends." if record.alive() else "`loadframe changes revert` puts it back.",
                 )
-        for each in lists.unreadable():
-            if lists.may_speak_of(each.file, name):
+        for lost in lists.unreadable():
+            if lists.may_speak_of(lost.file, name):
                 raise ChangeError(
-                    f"{name} of {place.words} may still be changed by a command that was killed: it is in {each.file}; "
-                    f"{each.because}",
+                    f"{name} of {place.words} may still be changed by a command that was killed: it is in {lost.file}; "
+                    f"{lost.because}",
                     remedy="Put back by hand what that file says, then delete it.",
                 )
 
@@ -157,8 +159,8 @@ def _same_thing(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     if one.get("thing") and other.get("thing"):
         return one["thing"] == other["thing"]
     first, second = (
-        {key: value for key, value in each.items() if key not in ("option_file", "user", "words", "thing", "number")}
-        for each in (one, other)
+        {key: value for key, value in address.items() if key not in ("option_file", "user", "words", "thing", "number")}
+        for address in (one, other)
     )
     return first == second
 
@@ -238,8 +240,13 @@ def failed(outcomes: Iterable[ChangeRecord]) -> tuple[UnrevertedChange, ...]:
     last = {(outcome.words, outcome.setting): outcome for outcome in outcomes}
     return tuple(
         UnrevertedChange(
-            each.setting, each.words, each.before, each.after, each.because, host=each.place.get(ON_HOST, "")
+            outcome.setting,
+            outcome.words,
+            outcome.before,
+            outcome.after,
+            outcome.because,
+            host=outcome.place.get(ON_HOST, ""),
         )
-        for each in last.values()
-        if each.status == "failed"
+        for outcome in last.values()
+        if outcome.status == "failed"
     )

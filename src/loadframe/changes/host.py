@@ -132,18 +132,18 @@ class Host:
     def moves(self, name: str) -> tuple[str, ...]:
         """The settings that the kernel may change along with this one, if present."""
         row, piece = _row(name)
-        found = (other.replace("*", piece) for other in row.moves)
-        return tuple(other for other in found if self._file(other).exists())
+        others = (other.replace("*", piece) for other in row.moves)
+        return tuple(other for other in others if self._file(other).exists())
 
     def _named(self, given: str) -> list[str]:
         row, _ = _row(given)
         if "*" not in given:
             return [given]
         before, _, after = row.path.partition("*")
-        found = sorted(str(path.relative_to(self._root)) for path in self._root.glob(row.path))
-        if not found:
+        paths = sorted(str(path.relative_to(self._root)) for path in self._root.glob(row.path))
+        if not paths:
             raise ChangeError(f"{given}: this machine has none ({row.path})", remedy="Omit it.")
-        return [row.name.replace("*", path[len(before) : len(path) - len(after)]) for path in found]
+        return [row.name.replace("*", path[len(before) : len(path) - len(after)]) for path in paths]
 
     def _checked(self, name: str, value: SettingValue) -> SettingValue:
         row, piece = _row(name)

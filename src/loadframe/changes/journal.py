@@ -44,7 +44,7 @@ class Reasons:
         self._titles[treatment] = title
         if remedy is None:
             return
-        whys = {(each.layer, each.setting): each.why for each in remedy.changes if each.needed}
+        whys = {(change.layer, change.setting): change.why for change in remedy.changes if change.needed}
         for change in differences(TargetState(), state):
             if (key := (change.layer, change.setting)) in whys:
                 reason = Reason(", ".join(remedy.addresses), remedy.title, whys[key])
@@ -122,14 +122,17 @@ class Journal:
         if self._private or not changes:
             return changes
         now = self._target.effective()
-        self._first = {**{each.setting: now[each.setting] for each in changes if each.setting in now}, **self._first}
+        self._first = {
+            **{change.setting: now[change.setting] for change in changes if change.setting in now},
+            **self._first,
+        }
         return [
             replace(
-                each,
-                before=now.get(each.setting, each.before),
-                after=self._first.get(each.setting, "") if each.after == "" else each.after,
+                change,
+                before=now.get(change.setting, change.before),
+                after=self._first.get(change.setting, "") if change.after == "" else change.after,
             )
-            for each in changes
+            for change in changes
         ]
 
     def _intent(self, treatment: str, change: Change) -> ChangeRecord:

@@ -56,7 +56,7 @@ class Record:
 
     def words(self) -> str:
         """A sentence or two on what it has changed, and what has become of that."""
-        changed = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in self.changes))
+        changed = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in self.changes))
         tried = f" Last tried {max(0.0, time.time() - self.tried_at):.0f} s ago: {self.because}" if self.because else ""
         standing = f"Still changed since a command was killed ({self.run}): {changed}."
         return f"{standing}{tried} `loadframe changes revert` puts it back, or says why it cannot."
@@ -89,14 +89,14 @@ def files() -> list[Path]:
 
 def read() -> list[Record]:
     """All lists on this machine, of running and of killed commands; see `unreadable` for the others. CageError."""
-    found = (_try(file) for file in files())
-    return [each for each in found if isinstance(each, Record)]
+    records = (_try(file) for file in files())
+    return [record for record in records if isinstance(record, Record)]
 
 
 def unreadable() -> list[Unreadable]:
     """The files that cannot be used. CageError."""
-    found = (_try(file) for file in files())
-    return [each for each in found if isinstance(each, Unreadable)]
+    records = (_try(file) for file in files())
+    return [record for record in records if isinstance(record, Unreadable)]
 
 
 def may_speak_of(file: Path, setting: str) -> bool:
@@ -128,7 +128,7 @@ def shape(change: ChangeRecord) -> dict[str, Any]:
 
 
 def _shape(record: Record) -> dict[str, Any]:
-    return {**asdict(replace(record, changes=())), "changes": [shape(each) for each in record.changes]}
+    return {**asdict(replace(record, changes=())), "changes": [shape(change) for change in record.changes]}
 
 
 def _file(name: str) -> Path:
@@ -166,26 +166,26 @@ def _read(file: Path) -> Record:
         owner=identity_of(data["owner"]),
         namespaces=texts_of(data, "namespaces") if version > 1 else {},
         run=text_of(data, "run"),
-        changes=tuple(_standing(each) for each in list_of(data, "changes")),
+        changes=tuple(_standing(change) for change in list_of(data, "changes")),
         tried_at=float(tried_at),
         because=text_of(data, "because") if version > 1 else "",
     )
 
 
 def _standing(data: object) -> ChangeRecord:
-    found = check_keys(data, set(OF_A_CHANGE))
-    place = texts_of(found, "place")
+    fields = check_keys(data, set(OF_A_CHANGE))
+    place = texts_of(fields, "place")
     if "kind" not in place:
         raise Damaged("a place is of no kind")
-    read_back = _value(found, "read_back") if found["read_back"] is not None else None
+    read_back = _value(fields, "read_back") if fields["read_back"] is not None else None
     return ChangeRecord(
-        text_of(found, "setting"),
-        _value(found, "before"),
-        _value(found, "after"),
+        text_of(fields, "setting"),
+        _value(fields, "before"),
+        _value(fields, "after"),
         read_back,
         "intent" if read_back is None else "applied",
         place=place,
-        words=text_of(found, "words"),
+        words=text_of(fields, "words"),
     )
 
 

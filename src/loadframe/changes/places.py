@@ -86,7 +86,7 @@ def note(outcomes: Iterable[ChangeRecord]) -> None:
 
 def left() -> dict[str, list[str]]:
     """The settings, by their host's name in the fleet file."""
-    found: dict[str, list[str]] = {}
+    by_host: dict[str, list[str]] = {}
     for host, setting in _left:
-        found.setdefault(host, []).append(setting)
-    return found
+        by_host.setdefault(host, []).append(setting)
+    return by_host

@@ -70,12 +70,12 @@ class ServerProcess:
 
     def read(self, name: str) -> SettingValue:
         """The value of all its threads, or the different ones in words. Gone, ChangeError."""
-        found = {value: None for task in self._tasks(name) if (value := self._value(name, task)) is not None}
-        if len(found) == 1:
-            return next(iter(found))
-        if not found:
+        values = {value: None for task in self._tasks(name) if (value := self._value(name, task)) is not None}
+        if len(values) == 1:
+            return next(iter(values))
+        if not values:
             raise self._gone()
-        return DIFFERENT.join(map(str, found))
+        return DIFFERENT.join(map(str, values))
 
     def write(self, name: str, value: SettingValue) -> None:
         """Set it for all threads, including those started meanwhile. Gone, ChangeError."""

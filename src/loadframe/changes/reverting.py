@@ -54,7 +54,7 @@ def forget(identifier: str) -> list[ChangeRecord]:
                 f"The command of {identifier} runs (pid {record.owner.pid}, {record.run}).",
                 remedy="It reverts its changes when it ends.",
             )
-        outcomes = [became(each, "left", None, _given_up(each)) for each in record.changes]
+        outcomes = [became(change, "left", None, _given_up(change)) for change in record.changes]
         try:
             return _told(record, outcomes)
         finally:
@@ -62,7 +62,7 @@ def forget(identifier: str) -> list[ChangeRecord]:
 
 
 def _given_up(change: ChangeRecord) -> str:
-    was, asked = ("the server's own value" if each == "" else each for each in (change.before, change.after))
+    was, asked = ("the server's own value" if value == "" else value for value in (change.before, change.after))
     return f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
 
 
@@ -74,7 +74,7 @@ def unreverted() -> list[str]:
 
 def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -> list[ChangeRecord]:
     if (most_s := sum(_longest_s(places, change) for change in record.changes)) > 0:
-        what = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in record.changes))
+        what = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in record.changes))
         before(f"An earlier command was killed; restoring {what}. This may take up to {most_s:.0f} s.")
     changes = [_released(places, record, change) for change in record.changes]
     record = replace(record, changes=tuple(changes))
@@ -82,7 +82,9 @@ def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     left = replace(record, changes=tuple(without(record.changes, outcomes)))
     if failed:
-        left = replace(left, tried_at=time.time(), because="; ".join(dict.fromkeys(each.because for each in failed)))
+        left = replace(
+            left, tried_at=time.time(), because="; ".join(dict.fromkeys(outcome.because for outcome in failed))
+        )
     try:
         return _told(record, outcomes)
     finally:
@@ -96,7 +98,9 @@ def _told(record: Record, outcomes: list[ChangeRecord]) -> list[ChangeRecord]:
     try:
         tell(Path(record.run), [outcome for outcome in outcomes if outcome.status != "failed"])
     except UserError as error:
-        return [replace(each, because=f"{each.because} (not noted in its run: {error.fact})") for each in outcomes]
+        return [
+            replace(outcome, because=f"{outcome.because} (not noted in its run: {error.fact})") for outcome in outcomes
+        ]
     return outcomes
 
 
