@@ -67,9 +67,9 @@ class CaseStudy:
         """The comparison of two of its states, if they were compared."""
         if not isinstance(self.answer, Investigation):
             return None
-        tried = [trial for one in self.rounds for trial in one.tried]
+        tried = [trial for round_ in self.rounds for trial in round_.tried]
         pairs: list[Variant | Trial] = [*self.answer.variants, *tried]
-        return next((one for one in pairs if (one.treatment_before, one.treatment_after) == (before, after)), None)
+        return next((pair for pair in pairs if (pair.treatment_before, pair.treatment_after) == (before, after)), None)
 
     @property
     def next_limit(self) -> NextLimit | None:

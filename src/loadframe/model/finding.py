@@ -232,8 +232,8 @@ def amount(value: SettingValue) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    found = SIZE.fullmatch(value.strip())
-    return None if found is None else float(found[1]) * SIZES[found[2].lower()]
+    match = SIZE.fullmatch(value.strip())
+    return None if match is None else float(match[1]) * SIZES[match[2].lower()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,4 +252,4 @@ class Variant(Compared):
     @property
     def gain(self) -> LevelRatio:
         """At the load that the answer is about."""
-        return next(one for one in self.levels if one.load == self.at)
+        return next(level for level in self.levels if level.load == self.at)

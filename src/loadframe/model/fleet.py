@@ -100,7 +100,7 @@ class FleetCheck:
     @property
     def fit(self) -> bool:
         """Whether nothing refuses it."""
-        return not any(each.refuses for each in self.problems)
+        return not any(problem.refuses for problem in self.problems)
 
 
 Likeness = Literal["alike", "differ", "unknown"]

@@ -36,7 +36,9 @@ class Round:
 
     def interval_of(self, limit: "NextLimit") -> LoadInterval | None:
         """The interval in which the limits, findings or bend give the load of what limits next."""
-        listed: list[LoadInterval | None] = [each.exhausted_at for each in self.limits if each.id == limit.id]
+        listed: list[LoadInterval | None] = [
+            candidate.exhausted_at for candidate in self.limits if candidate.id == limit.id
+        ]
         listed += [finding.reached_at for finding in self.findings if finding.id == limit.id]
         listed.append(self.curve.knee)
         return next((interval for interval in listed if interval and interval.load == limit.load), None)
@@ -271,7 +273,7 @@ class AnswersCompared:
     @property
     def equal(self) -> bool | None:
         """None where there was nothing to compare."""
-        return all(one.equal for one in self.answers) if self.answers else None
+        return all(answer.equal for answer in self.answers) if self.answers else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class TuningObjective:
 
     @property
     def met(self) -> bool:
-        return all(each.after is not None and each.after.met for each in self.levels)
+        return all(level.after is not None and level.after.met for level in self.levels)
 
 
 @dataclass(frozen=True, slots=True)
