@@ -189,21 +189,21 @@ class Folder:
         with self._place(name) as (folder, leaf):
             descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
             with os.fdopen(descriptor, "rb") as file:
-                found, around = os.fstat(descriptor), os.fstat(folder).st_uid
+                status, around = os.fstat(descriptor), os.fstat(folder).st_uid
                 trusted = {0, os.geteuid()}
-                if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+                if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
                     raise self._refusal(
                         f"{self.path / name} is not a regular file, or has a second hard link", remedy=NO_LINKS
                     )
-                if not ({found.st_uid, around} & trusted or found.st_uid == around):
+                if not ({status.st_uid, around} & trusted or status.st_uid == around):
                     raise self._refusal(
-                        f"{self.path / name} belongs to {user(found.st_uid)}, and its folder to {user(around)}",
+                        f"{self.path / name} belongs to {user(status.st_uid)}, and its folder to {user(around)}",
                         remedy="Put the file into a folder of its owner.",
                     )
                 data = file.read(most + 1)
         if len(data) > most:
             raise self._refusal(f"{self.path / name} is larger than {_size(most)}", remedy="Give a smaller file.")
-        return data, found
+        return data, status
 
     def read_from(self, name: str, start: int, most: int) -> bytes:
         """At most `most` bytes of a file from the byte `start` on."""
@@ -217,10 +217,10 @@ class Folder:
         """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
         try:
             with self._place(name) as (folder, leaf):
-                found = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return 0, 0
-        return found.st_size, found.st_mtime_ns
+        return status.st_size, status.st_mtime_ns
 
     def status(self, name: str) -> os.stat_result | None:
         """Of what has this name, a link's own; None if nothing has."""
@@ -263,13 +263,13 @@ class Folder:
 
     def below(self, name: str) -> "Folder":
         """A folder in it, held from now on. Refused if it is a link, no folder, or missing."""
-        found = Folder(self.path / name, self.whose, self._refusal, what=self._what)
+        inner = Folder(self.path / name, self.whose, self._refusal, what=self._what)
         try:
             with self._place(name) as (folder, leaf):
-                found._hold(self._enter(folder, leaf, name))
+                inner._hold(self._enter(folder, leaf, name))
         except FileNotFoundError:
-            raise self._refusal(f"there is no {self._what} {found.path}", remedy="Check the name.") from None
-        return found
+            raise self._refusal(f"there is no {self._what} {inner.path}", remedy="Check the name.") from None
+        return inner
 
     def descriptor(self, name: str) -> int:
         """A regular file, open for reading; the caller closes it."""
@@ -460,9 +460,9 @@ class Folder:
             self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
         descriptor = os.open(leaf, flags | _FILE, mode, dir_fd=folder)
         try:
-            found = os.fstat(descriptor)
-            self._check_regular(found, name)
-            if found.st_nlink > 1 or not self._of_owner(found):
+            status = os.fstat(descriptor)
+            self._check_regular(status, name)
+            if status.st_nlink > 1 or not self._of_owner(status):
                 raise self._refusal(
                     f"{self.path / name} has another name elsewhere, or is not its folder's owner's: it is not written",
                     remedy=NO_LINKS,
@@ -503,10 +503,10 @@ def hold(descriptor: int) -> None:
 def is_held(descriptor: int) -> bool:
     """Whether another process, or this one by another descriptor, holds an open file."""
     try:
-        found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
+        lock = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
     except OSError:  # a file system without locks
         return False
-    return bool(struct.unpack_from("h", found)[0] != fcntl.F_UNLCK)
+    return bool(struct.unpack_from("h", lock)[0] != fcntl.F_UNLCK)
 
 
 def _whole_file(kind: int) -> bytes:
@@ -525,13 +525,13 @@ def regular_file(path: Path, *, links: bool = False) -> int:
 
 def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
     """The parts of a relative name that stays below its folder. Every other name is refused."""
-    found = name.split("/")
-    if any(part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > 200 for part in found):
+    pieces = name.split("/")
+    if any(part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > 200 for part in pieces):
         raise refusal(
             f"{name[:200]!a} is not the name of a file below a folder",
             remedy="The file that names it was damaged or edited.",
         )
-    return found
+    return pieces
 
 
 def _umask() -> int:
@@ -562,8 +562,8 @@ def _remove_parts(folder: int) -> None:
             descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                found = os.fstat(descriptor)
-                if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1:
+                status = os.fstat(descriptor)
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
                     os.unlink(name, dir_fd=folder)
             finally:
                 os.close(descriptor)

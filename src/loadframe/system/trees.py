@@ -25,8 +25,8 @@ class Link:
 
 def link_of(descriptor: int) -> Link | None:
     """The link that is open: owner and target are of one link, whatever has its name by now."""
-    found = os.fstat(descriptor)
-    return Link(found.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(found.st_mode) else None
+    status = os.fstat(descriptor)
+    return Link(status.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(status.st_mode) else None
 
 
 def walked(path: Path, what: str, refusal: type[UserError]) -> int:
