@@ -188,8 +188,12 @@ if not TYPE_CHECKING:  # a type checker would answer Any for every name that is 
         import ast
 
         statements = ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8", errors="strict")))
-        imports = [one for one in statements if isinstance(one, ast.ImportFrom)]
-        return {alias.asname or alias.name: (one.module, alias.name) for one in imports for alias in one.names}
+        imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
+        return {
+            alias.asname or alias.name: (statement.module, alias.name)
+            for statement in imports
+            for alias in statement.names
+        }
 
     def __getattr__(name: str) -> object:
         if name not in __all__:

@@ -103,10 +103,10 @@ class Registry(Mapping[str, Record], Generic[Record]):
     def __getitem__(self, kind: str) -> Record:
         if kind in self.own:
             return self.own[kind]
-        found = self._load(kind)
-        if found is None or isinstance(found, Broken):
+        record = self._load(kind)
+        if record is None or isinstance(record, Broken):
             raise KeyError(kind)
-        return found
+        return record
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
@@ -122,18 +122,18 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
     def why_not(self, kind: str) -> Broken | None:
         """Why a kind that another distribution offers cannot be used; None where none offers it."""
-        found = None if kind in self.own else self._load(kind)
-        return found if isinstance(found, Broken) else None
+        record = None if kind in self.own else self._load(kind)
+        return record if isinstance(record, Broken) else None
 
     def distribution(self, kind: str) -> str:
         """The distribution that offers a kind; "" for one of our own, and where none does."""
-        offered = (one for one in self._offers if one.point is not None and one.point.name == kind)
+        offered = (offer for offer in self._offers if offer.point is not None and offer.point.name == kind)
         return "" if kind in self.own else next((offer.distribution for offer in offered), "")
 
     def broken(self) -> tuple[Broken, ...]:
         """Every entry point that cannot be used."""
         loaded = (self._load(kind) for kind in self._names)
-        return (*self._unusable, *(found for found in loaded if isinstance(found, Broken)))
+        return (*self._unusable, *(record for record in loaded if isinstance(record, Broken)))
 
     def needs(self, kind: str, ask: Callable[[Record], Iterable["Requirement"]]) -> list["Requirement"]:
         """A record's requirements on the machine; a foreign one that fails when asked is missing itself. KeyError."""
@@ -144,7 +144,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         except Exception as error:  # foreign code must end no command of ours
             if kind not in self:
                 raise
-            (offer,) = (one for one in self._offers if one.point is not None and one.point.name == kind)
+            (offer,) = (offer for offer in self._offers if offer.point is not None and offer.point.name == kind)
             fact = f"it does not say what it needs: {shown(error)}"
             return [Broken(kind, offer.distribution, fact, AUTHOR).requirement()]
 
@@ -200,11 +200,11 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
 def offers(group: str) -> tuple[Offer, ...]:
     """Offers of the installed distributions in a group."""
-    found: dict[str, tuple[Offer, ...]] = {}
+    by_distribution: dict[str, tuple[Offer, ...]] = {}
     for distribution in distributions():
-        if (offered := _offered(distribution, group)) and offered[0].distribution not in found:
-            found[offered[0].distribution] = offered  # the first on the path is the one that is imported
-    return tuple(offer for offered in found.values() for offer in offered)
+        if (offered := _offered(distribution, group)) and offered[0].distribution not in by_distribution:
+            by_distribution[offered[0].distribution] = offered  # the first on the path is the one that is imported
+    return tuple(offer for offered in by_distribution.values() for offer in offered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ def took_part(error: BaseException) -> TookPart | None:
         if whole == __package__:
             raised = False
         elif theirs := [(what, offer) for what, offer in offered if _whole(offer.module) == whole]:
-            what, offer = next((one for one in theirs if one[1].module in modules), theirs[0])
+            what, offer = next((pair for pair in theirs if pair[1].module in modules), theirs[0])
             assert offer.point is not None, "it has a module"
             return TookPart(what, offer.point.name, offer.distribution, whole, raised)
     return None

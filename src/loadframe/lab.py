@@ -130,7 +130,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, execu
         clamped = clamped_in(book.bench.start_state, effective)
         drivers = beside_fewer(book, "A", curve)
     end, of_fleet = finish(run), limits_of_fleet(run)
-    others = [f"{each.title}: {each.explanation}" for each in others_found(of_fleet)]
+    others = [f"{finding.title}: {finding.explanation}" for finding in others_found(of_fleet)]
     fell = [said] if (said := answers.stop_sentence(run.stop(), run.axis_unit())) else []
     run.close()
     curve = conclude(run).state("A").curve  # with the steps beside fewer drivers
@@ -159,10 +159,12 @@ def compare(
         book.warms = book.washes = True
         judged = comparing.alternatives(book, enough=enough)
     end = finish(run)
-    found = [replace(each, run=end.run, notes=end.notes) for each in judged]
-    run.write_document("verdicts.json", "verdicts", {"alternatives": [comparison_json([each]) for each in found]})
+    comparisons = [replace(comparison, run=end.run, notes=end.notes) for comparison in judged]
+    run.write_document(
+        "verdicts.json", "verdicts", {"alternatives": [comparison_json([comparison]) for comparison in comparisons]}
+    )
     run.close()
-    return found
+    return comparisons
 
 
 def ladder(
@@ -188,15 +190,15 @@ def ladder(
         book.warms = True
         states = LadderStates(book)
         climbing.check_changes(book.bench, states)
-        told: list[str] = []
+        notes: list[str] = []
 
         def note(climbed: Climbed) -> None:
             """Nothing that was proved is lost, whatever happens next."""
-            whole = replace(climbed, missing=tuple(dict.fromkeys((*climbed.missing, *told))))
+            whole = replace(climbed, missing=tuple(dict.fromkeys((*climbed.missing, *notes))))
             answer_writing.save_ladder(run, whole, keeps_all=keep_all)
 
         note(Climbed(()))
-        executor.begin_blocks(book, run, states, told)
+        executor.begin_blocks(book, run, states, notes)
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
@@ -233,11 +235,11 @@ def capacity(
     with on_bench(alone(study), run, progress) as book:
         book.tries_remedies = False
         read_back(book, run, "A")
-        found = searching.find(book, settings, objective)
-        found = executor.capacities(book, run, study, found)
-    found = answer_writing.write_capacity(run, found, ended=True)
+        highest = searching.find(book, settings, objective)
+        highest = executor.capacities(book, run, study, highest)
+    highest = answer_writing.write_capacity(run, highest, ended=True)
     run.close()
-    return found
+    return highest
 
 
 def tune(
@@ -265,7 +267,7 @@ def tune(
             tuning.check_start(resume, effective)
         tuning_trials.measure_start(book)
         curve, here = curve_of(book.steps, study, "A"), run.host().memory_bytes
-        found = tuning.tune(
+        tuned = tuning.tune(
             book,
             run,
             looked_at(book, 1, "A", book.bench.start_state, effective, curve),
@@ -275,6 +277,6 @@ def tune(
             searching=executor.trials,
         )
     resumed_from = str(resume) if resume is not None else ""
-    answer_writing.save_tuning(run, replace(found, resumed_from=resumed_from))
+    answer_writing.save_tuning(run, replace(tuned, resumed_from=resumed_from))
     run.close()
     return answer_writing.write_tuning(run)

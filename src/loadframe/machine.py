@@ -84,8 +84,8 @@ def _cage(root: Path) -> list[Requirement]:
         ),
         Requirement("cage", "CPUs", ",".join(map(str, sorted(os.sched_getaffinity(0)))), ""),
         *(
-            Requirement("cage", f"control group: {CAGED[name]}", found, groups.refusal([name], []).remedy)
-            for name, found in groups.available(root).items()
+            Requirement("cage", f"control group: {CAGED[name]}", available, groups.refusal([name], []).remedy)
+            for name, available in groups.available(root).items()
         ),
     ]
 
@@ -95,8 +95,8 @@ def _drivers() -> list[Requirement]:
     ways = {"in Python": (importing("loadframe.workloads.job_queue_worker"),), "others": http_driver.trials()[1:]}
     number = free_user()
     if number is None:
-        found = None if os.geteuid() == 0 else "as the user who calls Loadframe"
-        return [Requirement("drivers", "a user without rights", found, f"{why_no_free_user()}; {BY_HAND}")]
+        user = None if os.geteuid() == 0 else "as the user who calls Loadframe"
+        return [Requirement("drivers", "a user without rights", user, f"{why_no_free_user()}; {BY_HAND}")]
     own = "one for each process, and a /var/tmp" if may_have_mounts() else None
     return [
         Requirement(

@@ -93,7 +93,7 @@ def is_secret(name: str) -> bool:
 def remember(values: Iterable[str]) -> None:
     """Hide these from now on wherever they occur; not plain words and numbers, which may occur anywhere."""
     for value in values:
-        remembered.update(one for one in {value, unquote(value)} if len(one) >= SHORTEST and not one.isalpha())
+        remembered.update(text for text in {value, unquote(value)} if len(text) >= SHORTEST and not text.isalpha())
 
 
 def masked(text: str) -> str:
@@ -117,20 +117,20 @@ def masked_values(declared: Any, name: str = "") -> Any:
 
 def secrets_in(declared: object, name: str = "") -> Iterator[str]:
     """The apparent secrets in tables of a study, words of a command line or a single value. name: of the value."""
-    found: dict[str, None] = {}
+    secrets: dict[str, None] = {}
     if isinstance(declared, Mapping):
         for key, value in declared.items():
             yield from secrets_in(value, _judged_by(name, key))
     elif isinstance(declared, str):
         if is_value_of(name, declared):
             yield declared
-        replaced(declared, lambda secret, _: found.setdefault(secret) or HIDDEN)
+        replaced(declared, lambda secret, _: secrets.setdefault(secret) or HIDDEN)
     elif isinstance(declared, Sequence):
         if are_words(declared):
-            replaced_words(declared, lambda secret, _: found.setdefault(secret) or HIDDEN)
+            replaced_words(declared, lambda secret, _: secrets.setdefault(secret) or HIDDEN)
         for value in declared:
             yield from secrets_in(value, name)
-    yield from found
+    yield from secrets
 
 
 def _judged_by(table: str, key: object) -> str:
@@ -250,7 +250,7 @@ def _value(text: str, at: int, around: str, plain: re.Pattern[str] = _PLAIN) -> 
         return closed.span() if closed else (at, at)
     if around in _UNTIL and (closed := _UNTIL[around].match(text, at)) and "\n" not in closed[0]:
         return at, at + len(closed[0].rstrip("\\") if around[0] == "\\" else closed[0])
-    found = plain.match(text, at)
-    value = found[0] if found else ""
+    match = plain.match(text, at)
+    value = match[0] if match else ""
     place = _PLACE.match(value)
     return at, at + max(len(value if value.startswith("[") else value.rstrip(_CLOSING)), place.end() if place else 0)
