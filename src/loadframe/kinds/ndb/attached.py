@@ -48,8 +48,8 @@ class AttachedSqlNode(AttachedMysql):
 
     def endpoint(self) -> Endpoint:
         """With the engine, so that tables are in the cluster and all SQL nodes have them."""
-        found = super().endpoint()
-        return replace(found, options={**found.options, **ENGINE})
+        endpoint = super().endpoint()
+        return replace(endpoint, options={**endpoint.options, **ENGINE})
 
     def told(self, *names: str) -> dict[str, str]:
         """Status variables by name."""
@@ -79,7 +79,7 @@ class AttachedCluster:
             raise
         self.words = f"the MySQL Cluster of {self.management}, by its SQL nodes at {self.describe()}"
         known = [node.address for node in self._nodes]
-        thing, decided = (",".join(one[name] for one in known) for name in ("thing", "number"))
+        thing, decided = (",".join(address[name] for address in known) for name in ("thing", "number"))
         self.address = asked.written(self.kind, self.describe(), thing, decided)
         self._totals = Totals()
         self._why_not = ""
@@ -89,11 +89,11 @@ class AttachedCluster:
 
     def _one_cluster(self) -> str:
         """The management server of the first SQL node. TargetError where a SQL node has no cluster, or another one."""
-        found: dict[str, AttachedSqlNode] = {}
+        clusters: dict[str, AttachedSqlNode] = {}
         seen: dict[str, AttachedSqlNode] = {}
         for node in self._nodes:
-            told = node.told(READY, NAME)
-            if not told.get(READY, "0").isdecimal() or int(told.get(READY, "0")) < 1:
+            status = node.told(READY, NAME)
+            if not status.get(READY, "0").isdecimal() or int(status.get(READY, "0")) < 1:
                 raise TargetError(
                     f"What answers at {node.describe()} is a MySQL without a running cluster: it is connected to no "
                     "data node",
@@ -101,30 +101,30 @@ class AttachedCluster:
                 )
             if (other := seen.setdefault(str(node.asked(SAME)), node)) is not node:
                 raise TargetError(f"{other.describe()} and {node.describe()} are one SQL node", remedy="Name it once.")
-            found.setdefault(told.get(NAME, ""), node)
-        if len(found) > 1:
-            each = [f"{node.describe()} of {words(name)}" for name, node in found.items()]
+            clusters.setdefault(status.get(NAME, ""), node)
+        if len(clusters) > 1:
+            described = [f"{node.describe()} of {words(name)}" for name, node in clusters.items()]
             raise TargetError(
-                f"These SQL nodes are of different clusters (Ndb_system_name): {', '.join(each)}",
+                f"These SQL nodes are of different clusters (Ndb_system_name): {', '.join(described)}",
                 remedy="Name SQL nodes of one cluster.",
             )
-        told = self._nodes[0].told(FROM_HOST, FROM_PORT)
-        port = told.get(FROM_PORT, "")
-        return joined(words(told.get(FROM_HOST, "")), int(port) if port.isdecimal() else 0)
+        status = self._nodes[0].told(FROM_HOST, FROM_PORT)
+        port = status.get(FROM_PORT, "")
+        return joined(words(status.get(FROM_HOST, "")), int(port) if port.isdecimal() else 0)
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, float]:
         """Sums over its SQL nodes, and those of ndbinfo where the account may read it."""
-        found = added_up([node.counters() for node in self._nodes])
+        counters = added_up([node.counters() for node in self._nodes])
         tables: dict[str, list[Row]] = {}
         for name, columns in COLUMNS.items():
             rows = self._of_ndbinfo(f"SELECT {', '.join(columns)} FROM ndbinfo.`ndb${name}`")
             if rows is None:
-                return found
+                return counters
             tables[name] = [dict(zip(columns, map(str, row), strict=True)) for row in rows if len(row) == len(columns)]
-        told = read_block(tables, self._api, self._totals, self._ceilings)
-        return found if told is None else {**found, **told[1]}
+        reading = read_block(tables, self._api, self._totals, self._ceilings)
+        return counters if reading is None else {**counters, **reading[1]}
 
     def _of_ndbinfo(self, statement: str) -> list[tuple[Any, ...]] | None:
         """The rows; None where the account may not read them."""
@@ -146,10 +146,10 @@ class AttachedCluster:
                 yield name, canonical(name, str(row[1]))
 
     def read(self, name: str) -> SettingValue:
-        found = self.effective()
-        if name not in found:
+        settings = self.effective()
+        if name not in settings:
             raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
-        return found[name]
+        return settings[name]
 
     def write(self, name: str, value: SettingValue) -> None:
         raise TargetError(f"{NO_CHANGE}: {name}", remedy=READ_ONLY_REMEDY)
@@ -170,13 +170,13 @@ class AttachedCluster:
 
     def pids(self) -> tuple[int, ...]:
         """Of its SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a pid."""
-        found = [pid for node in self._nodes for pid in node.pids()]
+        pids = [pid for node in self._nodes for pid in node.pids()]
         for number, where in self._of_ndbinfo(PROCESSES) or ():
             host, pid = _host(str(where)), whole(str(number))
             here = host == sockets.gethostname() or (host != "" and is_here(host, afresh=False))
             if here and pid is not None and comm_of(pid) in DATA_PROGRAMS:
-                found.append(pid)
-        return tuple(found)
+                pids.append(pid)
+        return tuple(pids)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         return {}
@@ -186,9 +186,9 @@ class AttachedCluster:
 
     def endpoint(self) -> Endpoint:
         """That of the first SQL node; where there are more, with those of all."""
-        found = in_front(node.endpoint() for node in self._nodes)
-        assert found is not None, "it has one SQL node at least"
-        return found
+        endpoint = in_front(node.endpoint() for node in self._nodes)
+        assert endpoint is not None, "it has one SQL node at least"
+        return endpoint
 
     def version(self) -> str:
         return f"MySQL Cluster, {self._nodes[0].version()}"
@@ -210,12 +210,12 @@ class AttachedCluster:
 
 def each_of(address: str) -> list[str]:
     """The addresses of the SQL nodes; "" for one that the option file names."""
-    return [one.strip() for one in address.split(",")]
+    return [part.strip() for part in address.split(",")]
 
 
 def host_of(address: str, option_file: Path | None) -> str:
     """The first host that is another machine, else the first; "" for sockets. Raises as that of a MySQL."""
-    hosts = list(dict.fromkeys(host for one in each_of(address) if (host := host_of_one(one, option_file))))
+    hosts = list(dict.fromkeys(host for part in each_of(address) if (host := host_of_one(part, option_file))))
     if len(hosts) < 2:
         return hosts[0] if hosts else ""
     return next((host for host in hosts if not is_here(host, afresh=True)), hosts[0])

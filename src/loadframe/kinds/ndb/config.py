@@ -83,7 +83,7 @@ class Config:
     problems: Sequence[Problem]
 
     def of_kind(self, kind: str, *, default: bool = False) -> list[Section]:
-        return [one for one in self.sections if one.kind == kind and one.default is default]
+        return [section for section in self.sections if section.kind == kind and section.default is default]
 
     def changed(self, heading: str, name: str, value: str) -> "Config":
         """With this setting in every section of this heading ("ndbd default", "mysqld"): its line rewritten, or one
@@ -141,10 +141,10 @@ def read_config(text: str) -> Config:
 
 def _read_heading(line: str) -> tuple[str | None, bool]:
     """The kind of section that a line begins, None for none, and whether it is a default one."""
-    found = HEADING.fullmatch(line)
-    if found is None:
+    heading = HEADING.fullmatch(line)
+    if heading is None:
         return None, False
-    return KINDS.get((found["kind"] or found["defaults"]).lower()), found["defaults"] is not None
+    return KINDS.get((heading["kind"] or heading["defaults"]).lower()), heading["defaults"] is not None
 
 
 def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
@@ -165,10 +165,10 @@ def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
 
 
 def _check_place(section: Section, before: Sequence[Section]) -> list[Problem]:
-    same = [one for one in before if one.kind == section.kind]
+    same = [earlier for earlier in before if earlier.kind == section.kind]
     if not section.default or not same:
         return []
-    if any(one.default for one in same):
+    if any(earlier.default for earlier in same):
         fact = f"{section.heading} appears here a second time (first: line {same[0].line})"
         return [Problem(section.line, fact, "Write all of it into the first one.")]
     fact = f"{section.heading} comes after the [{section.kind}] of line {same[0].line}, so it has no effect on it"
@@ -294,7 +294,7 @@ def cluster_of(config: Config) -> Cluster:
 
 def on_hosts(nodes: Sequence[Node]) -> Iterator[tuple[str, list[Node]]]:
     """The nodes by the host they run on."""
-    found: dict[str, list[Node]] = {}
+    by_host: dict[str, list[Node]] = {}
     for node in nodes:
-        found.setdefault(node.host, []).append(node)
-    yield from found.items()
+        by_host.setdefault(node.host, []).append(node)
+    yield from by_host.items()

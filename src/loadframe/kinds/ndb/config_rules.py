@@ -155,9 +155,9 @@ def _groups(cluster: Cluster, copies: int) -> Iterator[Found]:
         yield Found("error", ordered[0].line("NoOfReplicas"), fact, remedy, DATA_NODES)
         return
     for at in range(0, len(ordered), copies):
-        for one, other in combinations(ordered[at : at + copies], 2):
-            if one.host == other.host:
-                fact = f"{one.words} and {other.words} have the same data and are both on {one.host}"
+        for node, other in combinations(ordered[at : at + copies], 2):
+            if node.host == other.host:
+                fact = f"{node.words} and {other.words} have the same data and are both on {node.host}"
                 remedy = "Put them on two hosts: with this one all copies of some data are gone."
                 yield Found("warning", other.line("HostName"), fact, remedy, DATA_NODES)
 
@@ -324,9 +324,9 @@ def cpus(case: Case) -> Iterator[Found]:
             fact = f"{node.words} is bound to CPU {cpu_list(absent)}, and {node.host} has {cpu_list(there)}"
             yield Found("error", _line(node), fact, "Name CPUs that exist.", DATA_NODES)
     for host, together in on_hosts(nodes):
-        for one, other in combinations(together, 2):
-            if common := cpus_of(one) & cpus_of(other):
-                fact = f"{one.words} and {other.words}, both on {host}, are bound to CPU {cpu_list(common)}"
+        for first, other in combinations(together, 2):
+            if common := cpus_of(first) & cpus_of(other):
+                fact = f"{first.words} and {other.words}, both on {host}, are bound to CPU {cpu_list(common)}"
                 yield Found("warning", _line(other), fact, "Give each its own CPUs.", STORY)
     yield from _strangers(nodes, case.hosts)
 
@@ -366,8 +366,8 @@ def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Iterator[Found]:
             if hosts.known(node.host) and (common := cpus_of(node) & theirs):
                 fact = f"{name} and {node.words} are both bound to CPU {cpu_list(common)}"
                 yield Found("warning", _line(node), fact, f"Bind {name} to CPUs of its own.", STORY)
-    for (name, one), (other, two) in combinations(hosts.bound.items(), 2):
-        if common := one & two:
+    for (name, bound), (other, two) in combinations(hosts.bound.items(), 2):
+        if common := bound & two:
             fact = f"{name} and {other} are both bound to CPU {cpu_list(common)}"
             yield Found("warning", None, fact, "Bind each to CPUs of its own.", STORY)
 
@@ -393,9 +393,17 @@ SEVERITIES: tuple[NdbSeverity, ...] = ("error", "warning", "note")
 
 def check(case: Case, name: str) -> tuple[NdbFinding, ...]:
     """The findings of all rules: errors first, by line, without repetitions. name: of the config.ini."""
-    found = (
-        NdbFinding(rule.__name__, one.severity, one.file or name, one.line, one.fact, one.remedy, one.source)
+    findings = (
+        NdbFinding(
+            rule.__name__,
+            problem.severity,
+            problem.file or name,
+            problem.line,
+            problem.fact,
+            problem.remedy,
+            problem.source,
+        )
         for rule in RULES
-        for one in rule(case)
+        for problem in rule(case)
     )
-    return tuple(sorted(dict.fromkeys(found), key=lambda one: (SEVERITIES.index(one.severity), one.line or 0)))
+    return tuple(sorted(dict.fromkeys(findings), key=lambda one: (SEVERITIES.index(one.severity), one.line or 0)))

@@ -79,7 +79,7 @@ US, MS = 1e6, 1e3
 
 def blocks(text: str) -> tuple[list[Block], str]:
     """All blocks that were printed to their end, and the text after them, with which the next one begins."""
-    found: list[Block] = []
+    complete: list[Block] = []
     tables: dict[str, list[Row]] = {}
     rows: list[Row] | None = None
     columns: list[str] | None = None
@@ -92,14 +92,14 @@ def blocks(text: str) -> tuple[list[Block], str]:
         if line.startswith("== ") and not words:
             name = line.strip("= \n")
             if name == TABLES[-1]:
-                found.append(tables)
+                complete.append(tables)
                 tables, rest = {}, begin
             rows, columns = tables.setdefault(name, []) if name in TABLES[:-1] else None, None
         elif rows is not None and columns is None:
             columns = words
         elif rows is not None and columns is not None and len(words) == len(columns):
             rows.append(dict(zip(columns, words, strict=True)))
-    return found, text[rest:]
+    return complete, text[rest:]
 
 
 @dataclass
@@ -144,7 +144,7 @@ def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
         return value if isinstance(value, int) else None
 
     operations, changes = number("MaxNoOfConcurrentOperations"), number("MaxDMLOperationsPerTransaction")
-    known = [one for one in (operations, changes) if one is not None]
+    known = [ceiling for ceiling in (operations, changes) if ceiling is not None]
     return Ceilings(
         number("MaxNoOfConcurrentTransactions"), operations, min(known, default=None), number("SharedGlobalMemory")
     )
@@ -159,14 +159,14 @@ def read_block(
     if not stats:
         return None
     _count(block, totals)
-    found = {name: totals.of(name) for name in COUNTED}
+    values = {name: totals.of(name) for name in COUNTED}
     threads = Counter(row["thr_nm"] for row in stats)
     for kind in THREADS:
-        del found[f"{kind}_cpu"]
+        del values[f"{kind}_cpu"]
         if threads[kind]:
-            found[f"{kind}_cpu"] = totals.share(f"{kind}_cpu", threads[kind])
-    found |= _gauges(block, api) | _in_work(block, ceilings or Ceilings())
-    return max(float(row["os_now"]) for row in stats) / MS, found
+            values[f"{kind}_cpu"] = totals.share(f"{kind}_cpu", threads[kind])
+    values |= _gauges(block, api) | _in_work(block, ceilings or Ceilings())
+    return max(float(row["os_now"]) for row in stats) / MS, values
 
 
 def _count(block: Block, totals: Totals) -> None:
@@ -191,21 +191,21 @@ def _count(block: Block, totals: Totals) -> None:
 
 
 def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
-    found = {"data_nodes": float(len({row["node_id"] for row in block["threadstat"]}))}
+    values = {"data_nodes": float(len({row["node_id"] for row in block["threadstat"]}))}
     resources = block.get("resources", ())
     for name, number in (("data_memory", DATA_MEMORY), ("send_buffers", TRANSPORTER_BUFFERS)):
         rows = [row for row in resources if row["resource_id"] == number]
-        found |= _fullest(name, ((row["used"], str(int(row["max"]) - int(row["spare"]))) for row in rows), PAGE)
+        values |= _fullest(name, ((row["used"], str(int(row["max"]) - int(row["spare"]))) for row in rows), PAGE)
     for name, table in (("redo_log", "logspaces"), ("redo_buffer", "logbuffers")):
         parts = block.get(table, ())
-        found |= _fullest(name, ((row["used"], row["total"]) for row in parts if row["log_type"] == REDO), 1)
-    if "redo_log" in found:
-        found["redo_log"] = max(1.0, found["redo_log"] - REDO_KEPT)
-    found |= _sending(block)
+        values |= _fullest(name, ((row["used"], row["total"]) for row in parts if row["log_type"] == REDO), 1)
+    if "redo_log" in values:
+        values["redo_log"] = max(1.0, values["redo_log"] - REDO_KEPT)
+    values |= _sending(block)
     if links := block.get("transporters", ()):
         there = {int(row["remote_node_id"]) for row in links if row["connection_status"] == CONNECTED}
-        found |= {"api_nodes": float(len(there & api)), "api_slots": float(len(api))}
-    return found
+        values |= {"api_nodes": float(len(there & api)), "api_slots": float(len(api))}
+    return values
 
 
 def _sending(block: Block) -> Iterator[tuple[str, float]]:
@@ -222,26 +222,26 @@ def _sending(block: Block) -> Iterator[tuple[str, float]]:
 
 def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
     """What is in work at this moment. A table that could not be read contributes nothing."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     memory = [row for row in block.get("resources", ()) if row["resource_id"] == TRANSACTION_MEMORY]
     if ceilings.shared_bytes is not None:  # beyond what is reserved it takes shared memory, as the other resources do
         shared = ceilings.shared_bytes // PAGE
         most = ((row["used"], str(int(row["reserved"]) + shared)) for row in memory)
-        found |= _fullest("transaction_memory", most, PAGE)
+        values |= _fullest("transaction_memory", most, PAGE)
     if "transactions" in block:
         of_nodes, of_coordinators = Counter[str](), Counter[tuple[str, str]]()
         for row in block["transactions"]:
             of_nodes[row["node_id"]] += 1
             of_coordinators[row["node_id"], row["block_instance"]] += int(row["c_ops"])
-        found["transactions_open"] = float(max(of_nodes.values(), default=0))
-        found["operations_open"] = float(max(of_coordinators.values(), default=0))
-        found["largest_transaction"] = float(max((int(row["c_ops"]) for row in block["transactions"]), default=0))
+        values["transactions_open"] = float(max(of_nodes.values(), default=0))
+        values["operations_open"] = float(max(of_coordinators.values(), default=0))
+        values["largest_transaction"] = float(max((int(row["c_ops"]) for row in block["transactions"]), default=0))
     allowed = {
         "most_transactions": ceilings.transactions,
         "most_operations": ceilings.operations,
         "most_changes": ceilings.changes,
     }
-    return found | {name: float(most) for name, most in allowed.items() if most is not None}
+    return values | {name: float(most) for name, most in allowed.items() if most is not None}
 
 
 def _fullest(name: str, each: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:
@@ -328,9 +328,9 @@ class NdbinfoExposure(Exposure):
     def readings(self) -> list[Reading]:
         new, self._rest = blocks(self._rest + self._program.printed())
         read = (read_block(block, self._api, self._totals, self._ceilings) for block in new)
-        told = [Reading(*reading) for reading in read if reading is not None]
-        self._told = self._told or bool(told)
-        both, self._seen = sorted((*told, *self._seen), key=lambda reading: reading.at_s), []
+        readings = [Reading(*reading) for reading in read if reading is not None]
+        self._told = self._told or bool(readings)
+        both, self._seen = sorted((*readings, *self._seen), key=lambda reading: reading.at_s), []
         for reading in both:
             self._newest.update(reading.counters)
         return both

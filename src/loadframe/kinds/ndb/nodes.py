@@ -51,22 +51,22 @@ def told_threads(log: Iterable[str]) -> dict[int, str]:
 
 def read_threads(pid: int, kinds: Mapping[int, str], proc: Path = Path("/proc")) -> tuple[NodeThread, ...]:
     """Those of these threads that the process has now. Empty where it has ended."""
-    found = []
+    threads = []
     for thread, kind in kinds.items():
         try:
             spent = parse_schedstat((proc / str(pid) / "task" / str(thread) / "schedstat").read_bytes())
             cpus = frozenset(os.sched_getaffinity(thread))
         except (OSError, RecordingError):  # of an earlier start, or it has just ended
             continue
-        found.append(NodeThread(kind, thread, cpus, spent.run_ns / NS))
-    return tuple(found)
+        threads.append(NodeThread(kind, thread, cpus, spent.run_ns / NS))
+    return tuple(threads)
 
 
 def grouped(threads: Iterable[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
     """Threads as they are configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
-    groups, each = [], list(threads)
+    groups, node_threads = [], list(threads)
     for kind in MOST:
-        alike = [thread for thread in each if thread.kind == kind]
+        alike = [thread for thread in node_threads if thread.kind == kind]
         bound = [thread.cpus for thread in alike if thread.cpus != free]
         cpus = frozenset().union(*bound) if bound else None
         if alike:
@@ -116,12 +116,12 @@ class Management(PrivateServer):
         more = ("--print-full-config", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
         _, said = self.said_to_its_end((*command, *more), allowance)
         if PRINTED.search(said) is None:
-            raise self.refusal(state, "\n".join(found[0] for found in REFUSED.finditer(said)) or said)
+            raise self.refusal(state, "\n".join(refusal[0] for refusal in REFUSED.finditer(said)) or said)
         return said
 
     def states(self) -> dict[int, str]:
         """The state of each data node by its number: "not connected", "starting", "started", ...; empty: unknown."""
-        return {int(found[1]): found[2] for found in STATUS.finditer(self._ask("ALL STATUS")[1])}
+        return {int(match[1]): match[2] for match in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
     def tell(self, command: str) -> str:
         """Have it carry out a command; returns its answer. TargetError where that fails."""

@@ -72,8 +72,8 @@ def own_name(section: str, name: str) -> str | None:
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
-    found = CATALOGUE.check(settings)
-    for name, value in found.items():
+    accepted = CATALOGUE.check(settings)
+    for name, value in accepted.items():
         setting = setting_of(name)
         try:
             if setting.type == "cpus" and not str(value).isprintable():
@@ -89,7 +89,7 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
                 f"ndb does not accept target.settings.{name} = {value!r}",
                 remedy=f"Give what config.ini takes: {error}. (Source: {setting.source})",
             ) from error
-    return found
+    return accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
     """From what ndb_mgmd prints, by our names. Of several nodes or connections the first one counts."""
-    found: dict[str, SettingValue] = {}
+    settings: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
         if (heading := HEADING.fullmatch(line)) is not None:
@@ -145,8 +145,8 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
             continue
         name, equals, value = line.partition("=")
         if equals and (known := own_name(section, name)) is not None:
-            found.setdefault(known, canonical(known, value))
-    return found
+            settings.setdefault(known, canonical(known, value))
+    return settings
 
 
 def canonical(name: str, text: str) -> SettingValue:
@@ -185,14 +185,14 @@ def as_private(cluster: Cluster) -> AsPrivate:
                 left_out[f"{section.heading[1:-1]}.{entry.name}"] = None
         settings |= _settings(section) if section.default else {}
     data, api = (tuple(node.node_id for node in cluster.of_kind(kind)) for kind in ("ndbd", "mysqld"))
-    own = {node.node_id: found for node in cluster.nodes if (found := _settings(node.section))}
+    own = {node.node_id: of_node for node in cluster.nodes if (of_node := _settings(node.section))}
     management = cluster.of_kind("ndb_mgmd")[0].node_id
     return AsPrivate(Shape(data, api, management, own), settings, tuple(left_out))
 
 
 def _settings(section: Section) -> dict[str, SettingValue]:
-    found: dict[str, SettingValue] = {}
+    settings: dict[str, SettingValue] = {}
     for entry in section.entries:
         if (name := own_name(section.kind, entry.name)) is not None:
-            found[name] = setting_of(name).read(entry.value)
-    return found
+            settings[name] = setting_of(name).read(entry.value)
+    return settings

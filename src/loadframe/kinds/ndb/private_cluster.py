@@ -130,8 +130,8 @@ class PrivateCluster:
         return wanted
 
     def states(self) -> dict[str, str]:
-        told = self.management.states()
-        return {name: told.get(node.number, "unknown") for name, node in self.data.items()}
+        states = self.management.states()
+        return {name: states.get(node.number, "unknown") for name, node in self.data.items()}
 
     def answers(self) -> bool:
         """Whether it serves requests: of each group of data nodes at least one is started. Never raises."""
@@ -295,16 +295,16 @@ def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
     of: dict[Restart, list[str]] = {}
     for name in changed(old, new):
         of.setdefault(_restart(name, replicas), []).append(name)
-    found = []
+    restarts = []
     initial = of.get("rolling, initial", [])
     if "system" in of:
         others = {name: value for name, value in new.items() if name not in initial}
-        found.append(Stage("system", {**others, **{name: old[name] for name in initial if name in old}}))
+        restarts.append(Stage("system", {**others, **{name: old[name] for name in initial if name in old}}))
     if initial:
-        found.append(Stage("rolling, initial", new))
+        restarts.append(Stage("rolling, initial", new))
     if of.keys() == {"rolling"}:
-        found.append(Stage("rolling", new))
-    return found
+        restarts.append(Stage("rolling", new))
+    return restarts
 
 
 def _restart(name: str, replicas: int) -> Restart:

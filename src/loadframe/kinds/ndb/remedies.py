@@ -85,7 +85,9 @@ def _config(before: str, situation: Situation, kind: str) -> str | None:
     wanted = 2 * max(sum(int(count[1] or 1) for count in counts if count is not None), 1)
     more = f"{kind}={{count={wanted}}}"
     place = entries.index(own[0]) if own else len(entries)
-    after = ",".join((*(one for one in entries[:place]), more, *(one for one in entries[place:] if one not in own)))
+    after = ",".join(
+        (*(entry for entry in entries[:place]), more, *(entry for entry in entries[place:] if entry not in own))
+    )
     try:
         by_config(after)
     except ValueError:

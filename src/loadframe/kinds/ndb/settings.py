@@ -41,7 +41,11 @@ class Setting(SettingSpec):
             case "integer" | "bytes":
                 return self._number(text)
             case "word":
-                if (choice := next((one for one in self.choices if str(one).lower() == text.lower()), None)) is None:
+                if (
+                    choice := next(
+                        (possible for possible in self.choices if str(possible).lower() == text.lower()), None
+                    )
+                ) is None:
                     raise ValueError(self._one_of())
                 return choice
             case "cpus":
@@ -143,7 +147,7 @@ def _row(section: str, source: str, name: str, values: str, default: str, restar
         dynamic=False,
         low=_bound(low),
         high=_bound(high),
-        choices=tuple(int(one) if numbers else one for one in (choices or "").split()),
+        choices=tuple(int(word) if numbers else word for word in (choices or "").split()),
         gives_up=GIVES_UP.get(plain) if of_data_node else None,
         source=source,
         unit=unit or "",

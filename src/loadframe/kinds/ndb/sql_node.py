@@ -38,8 +38,8 @@ COUNTERS: tuple[CounterSpec, ...] = (*SQL.specs, CounterSpec(ITSELF, "ndb.sql.no
 
 def _with_ndb(name: str) -> str | None:
     """A mysqld that has NDB: MySQL's plain packages have none."""
-    found = MYSQL.program(name)
-    return found if found is not None and "ndb_cluster_connection_pool" in known_options(found) else None
+    program = MYSQL.program(name)
+    return program if program is not None and "ndb_cluster_connection_pool" in known_options(program) else None
 
 
 PACKAGE = replace(
@@ -113,16 +113,16 @@ class SqlNode(FamilyTarget):
         self._bind(cpus)
 
     def effective(self) -> dict[str, SettingValue]:
-        found = super().effective()
+        settings = super().effective()
         cpus = None if self._server.pid is None else bound_to(self._server.pid)
-        return found if cpus is None else {**found, CPUS: cpus}
+        return settings if cpus is None else {**settings, CPUS: cpus}
 
     def counters(self) -> dict[str, float]:
         return read_counters(self._talk())
 
     def endpoint(self) -> Endpoint:
-        found = super().endpoint()
-        return replace(found, options={**found.options, **ENGINE})
+        endpoint = super().endpoint()
+        return replace(endpoint, options={**endpoint.options, **ENGINE})
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -140,8 +140,8 @@ class SqlNode(FamilyTarget):
 
 def read_counters(control: Control) -> dict[str, float]:
     """Two SHOW statements on the kept connection; times in seconds."""
-    found = SQL.read(control)
-    return {ITSELF: 1.0, **found} | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
+    counters = SQL.read(control)
+    return {ITSELF: 1.0, **counters} | ({WAITED: counters[WAITED] / NANOSECONDS} if WAITED in counters else {})
 
 
 def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
@@ -152,8 +152,8 @@ def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
 
 def in_front(endpoints: Iterable[Endpoint]) -> Endpoint | None:
     """The endpoint of the first SQL node; where there are more, with those of all. None without any."""
-    each = tuple(endpoints)
-    return replace(each[0], fronts=each) if len(each) > 1 else each[0] if each else None
+    fronts = tuple(endpoints)
+    return replace(fronts[0], fronts=fronts) if len(fronts) > 1 else fronts[0] if fronts else None
 
 
 LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
@@ -162,5 +162,5 @@ LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
 
 def added_up(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Sums over all SQL nodes; a counter that one of them lacks is left out."""
-    names = [name for name in each[0] if all(name in one for one in each)] if each else []
-    return {name: (min if name in LEAST else sum)(one[name] for one in each) for name in names}
+    names = [name for name in each[0] if all(name in counters for counters in each)] if each else []
+    return {name: (min if name in LEAST else sum)(counters[name] for counters in each) for name in names}

@@ -148,7 +148,7 @@ def check_apart(groups: Iterable[Threads]) -> None:
     lasting = [group for group in groups if group.cpus is not None and group.kind not in PASSING]
     sets = [group for group in lasting if group.shared]
     for at, group in enumerate(sets):
-        for other in (*sets[at + 1 :], *(one for one in lasting if not one.shared)):
+        for other in (*sets[at + 1 :], *(lasting_group for lasting_group in lasting if not lasting_group.shared)):
             common = (group.cpus or frozenset()) & (other.cpus or frozenset())
             if common and not (other.shared and other.cpus == group.cpus):
                 raise ValueError(f"{group.kind} and {other.kind} have CPU {cpu_list(common)} in common")
