@@ -67,7 +67,7 @@ def _variable(option: str, taken: Mapping[str, str]) -> str:
     """A free name, after the option that has the value, or the kind of address that it stands in."""
     name = re.sub(r"[^A-Z0-9]+", "_", option[:40].upper()).strip("_0123456789") or "SERVICE"
     name = name if is_secret(name) else f"{name}_PASSWORD"
-    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 1000))) if each not in taken)
+    return next(candidate for candidate in (name, *(f"{name}_{n}" for n in range(2, 1000))) if candidate not in taken)
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
@@ -98,9 +98,9 @@ def _named(line: CommandLine) -> int | None:
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
     """With {setting} in place of the value of each knob that the line itself sets."""
-    for one in given:
-        if one.said:
-            line = _with_knob(line, one.knob)
+    for given_knob in given:
+        if given_knob.said:
+            line = _with_knob(line, given_knob.knob)
     return line
 
 

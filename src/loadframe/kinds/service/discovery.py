@@ -82,7 +82,7 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
         unit=units[-1] if units else "",
         container=container[1] if container is not None else "",
         processes=max(1, len(family)),
-        threads=sum(_threads(proc / str(one.pid)) for one in family),
+        threads=sum(_threads(proc / str(process.pid)) for process in family),
         knobs=() if retitled else knobs_of(runtime.id, of, command, _environment(place)),
         open_files=_open_files(place),
     )
@@ -183,18 +183,18 @@ def candidates(port: int | None = None) -> tuple[Candidate, ...]:
     """All services that listen at this port, or at any; by port. Without this process and what is not visible."""
     held = listening.held()
     ports: dict[int, list[Listening]] = {}
-    for one in listening.sockets():
-        if port in (None, one.port):
-            ports.setdefault(one.port, []).append(one)
-    return tuple(found for _, sockets in sorted(ports.items()) for found in _of_port(sockets, held))
+    for socket in listening.sockets():
+        if port in (None, socket.port):
+            ports.setdefault(socket.port, []).append(socket)
+    return tuple(candidate for _, sockets in sorted(ports.items()) for candidate in _of_port(sockets, held))
 
 
 def _of_port(sockets: list[Listening], held: dict[int, tuple[int, ...]]) -> Iterator[Candidate]:
-    pids = sorted({pid for one in sockets for pid in held.get(one.inode, ())})
+    pids = sorted({pid for socket in sockets for pid in held.get(socket.inode, ())})
     groups: dict[tuple[object, tuple[str, ...]], list[tuple[int, tuple[int, ...]]]] = {}
     for first in parents(pids):
         holders = tuple(pid for pid in pids if first in identity.ancestors(pid))
-        numbers = tuple(sorted({one.number for one in sockets if set(held.get(one.inode, ())) & set(holders)}))
+        numbers = tuple(sorted({socket.number for socket in sockets if set(held.get(socket.inode, ())) & set(holders)}))
         groups.setdefault((identity.command_of(first) or first, numbers), []).append((first, holders))
     for (_, numbers), members in groups.items():
         firsts = tuple(first for first, _ in members)
@@ -207,14 +207,16 @@ def _of_port(sockets: list[Listening], held: dict[int, tuple[int, ...]]) -> Iter
 def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple[Candidate, ...]]:
     """The first process of the service to which this one belongs, and where that listens: this one where it or a
     descendant listens; else the one from which it inherited a port, or that listens with the same command line."""
-    family = {one.pid for one in identity.family(pid)}
-    own = tuple(one for one in all_of_them if family.issuperset(one.first))
+    family = {process.pid for process in identity.family(pid)}
+    own = tuple(candidate for candidate in all_of_them if family.issuperset(candidate.first))
     if own:
         return pid, own
     above = identity.ancestors(pid)[1:]
-    for one in all_of_them:
-        came_from = next((each for each in one.first if each in above), None)
-        if came_from is not None and (pid in one.holders or identity.command_of(came_from) == identity.command_of(pid)):
-            return came_from, tuple(each for each in all_of_them if came_from in each.first)
+    for candidate in all_of_them:
+        came_from = next((ancestor for ancestor in candidate.first if ancestor in above), None)
+        if came_from is not None and (
+            pid in candidate.holders or identity.command_of(came_from) == identity.command_of(pid)
+        ):
+            return came_from, tuple(other for other in all_of_them if came_from in other.first)
     # one of several that a process of the same command line has started, which listens nowhere itself
-    return pid, tuple(one for one in all_of_them if pid in one.first)
+    return pid, tuple(candidate for candidate in all_of_them if pid in candidate.first)

@@ -62,9 +62,9 @@ class Files:
 
     def places(self) -> dict[str, str]:
         """Where the copies are, by the name that stands for them in braces."""
-        found = {f"{name}_file": str(self._copies[table.file].place) for name, table in self._tables.items()}
+        paths = {f"{name}_file": str(self._copies[table.file].place) for name, table in self._tables.items()}
         only = {str(copy.place) for copy in self._copies.values()}
-        return {**found, **({"file": only.pop()} if len(only) == 1 else {})}
+        return {**paths, **({"file": only.pop()} if len(only) == 1 else {})}
 
     def write(self, state: TargetState, values: Mapping[str, str]) -> None:
         """Write the copies for a state. A key without a value in it is as in the user's file. TargetError."""

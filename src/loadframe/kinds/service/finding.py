@@ -91,35 +91,36 @@ def _address(target: TargetTable, pids: Iterable[int]) -> str:
     """Where it is reached: as the study says, else at the one port at which it listens."""
     if target.listen is not None:
         return joined(*where(str(target.listen)))
-    known = {each.pid for pid in pids for each in identity.family(pid)}
+    known = {process.pid for pid in pids for process in identity.family(pid)}
     ports = listening.ports_of(known)
     if len(ports) == 1:
         return f"127.0.0.1:{ports[0]}"
-    told = f"on ports {', '.join(map(str, ports))}" if ports else "on no port that is seen from here"
+    on_ports = f"on ports {', '.join(map(str, ports))}" if ports else "on no port that is seen from here"
     raise TargetError(
-        f"the service listens {told}", remedy='Say at which address it is reached: target.listen = "127.0.0.1:8080".'
+        f"the service listens {on_ports}",
+        remedy='Say at which address it is reached: target.listen = "127.0.0.1:8080".',
     )
 
 
 def _unit(unit: str) -> Path:
-    found = [folder for folder in _groups() if folder.name == unit]
-    if not found:
+    folders = [folder for folder in _groups() if folder.name == unit]
+    if not folders:
         raise TargetError(
             f"there is no control group of a unit {unit!r}", remedy="Start the unit, or correct target.unit."
         )
-    return _in_use(found)
+    return _in_use(folders)
 
 
 def _container(name: str) -> Path:
     wanted = {name, *_engine_ids(name)}
-    found = []
+    folders = []
     for folder in _groups():
         last = CONTAINER.fullmatch(folder.name)
         own = last["name"] if last is not None else ""
-        if own in wanted or any(FULL_ID.fullmatch(one) and own.startswith(one) for one in wanted):
-            found.append(folder)
-    if found:
-        return _in_use(found)
+        if own in wanted or any(FULL_ID.fullmatch(wanted_id) and own.startswith(wanted_id) for wanted_id in wanted):
+            folders.append(folder)
+    if folders:
+        return _in_use(folders)
     raise TargetError(
         f"there is no control group of a container {name!r}",
         remedy="Start it, or give its id; by its name it is found where the Python package `docker` is installed.",
@@ -163,7 +164,7 @@ def _groups() -> Iterator[Path]:
 
 
 def _members(group: Path) -> set[int]:
-    found: set[int] = set()
+    pids: set[int] = set()
     for folder, _, _ in os.walk(group):
-        found |= set(groups.members(Path(folder)))
-    return found
+        pids |= set(groups.members(Path(folder)))
+    return pids

@@ -27,10 +27,10 @@ MOST_DEEP = 6
 
 def of_name(name: str) -> str:
     """The format of a file, by the ending of its name. ValueError for an unknown one."""
-    found = ENDINGS.get(Path(name).suffix.lower())
-    if found is None:
+    known = ENDINGS.get(Path(name).suffix.lower())
+    if known is None:
         raise ValueError(f"what format {name} has is not known; give `format`")
-    return found
+    return known
 
 
 def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
@@ -221,10 +221,10 @@ def _goes_on(line: str) -> bool:
 
 
 def _line(value: SettingValue) -> str:
-    told = shown(value)
-    if not told.isprintable():
-        raise ValueError(f"{told!r} is more than a part of a line")
-    return told
+    text = shown(value)
+    if not text.isprintable():
+        raise ValueError(f"{text!r} is more than a part of a line")
+    return text
 
 
 def _lines(text: str) -> list[str]:

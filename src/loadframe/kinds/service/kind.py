@@ -44,7 +44,9 @@ def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
     knobs = tuple(knob_of(name, table, limits.get(name, "")) for name, table in target.setting.items())
     by_file = {name for name, table in target.setting.items() if table.key and target.restart}
     by_command = {name for name, table in target.setting.items() if table.apply == "command"} | by_file
-    dynamic = by_command if target.is_running else {name for name, one in target.setting.items() if not one.restarts}
+    dynamic = (
+        by_command if target.is_running else {name for name, table in target.setting.items() if not table.restarts}
+    )
     known = catalogue((knob, knob.name in dynamic) for knob in knobs)
     edited = (table for table in target.setting.values() if table.file and table.key)
     formats = dict.fromkeys(table.format or ENDINGS.get(Path(table.file).suffix.lower(), "") for table in edited)
@@ -102,7 +104,7 @@ def check(target: TargetTable) -> None:
 def _check_running(target: TargetTable) -> None:
     """StudyError for keys that only apply to a service that Loadframe starts, and for an invalid address."""
     started: dict[str, object] = {"environment": target.environment, "folder": target.folder, "ready": target.ready}
-    started["with.command"] = [each for each in target.with_ if each.command]
+    started["with.command"] = [helper for helper in target.with_ if helper.command]
     if given := [name for name, value in started.items() if value]:
         raise StudyError(f"target.{given[0]} is of a service that Loadframe starts", remedy="Omit it.")
     if target.listen is not None:
@@ -132,9 +134,9 @@ def _check_setting(name: str, table: SettingTable) -> None:
 
 
 def _check_places(target: TargetTable) -> None:
-    helpers = {f"{each.name.replace('-', '_')}_port" for each in target.with_ if each.command}
+    helpers = {f"{helper.name.replace('-', '_')}_port" for helper in target.with_ if helper.command}
     known = OWN | target.setting.keys() | {f"{name}_file" for name in target.setting} | helpers
-    passed = {f"with.{each.name}": each.pass_environment for each in target.with_}
+    passed = {f"with.{helper.name}": helper.pass_environment for helper in target.with_}
     for key, words in _texts(target):
         variables = {f"ENV:{name}" for name in passed.get(key, target.pass_environment)}
         unknown = [name for name in places(words) if name not in known | variables]
@@ -176,8 +178,8 @@ def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
     ready = target.ready
     if ready is not None:
         yield "ready", [ready.http, ready.tcp, *ready.command]  # a log may have braces of its own
-    for each in target.with_:
-        yield f"with.{each.name}", texts_of(each)
+    for helper in target.with_:
+        yield f"with.{helper.name}", texts_of(helper)
     for name, table in target.setting.items():
         yield f"setting.{name}.command", table.command
         if table.read_back is not None:
@@ -185,8 +187,8 @@ def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
 
 
 def _program(program: str) -> Requirement:
-    found = program if "/" in program or "{" in program else located(program)
-    return Requirement(KIND, f"the program {program} (target.command)", found, f"{program}, or correct its name")
+    path = program if "/" in program or "{" in program else located(program)
+    return Requirement(KIND, f"the program {program} (target.command)", path, f"{program}, or correct its name")
 
 
 def undeclared(lease: Lease, resources: Resources) -> Target:

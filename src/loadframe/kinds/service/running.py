@@ -140,20 +140,20 @@ class RunningService:
 
     def pids(self) -> tuple[int, ...]:
         """All its processes now. A restarted one is found by its port or its group."""
-        if self._target.pid is None and not any(identity.alive(one) for one in self._found.first):
+        if self._target.pid is None and not any(identity.alive(process) for process in self._found.first):
             self._find_again()
         return self._found.pids()
 
     def _find_again(self) -> None:
         """Called where its first processes have ended. Unless we restarted it, it may be another program now."""
         try:
-            found = find(self._target)
+            service = find(self._target)
         except TargetError:  # it may come back
             return
-        if found.first and not self._restarting:
-            pids = " and ".join(str(one.pid) for one in self._found.first)
-            self._noted[REPLACED.format(self.words, pids, found.first[0].pid)] = None
-        self._found = found
+        if service.first and not self._restarting:
+            pids = " and ".join(str(process.pid) for process in self._found.first)
+            self._noted[REPLACED.format(self.words, pids, service.first[0].pid)] = None
+        self._found = service
 
     def notes(self) -> tuple[str, ...]:
         return tuple(self._noted)
@@ -183,8 +183,8 @@ class RunningService:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _file(self, name: str) -> OwnFile:
-        tables = [each for each in self._target.setting.values() if each.file == name]
-        return OwnFile(Path(name), tables[0].format or formats.of_name(name), [each.key for each in tables])
+        tables = [table for table in self._target.setting.values() if table.file == name]
+        return OwnFile(Path(name), tables[0].format or formats.of_name(name), [table.key for table in tables])
 
     def _restart(self) -> None:
         """As the study says, and wait until it is found again and its port accepts."""
@@ -225,7 +225,7 @@ class RunningService:
         """Run a command of the study to its end, as the user who runs the service; returns its output. TargetError."""
         user = of_uid(self._user())
         program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
-        told = " ".join(command)
+        command_line = " ".join(command)
         with tempfile.TemporaryFile() as output:
             process = spawn(
                 [program, *command[1:]],
@@ -242,9 +242,12 @@ class RunningService:
                 process.wait()
             if not in_time:
                 raise TargetError(
-                    f"`{told}` did not end within {WITHIN_S:g} s, or prints without an end", remedy="Correct it."
+                    f"`{command_line}` did not end within {WITHIN_S:g} s, or prints without an end",
+                    remedy="Correct it.",
                 )
             text = to_its_end.told(output)
         if (status := process.returncode) != 0:
-            raise TargetError(f"`{told}` ended with exit status {status}", remedy="Correct it.", details=text[-2000:])
+            raise TargetError(
+                f"`{command_line}` ended with exit status {status}", remedy="Correct it.", details=text[-2000:]
+            )
         return text

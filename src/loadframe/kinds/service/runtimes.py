@@ -92,9 +92,9 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
     """By the program's name, the mark of Go's linker (go), or, for a script, the name of its interpreter."""
     if go:
         return GO
-    found = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
-    if found is not NATIVE or not interpreter:
-        return found
+    runtime = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
+    if runtime is not NATIVE or not interpreter:
+        return runtime
     by_script = runtime_of(interpreter)
     return SCRIPT if by_script is NATIVE else by_script
 
@@ -141,13 +141,13 @@ class Place:
 
 def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
     """The last place of the flag, which counts; None where the command line does not have it."""
-    found = None
+    place = None
     for number, word in enumerate(command[1:], start=1):
         for flag in knob.flags:
             if knob.glued and word.startswith(flag) and len(word) > len(flag):
-                found = Place(number, 1, flag, word[len(flag) :], "")
+                place = Place(number, 1, flag, word[len(flag) :], "")
             elif word.startswith(f"{flag}="):
-                found = Place(number, 1, flag, word[len(flag) + 1 :], "=")
+                place = Place(number, 1, flag, word[len(flag) + 1 :], "=")
             elif not knob.glued and word == flag and number + 1 < len(command):
-                found = Place(number, 2, flag, command[number + 1], " ")
-    return found
+                place = Place(number, 2, flag, command[number + 1], " ")
+    return place

@@ -120,7 +120,7 @@ class Server(PrivateServer):
         if error is None or self._process is None:
             return error
         left = self._left() or self._left()  # it may fork meanwhile
-        pids = ", ".join(str(each.pid) for each in left[:MOST_TOLD])
+        pids = ", ".join(str(process.pid) for process in left[:MOST_TOLD])
         fact = f"{len(left)} of its processes go on ({pids})"
         fact = f"{self.name}'s command has ended (exit status {self._process.returncode}), and {fact}"
         remedy = "Give it the option that keeps it in the foreground, such as --foreground or --no-daemon."
@@ -134,11 +134,11 @@ class Server(PrivateServer):
     def late(self, within_s: float) -> TargetError:
         first, readiness = self.pid, self.readiness
         fact = f"{self.name} is not ready after {within_s:g} s: {readiness.missing if readiness is not None else ''}"
-        ports = listening.ports_of(each.pid for each in identity.family(first)) if first is not None else ()
+        ports = listening.ports_of(process.pid for process in identity.family(first)) if first is not None else ()
         if ports and self.port not in ports:
-            told = ", ".join(map(str, ports))
+            listed = ", ".join(map(str, ports))
             return TargetError(
-                f"{self.name} listens on port {told}, and was told {self.port}",
+                f"{self.name} listens on port {listed}, and was told {self.port}",
                 remedy="Put {port} into target.command or target.environment, where it takes its port.",
                 details=self.log_tail(),
             )
@@ -224,7 +224,7 @@ class Server(PrivateServer):
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
         """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
         words = [filled(word, values) for word in self._target.command]
-        placed = places([*self._target.command, *(text for each in self._target.with_ for text in texts_of(each))])
+        placed = places([*self._target.command, *(text for helper in self._target.with_ for text in texts_of(helper))])
         for name, table in self._target.setting.items():
             if table.apply == "argument" and name in state.settings and name not in placed:
                 value = values[name]
@@ -271,7 +271,7 @@ class Company:
         """lease: None where the service runs already, and so do they. cpus: those of the service."""
         self._cpus = cpus
         self._servers: dict[str, Server] = {}
-        self._tables = {each.name: each for each in target.with_}
+        self._tables = {helper.name: helper for helper in target.with_}
         self._found: dict[str, Found] = {}
         self._given: dict[str, dict[str, str]] = {}
         for name, table in self._tables.items():
@@ -286,7 +286,9 @@ class Company:
         """Start those that do not run, restart those with changed commands, find the others. TargetError."""
         for name, table in self._tables.items():
             server = self._servers.get(name)
-            given = {each: value for each, value in (settings or {}).items() if each in places(texts_of(table))}
+            given = {
+                setting: value for setting, value in (settings or {}).items() if setting in places(texts_of(table))
+            }
             if server is not None and server.started and self._given[name] != given:
                 server.stop()
             if server is not None and not server.started:

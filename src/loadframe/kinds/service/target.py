@@ -116,6 +116,6 @@ class ServiceTarget(PrivateTarget[Server]):
             if table.read_back is not None:
                 fill = functools.partial(filled, values=values)
                 run_it = functools.partial(run, fact=f"target.setting.{name}.read_back")
-                found = read(name, table.read_back, run_it, fill, self._server.files.text_of)
-                self._effective[name] = self.catalogue.shown(name, shown(found))
+                value = read(name, table.read_back, run_it, fill, self._server.files.text_of)
+                self._effective[name] = self.catalogue.shown(name, shown(value))
         self._state = replace(state)
