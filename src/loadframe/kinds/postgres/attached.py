@@ -224,16 +224,16 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
         )
     if address.startswith("/"):
         folder, mark, socket_port = address.rpartition("/.s.PGSQL.")
-        found = {"host": folder, "port": socket_port} if mark else {"host": address, "port": port}
+        place = {"host": folder, "port": socket_port} if mark else {"host": address, "port": port}
     else:
         host, port = parted(address, port)
-        found = {"host": host or address or options.get("host") or number or SOCKETS, "port": port}
-    if number and (found["host"].startswith("/") or (address and found["host"] not in (number, options.get("host")))):
+        place = {"host": host or address or options.get("host") or number or SOCKETS, "port": port}
+    if number and (place["host"].startswith("/") or (address and place["host"] not in (number, options.get("host")))):
         raise StudyError(
-            f"The option file has hostaddr = {number}, and the server to attach to is {found['host']}",
+            f"The option file has hostaddr = {number}, and the server to attach to is {place['host']}",
             remedy="Remove one of them.",
         )
-    return found | ({NUMBER: number} if number else {})
+    return place | ({NUMBER: number} if number else {})
 
 
 SENT = "loadframe.connection"

@@ -112,9 +112,9 @@ class Looks:
         now_s = self._clock()
         since_s = 0.0 if self._at_s is None else now_s - self._at_s
         self._at_s = now_s
-        found = {name: float(value) for name, value in row.items() if value is not None}
+        counters = {name: float(value) for name, value in row.items() if value is not None}
         for name in self._waited:
-            waiting = found.pop(name, 0.0)
+            waiting = counters.pop(name, 0.0)
             if since_s <= LONGEST_LOOK_S:
                 self._waited[name] += waiting * since_s
-        return found | self._waited
+        return counters | self._waited

@@ -211,6 +211,6 @@ def _quoted(text: str) -> str:
 
 
 def _check_version() -> None:
-    found = re.search(r"\d+", PACKAGE.version())
-    if found is not None and int(found[0]) < OLDEST:
+    major = re.search(r"\d+", PACKAGE.version())
+    if major is not None and int(major[0]) < OLDEST:
         raise MissingTool(f"{PACKAGE.version()} is older than PostgreSQL {OLDEST}", remedy=PACKAGE.install)

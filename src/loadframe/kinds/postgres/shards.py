@@ -20,8 +20,8 @@ class PostgresShards:
 
     def __init__(self, *, lease: Lease, resources: Sequence[Resources]) -> None:
         self._shards = {
-            shard_name(number): PostgresTarget(lease=lease, resources=each, folder=shard_name(number))
-            for number, each in enumerate(resources, 1)
+            shard_name(number): PostgresTarget(lease=lease, resources=shard_resources, folder=shard_name(number))
+            for number, shard_resources in enumerate(resources, 1)
         }
 
     def create(self) -> None:
@@ -59,8 +59,11 @@ class PostgresShards:
         return self._first.effective()
 
     def counters(self) -> dict[str, float]:
-        each = [shard.counters() for shard in self._shards.values()]
-        return {name: (max if name in OF_THE_MOST else sum)(one[name] for one in each) for name in each[0]}
+        of_shards = [shard.counters() for shard in self._shards.values()]
+        return {
+            name: (max if name in OF_THE_MOST else sum)(counters[name] for counters in of_shards)
+            for name in of_shards[0]
+        }
 
     def pids(self) -> tuple[int, ...]:
         return tuple(pid for pids in self.processes().values() for pid in pids)
