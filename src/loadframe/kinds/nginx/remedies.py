@@ -27,15 +27,17 @@ def _raise_worker_connections(situation: Situation) -> Remedy | None:
     if situation.target_kind not in NGINX or ceiling is None:
         return None
     wanted = max(RESERVE * (situation.demands.get(limit) or 4 * ceiling), 2 * ceiling)
-    each = round_up(OTHER_CONNECTIONS + wanted / workers)
-    files = OTHER_FILES + FILES_PER_CONNECTION * each
+    connections = round_up(OTHER_CONNECTIONS + wanted / workers)
+    files = OTHER_FILES + FILES_PER_CONNECTION * connections
     return Remedy(
         id=f"{limit}.raise",
-        title=f"allow {each:,} connections per worker",
+        title=f"allow {connections:,} connections per worker",
         addresses=(limit,),
         changes=(
             *_worker_files(situation, files, "a descriptor for each connection, and one for its file"),
-            server_change(situation, "worker_connections", each, "the connections of the highest level, plus a fifth"),
+            server_change(
+                situation, "worker_connections", connections, "the connections of the highest level, plus a fifth"
+            ),
         ),
         price=Price(note="memory for each connection in every worker, from the start"),
         source="nginx documentation, worker_connections: it cannot exceed the limit on open files",

@@ -181,26 +181,26 @@ def _lines(depth: int, directives: list[str]) -> str:
 
 def written(context: Context, settings: Mapping[str, SettingValue]) -> list[str]:
     """The directives of a context, without their semicolons; one without a configured setting is left out."""
-    found = []
+    directives = []
     for directive in DIRECTIVES:
         names = names_of(directive)
         asked = any(name in settings for name in names)
         if directive.context == context and asked and not _is_off(directive, settings):
-            found.append(directive.form.format(**{name: word(_spec(name), settings.get(name)) for name in names}))
-    return found
+            directives.append(directive.form.format(**{name: word(_spec(name), settings.get(name)) for name in names}))
+    return directives
 
 
 def read_back(text: str) -> dict[str, str]:
     """The settings in a configuration as `written` forms them, each as its text."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for directive in DIRECTIVES:
         pattern = re.escape(directive.form)
         for name in names_of(directive):
             value = "reuseport" if name == "listen_reuseport" else r"[^\s;]+"
             pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{value})")
         if (match := re.search(rf"(?:^|\s){pattern}(?=[\s;])", text, re.M)) is not None:
-            found |= match.groupdict()
-    return found
+            settings |= match.groupdict()
+    return settings
 
 
 def names_of(directive: Directive) -> list[str]:
@@ -280,5 +280,5 @@ class NoRoom(Exception):  # noqa: N818 - it is a state of nginx
 
 def parse(text: str) -> dict[str, float]:
     """The counters of a page of stub_status; empty for any other text."""
-    found = PATTERN.search(text)
-    return dict(zip(NAMES, map(float, found.groups()), strict=True)) if found else {}
+    match = PATTERN.search(text)
+    return dict(zip(NAMES, map(float, match.groups()), strict=True)) if match else {}

@@ -70,21 +70,21 @@ class NginxTarget(PrivateTarget[Server]):
         """stub_status, the new lines of the log, and the activity of the workers. While all connections are taken nginx
         does not report its status: then only the number of open connections is known."""
         self._running()
-        pids, each = self._workers(), int(self._effective["worker_connections"])
-        room = max(each - OWN_CONNECTIONS, 0)
+        pids, per_worker = self._workers(), int(self._effective["worker_connections"])
+        room = max(per_worker - OWN_CONNECTIONS, 0)
         try:
-            found = self._status.read()
+            counters = self._status.read()
         except NoRoom:
-            found = {"connections": float(len(pids) * room)}
-        if not found and (died := self._server.died()) is not None:
+            counters = {"connections": float(len(pids) * room)}
+        if not counters and (died := self._server.died()) is not None:
             raise died
         logged = self._server.logged()
         return {
-            **found,
+            **counters,
             **self._looks.read(pids),
             "workers": float(len(pids)),
-            "worker_connections": float(each),
-            "connections_allowed": float(len(pids) * max(room - each // KEPT_FREE, 0)),
+            "worker_connections": float(per_worker),
+            "connections_allowed": float(len(pids) * max(room - per_worker // KEPT_FREE, 0)),
             "worker_rlimit_nofile": float(self._effective["worker_rlimit_nofile"]),
             "connections_refused": float(logged[NO_CONNECTION] - logged[REUSED]),
             "connections_reused": float(logged[REUSED]),
@@ -161,16 +161,16 @@ class Looks:
 
     def read(self, workers: Sequence[int]) -> dict[str, float]:
         """worker_cpu, worker_blocked: seconds, averaged over workers; worker_open_files: the most of one."""
-        found = [one for pid in workers if (one := self._stat(pid)) is not None]
-        if not found:
+        stats = [stat for pid in workers if (stat := self._stat(pid)) is not None]
+        if not stats:
             return {}
         now_s = self._clock()
         since_s = 0.0 if self._at_s is None else now_s - self._at_s
         self._at_s = now_s
         if since_s <= LONGEST_LOOK_S:
-            self._blocked_s += since_s * sum(state == "D" for state, _ in found) / len(found)
+            self._blocked_s += since_s * sum(state == "D" for state, _ in stats) / len(stats)
         return {
-            "worker_cpu": sum(cpu_s for _, cpu_s in found) / len(found),
+            "worker_cpu": sum(cpu_s for _, cpu_s in stats) / len(stats),
             "worker_blocked": self._blocked_s,
             "worker_open_files": float(max(map(self._open_files, workers))),
         }
