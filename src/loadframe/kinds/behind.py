@@ -21,7 +21,7 @@ class Behind:
 
     def pids(self) -> tuple[int, ...]:
         """All of them now, the listening ones first; empty once they have ended."""
-        if not any(identity.alive(one) for one in self.first):
+        if not any(identity.alive(process) for process in self.first):
             try:
                 self.first = self._found()
             except TargetError:
@@ -34,14 +34,14 @@ class Behind:
 
 def family(first: int) -> tuple[int, ...]:
     """A process and its current descendants, the process itself first."""
-    return (first, *sorted(each.pid for each in identity.family(first) if each.pid != first))
+    return (first, *sorted(process.pid for process in identity.family(first) if process.pid != first))
 
 
 def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
     """The living ones of these processes and their current descendants, these first."""
-    alive = [one for one in first if identity.alive(one)]
-    came = (each.pid for one in alive for each in identity.family(one.pid))
-    return tuple(dict.fromkeys([*(one.pid for one in alive), *came]))
+    alive = [process for process in first if identity.alive(process)]
+    came = (descendant.pid for process in alive for descendant in identity.family(process.pid))
+    return tuple(dict.fromkeys([*(process.pid for process in alive), *came]))
 
 
 SOCKET_KEEPER = "systemd"
@@ -69,20 +69,20 @@ def comm_of(pid: int) -> str:
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
     """The processes that listen at an address, without descendants. TargetError, with the reason: not visible."""
-    found = listening.at(port, number)
-    if not found:
+    sockets = listening.at(port, number)
+    if not sockets:
         raise TargetError(
             f"no process of this machine's network namespace listens on port {port} of {number}",
             remedy="Start the service, correct its address, or run Loadframe in the service's network namespace.",
         )
-    pids = parents(listening.holders([one.inode for one in found]))
+    pids = parents(listening.holders([socket.inode for socket in sockets]))
     if os.getpid() in pids:
         raise TargetError(
             f"what listens on port {port} is Loadframe's own process", remedy="Have it served by another process."
         )
     if pids:
         return pids
-    others = sorted({one.user for one in found} - {os.geteuid()})
+    others = sorted({socket.user for socket in sockets} - {os.geteuid()})
     why = f"it belongs to user {others[0]}" if others and os.geteuid() != 0 else "it is in another PID namespace"
     raise TargetError(
         f"the process that listens on port {port} is not visible: {why}",
@@ -102,16 +102,21 @@ class Components:
         """Find the programs that the target is connected to now. taken: names that get the suffix "-behind"."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
         unix = _unix_peers(pids)
-        places: frozenset[object] = frozenset([*((one.number, one.port) for one in tcp), *unix])
+        places: frozenset[object] = frozenset([*((peer.number, peer.port) for peer in tcp), *unix])
         if not places - self._places:
             return
         self._places |= places
-        inodes = {one.inode for peer in tcp for one in listening.at(peer.port, peer.number)}
+        inodes = {socket.inode for peer in tcp for socket in listening.at(peer.port, peer.number)}
         for pid in parents(listening.holders(inodes.union(unix))):
-            one = identity.identify(pid)
+            process = identity.identify(pid)
             name = component_of(comm_of(pid), taken)
-            if one is not None and pid not in pids and pid != os.getpid() and one not in self._first.get(name, []):
-                self._first.setdefault(name, []).append(one)
+            if (
+                process is not None
+                and pid not in pids
+                and pid != os.getpid()
+                and process not in self._first.get(name, [])
+            ):
+                self._first.setdefault(name, []).append(process)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,8 +124,8 @@ class Components:
 
     def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
         """The living processes of each program with their descendants, except those in `but`, by the program's name."""
-        found = {name: family_of(first) for name, first in self._first.items()}
-        alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in found.items()}
+        families = {name: family_of(first) for name, first in self._first.items()}
+        alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in families.items()}
         return {name: pids for name, pids in alone.items() if pids}
 
 
@@ -132,9 +137,13 @@ def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
     except RecordingError:
         return ()
     own = {link for pid in pids for link in listening.links_of(listening.PROC, pid)}
-    ends = [one for one in known.values() if not one.name and one.peer in known and f"socket:[{one.inode}]" in own]
-    made = {known[one.peer].name for one in ends}
-    return tuple(inode for inode, one in known.items() if one.listens and one.name and one.name in made)
+    ends = [
+        socket
+        for socket in known.values()
+        if not socket.name and socket.peer in known and f"socket:[{socket.inode}]" in own
+    ]
+    made = {known[end.peer].name for end in ends}
+    return tuple(inode for inode, socket in known.items() if socket.listens and socket.name and socket.name in made)
 
 
 def component_of(program: str, taken: Collection[str] = ()) -> str:

@@ -121,7 +121,7 @@ class Catalogue:
 
     def _unknown(self, given: str, name: str, others: frozenset[str]) -> StudyError:
         spelt = {plain(known): known for known in (*self.names(), *others)}
-        close = [spelt[one] for one in difflib.get_close_matches(name, spelt, n=3, cutoff=0.6)]
+        close = [spelt[spelling] for spelling in difflib.get_close_matches(name, spelt, n=3, cutoff=0.6)]
         remedy = f"Did you mean {' or '.join(close)}? " if close else ""
         return StudyError(
             f"target.settings.{given}: {self.kind} has no such setting", remedy=f"{remedy}({self.source})"
@@ -177,14 +177,14 @@ def counters_in(file: Path, source: str, kind: str = "") -> dict[str, CounterSpe
     """The counters of a source, by the server's own names, from a table of metrics: name | unit | what | source, with
     the server's own name after the source where it differs. A unit per second means a counter that only grows; any
     other is a level. kind: for tables that several kinds share."""
-    found: dict[str, CounterSpec] = {}
+    counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
         metric, unit, _, (of, _, own) = *cells[:3], cells[3].partition(" ")
         of_kind, _, name = metric.partition(".")
         if of == source and kind in ("", of_kind):
-            found[own or name] = CounterSpec(name, metric, cumulative=unit.endswith("/s"))
-    return found
+            counters[own or name] = CounterSpec(name, metric, cumulative=unit.endswith("/s"))
+    return counters
 
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
@@ -196,19 +196,19 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
     """One value in canonical form. StudyError, with what would be right, for one that the target does not accept."""
     words_or_switch = spec.kind in ("boolean", "text")
     read, right = _READERS[spec.kind]
-    found = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
-    if found is None:
+    parsed = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
+    if parsed is None:
         among = f"one of {', '.join(map(str, spec.choices))}" if spec.kind == "text" and spec.choices else right
         raise _wrong(kind, spec, value, among.format(unit=spec.unit))
     if words_or_switch:
-        return found
-    if spec.choices and found not in spec.choices:
+        return parsed
+    if spec.choices and parsed not in spec.choices:
         raise _wrong(kind, spec, value, f"one of {', '.join(map(str, spec.choices))}")
-    assert not isinstance(found, str), "it is a number"
+    assert not isinstance(parsed, str), "it is a number"
     low, high = spec.low, spec.high
-    if (low is not None and found < low) or (high is not None and found > high):
+    if (low is not None and parsed < low) or (high is not None and parsed > high):
         raise _wrong(kind, spec, value, f"{low} to {high}" if low is not None and high is not None else f"from {low}")
-    return found
+    return parsed
 
 
 def as_shown(text: str) -> SettingValue:
@@ -222,7 +222,7 @@ def _text(spec: SettingSpec, value: SettingValue) -> str | None:
     if not spec.choices:
         return None if isinstance(value, int | float) and not isinstance(value, bool) else words[0] or None
     among = {word.strip().lower() for word in words}
-    return next((str(one) for one in spec.choices if str(one).lower() in among), None)
+    return next((str(choice) for choice in spec.choices if str(choice).lower() in among), None)
 
 
 _SWITCH = {True: ["on", "true"], False: ["off", "false"]}

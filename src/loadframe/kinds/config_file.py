@@ -54,11 +54,11 @@ class ConfigFile:
         restart = json.loads(address["restart"])
         if not (isinstance(restart, list) and all(isinstance(word, str) for word in restart)):
             raise ValueError(f"{server['kind']!r} is not restarted with {address['restart']}")
-        found = cls(Path(address["path"]), restart, server, address["words"])
-        found._underway = True
+        config = cls(Path(address["path"]), restart, server, address["words"])
+        config._underway = True
         with suppress(ChangeError, OSError):  # its folder is gone, and with it what was half written
-            found._folder.remove_torn()
-        return found
+            config._folder.remove_torn()
+        return config
 
     def make_room(self) -> None:
         """ChangeError where a file exists already: it is not ours."""

@@ -125,7 +125,7 @@ class Exposure:
         asked.in_a_row = 0
         with self._reading:
             asked.waiting.append(Taken(taken.at_s, taken.data, taken.content_type, after))
-            too_much = sum(len(each.data) for each in asked.waiting) > HELD_BYTES
+            too_much = sum(len(answer.data) for answer in asked.waiting) > HELD_BYTES
         if too_much:
             self._read(asked)
         return True
@@ -152,7 +152,7 @@ class Exposure:
         self._note_types(asked, exposed)
         for reason, names in exposed.left_out.items():
             _add(asked.left_out, reason, names)
-        found = {}
+        counters = {}
         for name, value in exposed.values.items():
             counted = name in exposed.counted
             if exposed.families[name] in asked.changed or not self._is_ours(asked, name, counted=counted):
@@ -162,8 +162,8 @@ class Exposure:
             if counted:
                 asked.last[name] = value
             if counted or not taken.after:
-                found[f"{OF}{name}"] = value
-        return found
+                counters[f"{OF}{name}"] = value
+        return counters
 
     def _note_types(self, asked: _Asked, exposed: Exposed) -> None:
         for family, types in exposed.types.items():
@@ -192,15 +192,15 @@ class Exposure:
 
     def missing(self) -> tuple[str, ...]:
         """Which counters are missing, and why, in sentences."""
-        told = [sentence for asked in self._asked for sentence in _missing_of(asked)]
+        sentences = [sentence for asked in self._asked for sentence in _missing_of(asked)]
         if self._specs:
             there = {spec.metric for spec in self._specs.values()}
-            told += [
+            sentences += [
                 f"{who} speaks of {words(name, 80)}, which the service does not expose{_alike(name, there)}."
                 for name, who in self._wanted.items()
                 if resolve(name, there) is None
             ]
-        return tuple(told)
+        return tuple(sentences)
 
 
 def _missing_of(asked: _Asked) -> Iterator[str]:
@@ -242,8 +242,8 @@ def _some(names: Sequence[str]) -> str:
 
 def _alike(name: str, there: set[str]) -> str:
     """ "; did you mean app_pool_size?", or ""."""
-    bases = {one.removeprefix(OF).partition("{")[0] for one in there}
-    series = [one for one in there if one.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
+    bases = {metric.removeprefix(OF).partition("{")[0] for metric in there}
+    series = [metric for metric in there if metric.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
     if len(series) > 1:
         return f" as one series; name its labels, for example {words(sorted(series)[0].removeprefix(OF), 120)}"
     close = difflib.get_close_matches(name.partition("{")[0], sorted(bases), n=1)

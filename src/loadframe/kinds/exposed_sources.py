@@ -150,7 +150,7 @@ def sources_of(
 
 def stage_files(tables: Sequence[MetricsTable], log: Path | None = None) -> tuple[Path, ...]:
     """The files of stage statistics that a study's tables name. log: where the service prints."""
-    named = (each.stages for each in tables if each.stages is not None)
+    named = (table.stages for table in tables if table.stages is not None)
     return tuple(path for name in named if (path := log if name == LOG else Path(name)) is not None)
 
 

@@ -59,9 +59,9 @@ class Origin:
 
     def requests(self) -> int:
         """Requests answered since its start, without those for its status; the last known number while it is busy."""
-        if (found := self._status.read()) is not None:
+        if (counters := self._status.read()) is not None:
             self._asked += 1
-            self._answered = int(found["requests"]) - self._asked
+            self._answered = int(counters["requests"]) - self._asked
         return self._answered
 
     def _answers(self) -> bool:

@@ -45,16 +45,16 @@ class Package:
     def required(self, name: str = "") -> str:
         """The path of a program, "" for the server itself; MissingTool where it is not installed."""
         name = name or self.programs[0]
-        found = self.program(name)
-        if found is None:
+        path = self.program(name)
+        if path is None:
             raise MissingTool(f"{name} is not installed", remedy=self.install)
-        return found
+        return path
 
     def version(self) -> str:
         """Name and version, for example "MariaDB 10.11.6". MissingTool."""
         said = _said((self.required(), *self.asked))
-        found = re.search(self.told, said)
-        return f"{self.name} {found[1]}" if found else f"{self.name} of unknown version"
+        match = re.search(self.told, said)
+        return f"{self.name} {match[1]}" if match else f"{self.name} of unknown version"
 
     def requirements(self, kind: str) -> list[Requirement]:
         """What a kind needs of this package, and whether it is installed."""

@@ -119,7 +119,7 @@ class PrivateServer:
         self.folder.mkdir()
         self.folder.chmod(0o755)
         public = () if self.socket is None else ((self.socket.parent, 0o755),)
-        for folder, mode in (*public, *((one, 0o700) for one in private)):
+        for folder, mode in (*public, *((private_folder, 0o700) for private_folder in private)):
             folder.mkdir()
             folder.chmod(mode)
             self.give(folder)
@@ -186,9 +186,9 @@ class PrivateServer:
         asked: dict[str, SettingValue] = {**state.settings, **state.limits}
         words = said.replace("-", "_")
         named = {name: value for name, value in asked.items() if name in words} or asked
-        told = ", ".join(f"{name} = {value}" for name, value in named.items()) or "its default settings"
+        described = ", ".join(f"{name} = {value}" for name, value in named.items()) or "its default settings"
         return TargetError(
-            f"{self.name} would not start with {told}",
+            f"{self.name} would not start with {described}",
             remedy="Give other values, or leave them out. Its own words are below.",
             details=said,
         )
@@ -323,8 +323,8 @@ class PrivateServer:
                 self._process.kill()
                 self._process.wait()
             self._process = None
-            for each in family:  # what it could not end itself
-                identity.end(each, 0.0)
+            for process in family:  # what it could not end itself
+                identity.end(process, 0.0)
 
     def kill_group(self) -> None:
         """As `kill`, for a server whose processes are all in its process group."""
@@ -337,9 +337,9 @@ class PrivateServer:
     def _let_go_on(self) -> None:
         """Stopped processes would not see a signal, nor that the first one has ended."""
         assert self._process is not None
-        for each in identity.family(self._process.pid):
+        for process in identity.family(self._process.pid):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(each.pid, signal.SIGCONT)
+                os.kill(process.pid, signal.SIGCONT)
 
     @contextmanager
     def _abandoning(self, process: subprocess.Popen[bytes]) -> Iterator[None]:

@@ -21,7 +21,7 @@ State = TypeVar("State", bound=StateTable)
 
 
 def _own() -> Iterator[KindOfTarget]:
-    folders = sorted(found.name for found in pkgutil.iter_modules(kinds.__path__) if found.ispkg)
+    folders = sorted(module.name for module in pkgutil.iter_modules(kinds.__path__) if module.ispkg)
     return (record for name in folders for record in import_module(f"{kinds.__name__}.{name}.kind").KINDS)
 
 
@@ -46,7 +46,7 @@ def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) 
     """A target of this kind in several pieces; resources: by its `components`. StudyError where there is none."""
     made = kind_named(kind).make_shards
     if made is None:
-        sharded = sorted(name for name, one in KINDS.items() if one.make_shards is not None)
+        sharded = sorted(name for name, row in KINDS.items() if row.make_shards is not None)
         raise StudyError(
             f"target.shards: a {kind} cannot have several pieces",
             remedy=f"Omit it; these kinds can: {', '.join(sharded)}.",
@@ -68,7 +68,7 @@ def of_study(study: Study, kind: str = "") -> KindOfTarget:
     named, target = kind or study.target.kind, study.target
     row = kind_named(named)
     if named == target.kind and target.sql_nodes is not None and not row.more_before:
-        kinds = " or ".join(sorted(name for name, one in KINDS.items() if one.more_before))
+        kinds = " or ".join(sorted(name for name, record in KINDS.items() if record.more_before))
         raise StudyError(
             f"target.sql_nodes is for a target of kind {kinds}, and this one is of kind {named}",
             remedy=f"Omit it, or set target.kind to {kinds}.",
@@ -76,7 +76,7 @@ def of_study(study: Study, kind: str = "") -> KindOfTarget:
     if row.declared is not None:
         return row.declared(row, target if named == target.kind else TargetTable(kind=named))
     if named == target.kind and (given := target.service_keys):
-        kinds = " or ".join(sorted(name for name, one in KINDS.items() if one.declared is not None))
+        kinds = " or ".join(sorted(name for name, record in KINDS.items() if record.declared is not None))
         raise StudyError(
             f"target.{given[0]} is for a target of kind {kinds}, and this one is of kind {named}",
             remedy=f"Omit it, or set target.kind to {kinds}.",
@@ -88,7 +88,7 @@ def canonical(study: Study) -> Study:
     """The study with all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
     target = study.target.model_copy(update={"settings": of_study(study).check_settings(study.target.settings)})
     tables = {
-        name: [_with_canonical(study, each) for each in getattr(study, name)] for name in ("alternative", "change")
+        name: [_with_canonical(study, table) for table in getattr(study, name)] for name in ("alternative", "change")
     }
     return study.model_copy(update={"target": target, **tables})
 
@@ -117,9 +117,9 @@ def check() -> list[Requirement]:
 
 def kind_named(kind: str) -> KindOfTarget:
     """The record of a kind. StudyError for an unknown or unusable one."""
-    found = KINDS.get(kind)
-    if found is not None:
-        return found
+    row = KINDS.get(kind)
+    if row is not None:
+        return row
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("target.kind")
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")

@@ -13,7 +13,7 @@ def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[st
     """The target's own settings file: its name and text. StudyError without one, and for unprintable words."""
     form = row.file
     if form is None:
-        known = ", ".join(name for name, one in registry.KINDS.items() if one.file is not None)
+        known = ", ".join(name for name, kind in registry.KINDS.items() if kind.file is not None)
         raise StudyError(f"no settings of {row.kind} are searched", remedy=f"Those of {known} are.")
     for word in (word for setting_ in settings.items() for word in setting_ if isinstance(word, str)):
         if not word.isprintable():
@@ -41,7 +41,9 @@ def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord
     """Changes as lines to type in: those of the target's own file, then those of its process and of the machine, then
     which take effect only at a restart. StudyError as `written`."""
     given = {
-        one.setting: one.after for one in changes if one.layer in ("server", "application") and one.after is not None
+        change.setting: change.after
+        for change in changes
+        if change.layer in ("server", "application") and change.after is not None
     }
     own = {name: value for name, value in given.items() if row.setting(name) is not None}
     form = row.file
@@ -50,11 +52,11 @@ def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord
         lines = _lines(row, form, form.statement, own) if form.statement else lines
     else:
         lines = [f"{name} = {value}" for name, value in own.items()]
-    for one in changes:
-        if one.layer == "process":
-            lines.append(OTHER_LAYERS.get(one.setting, OTHER_LAYERS["process"]).format(one.setting, one.after))
-        elif one.layer == "host" and one.after is not None:
-            lines.append(host.command(one.setting, one.after))
+    for change in changes:
+        if change.layer == "process":
+            lines.append(OTHER_LAYERS.get(change.setting, OTHER_LAYERS["process"]).format(change.setting, change.after))
+        elif change.layer == "host" and change.after is not None:
+            lines.append(host.command(change.setting, change.after))
     comment = "--" if form is not None and (form.statement or form.file.endswith(".sql")) else "#"
     options = [f"{name} = {value}" for name, value in given.items() if name not in own]
     lines += [f"{comment} of the workload: in the study, under [workload.options]", *options] if options else []

@@ -35,7 +35,7 @@ class BulkLoaderTarget:
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources]) -> None:
         """resources: of "loader", an Allowance, and of each shard in order."""
-        behind = [each for name, each in resources.items() if name != LOADER]
+        behind = [shard for name, shard in resources.items() if name != LOADER]
         self._shards = PostgresShards(lease=lease, resources=behind)
         self._allowance = stated(resources[LOADER])
         self._server = _Server(lease, "loader", self._allowance.user, None)

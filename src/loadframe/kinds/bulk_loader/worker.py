@@ -97,7 +97,7 @@ class Loader:
     def _copy(self, client: Stream, file: int) -> list[Content]:
         parts = [_Part(b"%d\t" % file, self._batch_bytes) for _ in self._connections]
         with ExitStack() as stack:
-            copies = [stack.enter_context(each.cursor().copy(COPY)) for each in self._connections]
+            copies = [stack.enter_context(connection.cursor().copy(COPY)) for connection in self._connections]
             while (frame := self._received(client))[0] == BLOCK:
                 for row in frame[1].splitlines(keepends=True):
                     parts[shard_of(row[: row.index(b"\t")], len(parts))].add(row)

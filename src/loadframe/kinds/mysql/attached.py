@@ -98,15 +98,15 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self.counting.read(self._control)
 
     def effective(self) -> dict[str, SettingValue]:
-        found = self._control.pairs("SHOW GLOBAL VARIABLES", self.catalogue.names())
-        return {name: self.catalogue.shown(name, text) for name, text in found.items()}
+        variables = self._control.pairs("SHOW GLOBAL VARIABLES", self.catalogue.names())
+        return {name: self.catalogue.shown(name, text) for name, text in variables.items()}
 
     def read(self, name: str) -> SettingValue:
         self.settle()
-        found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
-        if name not in found:
+        variables = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
+        if name not in variables:
             raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
-        return self.catalogue.shown(name, found[name])
+        return self.catalogue.shown(name, variables[name])
 
     def write(self, name: str, value: SettingValue) -> None:
         """One SET GLOBAL, and the wait for a resize that goes on after its answer."""
@@ -245,7 +245,7 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
     of_file = ([options.get("socket", "")] if protocol != "tcp" else []) + (
         [options.get("host", "")] if protocol != "socket" else []
     )
-    address = next((one for one in (address, *of_file) if one), "127.0.0.1" if protocol == "tcp" else SOCKET)
+    address = next((place for place in (address, *of_file) if place), "127.0.0.1" if protocol == "tcp" else SOCKET)
     if address.startswith("/"):
         return address, "", 0
     host, port = parted(address, options.get("port", str(PORT)))

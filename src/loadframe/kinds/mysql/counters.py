@@ -44,15 +44,15 @@ class Counting:
         return (*self.status, *self.variables, *((filled,) if self.redo else ()), *self.waits)
 
     def read(self, control: Control) -> dict[str, float]:
-        told = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in self.status])
-        told |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in self.variables])
-        return self.counted(told) | self._waited(control)
+        texts = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in self.status])
+        texts |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in self.variables])
+        return self.counted(texts) | self._waited(control)
 
     def counted(self, told: Mapping[str, str]) -> dict[str, float]:
         """From the values of the two SHOW statements, by CounterSpec.name; values that are not numbers are left out."""
-        found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
-        age, most = (found.get(name, 0.0) for name in self.redo or ("", ""))
-        return found | ({FILLED: age / (self.usable * most)} if most > 0 else {})
+        numbers = {name: number for name, text in told.items() if (number := finite(text)) is not None}
+        age, most = (numbers.get(name, 0.0) for name in self.redo or ("", ""))
+        return numbers | ({FILLED: age / (self.usable * most)} if most > 0 else {})
 
     def _waited(self, control: Control) -> dict[str, float]:
         """Empty where the performance schema is off, or closed to the account."""

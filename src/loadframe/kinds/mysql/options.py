@@ -35,8 +35,8 @@ def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
 
 def parse_arguments(words: Sequence[str]) -> dict[str, str]:
     """The options of a command line (--name=value), names with underscores."""
-    found = (word[2:].partition("=") for word in words if word.startswith("--"))
-    return {_name(name): value if equals else "1" for name, equals, value in found if name}
+    options = (word[2:].partition("=") for word in words if word.startswith("--"))
+    return {_name(name): value if equals else "1" for name, equals, value in options if name}
 
 
 def read_client_options(path: Path) -> dict[str, str]:

@@ -25,8 +25,8 @@ MARIADB = Package(
 
 def _program(name: str) -> str | None:
     """The path of a MySQL's mysqld: a link of that name may lead to a MariaDB (mariadb-server-compat)."""
-    found = installed(name)
-    return None if found is None or "MariaDB" in ask(found, "--no-defaults", "--version").stdout else found
+    path = installed(name)
+    return None if path is None or "MariaDB" in ask(path, "--no-defaults", "--version").stdout else path
 
 
 MYSQL = Package(
@@ -86,7 +86,7 @@ class FamilyServer(PrivateServer):
     def check(self, state: TargetState, settings: Sequence[str], allowance: Allowance) -> None:
         """TargetError, in the server's words, where it would not start with these options. Exit status 0 may hide an
         error."""
-        begin = (self.required(), *(each for each in self.own_options() if "--init-file" not in each), *settings)
+        begin = (self.required(), *(option for option in self.own_options() if "--init-file" not in option), *settings)
         status, said = self.said_to_its_end((*begin, *self.checking()), allowance)
         if status != 0 or NOT_TAKEN in said:
             raise self.refusal(state, "\n".join(line for line in said.splitlines() if "[ERROR]" in line) or said)

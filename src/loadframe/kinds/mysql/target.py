@@ -66,8 +66,8 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     def effective(self) -> dict[str, SettingValue]:
         """SHOW GLOBAL VARIABLES for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
         names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
-        found = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
-        values = {name: self.catalogue.shown(name, found[name]) for name in names if name in found}
+        variables = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
+        values = {name: self.catalogue.shown(name, variables[name]) for name in names if name in variables}
         return {**values, NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:

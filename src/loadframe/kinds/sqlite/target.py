@@ -165,10 +165,10 @@ class SqliteTarget:
             ) from error
 
     def _expect(self, connection: sqlite3.Connection, name: str, wanted: SettingValue) -> None:
-        found = _ask(connection, name)
-        if found != wanted:
+        kept = _ask(connection, name)
+        if kept != wanted:
             raise TargetError(
-                f"SQLite keeps {name} = {found}; {wanted} was requested",
+                f"SQLite keeps {name} = {kept}; {wanted} was requested",
                 remedy="End every other process that has the file open.",
             )
 

@@ -46,10 +46,10 @@ class Manager:
         counters, info, clients = self.page("counters"), self.page("info"), self.page("client_list")
         if counters is None or info is None or clients is None:
             return {}
-        found = {**parse_counters(counters), **parse_info(info), "client_connections": connected(clients)}
-        found["requests"] -= before
-        found["client_connections"] -= OWN_CONNECTION
-        return found
+        values = {**parse_counters(counters), **parse_info(info), "client_connections": connected(clients)}
+        values["requests"] -= before
+        values["client_connections"] -= OWN_CONNECTION
+        return values
 
     def close(self) -> None:
         with self._lock:
@@ -79,12 +79,12 @@ def parse_counters(text: str) -> dict[str, float]:
 
 def parse_info(text: str) -> dict[str, float]:
     """mgr:info, lines of "name: number KB" and "number name", by the names of GAUGES; sizes in bytes."""
-    found = {}
+    values = {}
     for name, spec in GAUGES.items():
         words = re.escape(name)
         if (size := re.search(rf"^\s*{words}:\s*([0-9.]+)( KB)?$|^\s*([0-9]+) {words}$", text, re.M)) is not None:
-            found[spec.name] = float(size[1] or size[3]) * (KIB if size[2] else 1.0)
-    return found
+            values[spec.name] = float(size[1] or size[3]) * (KIB if size[2] else 1.0)
+    return values
 
 
 def connected(text: str) -> float:
@@ -98,14 +98,14 @@ def descriptors(text: str) -> tuple[int, int]:
 
 
 def _number(words: str, text: str) -> int:
-    found = re.search(rf"{words}:\s*(\d+)", text)
-    return int(found[1]) if found is not None else 0
+    match = re.search(rf"{words}:\s*(\d+)", text)
+    return int(match[1]) if match is not None else 0
 
 
 def mark(text: str) -> str | None:
     """mgr:config: the mark of the effective configuration."""
-    found = re.search(rf"^{MARK} (\S+)$", text, re.M)
-    return found[1] if found is not None else None
+    match = re.search(rf"^{MARK} (\S+)$", text, re.M)
+    return match[1] if match is not None else None
 
 
 def parse_config(text: str, stores: str) -> dict[str, SettingValue]:

@@ -43,13 +43,13 @@ class SquidTarget(CacheTarget[Server]):
         """The cache manager's; where it does not answer, only descriptors, ceilings and the log's counts."""
         self._running()
         self._origin.check()
-        found = self._manager.read()
-        if not found and (died := self._server.died()) is not None:
+        counters = self._manager.read()
+        if not counters and (died := self._server.died()) is not None:
             raise died
         logged = self._server.logged()
         return {
-            **found,
-            **self._following(found),
+            **counters,
+            **self._following(counters),
             **self._held(),
             "connections_refused": float(logged[TOO_MANY_CONNECTIONS]),
             "descriptors_short": float(logged[FEW_DESCRIPTORS]),

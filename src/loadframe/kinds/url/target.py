@@ -160,9 +160,9 @@ def address_of(url: str) -> tuple[str, int]:
     """Host and port. StudyError for anything but http://HOST[:PORT]."""
     why = ""
     try:
-        found = exposed_tables.address_of(url)
-        if found.port is not None and found.path == "/":
-            return found.host, found.port
+        parsed = exposed_tables.address_of(url)
+        if parsed.port is not None and parsed.path == "/":
+            return parsed.host, parsed.port
     except ValueError as error:
         why = f": {error}"
     raise StudyError(

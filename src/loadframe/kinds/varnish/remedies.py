@@ -19,14 +19,14 @@ def _more_threads(situation: Situation) -> Remedy | None:
     total = raised(situation, "varnish.threads", "thread_pool_max")
     if total is None:
         return None
-    each = round_up(total / whole(situation.effective, "thread_pools", 2))
+    threads = round_up(total / whole(situation.effective, "thread_pools", 2))
     return Remedy(
         id="varnish.thread_pool_max.raise",
-        title=f"allow {each:,} threads per pool",
+        title=f"allow {threads:,} threads per pool",
         addresses=("varnish.threads",),
         changes=(
             server_change(
-                situation, "thread_pool_max", each, "a thread for each client of the highest level, plus a fifth"
+                situation, "thread_pool_max", threads, "a thread for each client of the highest level, plus a fifth"
             ),
         ),
         price=Price(note="a stack and workspaces for each thread"),

@@ -52,11 +52,11 @@ class Counters:
     def read(self) -> dict[str, int]:
         """All counters, by varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
         self._api = self._api or _load()
-        found: dict[str, int] = {}
+        counters: dict[str, int] = {}
 
         def each(_: Any, point: Any) -> int:
             if point:  # the last call has no point
-                found[_known(point.contents.name.decode())] = int(point.contents.ptr[0])
+                counters[_known(point.contents.name.decode())] = int(point.contents.ptr[0])
             return 0
 
         with rights_of(self._user, self._group):
@@ -64,7 +64,7 @@ class Counters:
                 self._attach()
             self._api.VSM_Status(self._vsm)  # notices a cache process that was restarted
             self._api.VSC_Iter(self._vsc, self._vsm, _EACH(each), None)
-        return found
+        return counters
 
     def close(self) -> None:
         if self._vsm is not None:
@@ -176,7 +176,11 @@ class Server(PrivateServer):
     def parameters(self) -> dict[str, str]:
         """All parameters in effect, in Varnish's own spelling of numbers."""
         answered = json.loads(self._ask("param.show", "-j"))
-        return {one["name"]: str(one["value"]) for one in answered if isinstance(one, dict) and "value" in one}
+        return {
+            parameter["name"]: str(parameter["value"])
+            for parameter in answered
+            if isinstance(parameter, dict) and "value" in parameter
+        }
 
     def stop(self) -> None:
         """Stop the cache process, then the manager; TargetError where it had to be killed. A manager that gets SIGTERM

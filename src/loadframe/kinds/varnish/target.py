@@ -53,10 +53,10 @@ class VarnishTarget(CacheTarget[Server]):
     def counters(self) -> dict[str, float]:
         self._running()
         self._origin.check()
-        found = self._counters.read()
+        counters = self._counters.read()
         effective = self._effective
         return {
-            **{spec.name: float(found[vsc]) for vsc, spec in COUNTERS.items() if vsc in found},
+            **{spec.name: float(counters[vsc]) for vsc, spec in COUNTERS.items() if vsc in counters},
             "threads_allowed": float(effective["thread_pools"]) * float(effective["thread_pool_max"]),
             "storage_size": float(effective["storage_size"]),
         }
@@ -104,5 +104,5 @@ class VarnishTarget(CacheTarget[Server]):
         """After a start or a change: record the settings in use."""
         self._state, self._cache = state, self._server.cache_process()
         stands = self._server.parameters()
-        told = {name: CATALOGUE.shown(name, stands.get(name)) for name in CATALOGUE.names()}
-        self._effective = told | {name: self._complete(state.settings)[name] for name in SETTINGS_OF_STORAGE}
+        settings = {name: CATALOGUE.shown(name, stands.get(name)) for name in CATALOGUE.names()}
+        self._effective = settings | {name: self._complete(state.settings)[name] for name in SETTINGS_OF_STORAGE}
