@@ -41,21 +41,21 @@ def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> _CpuStat:
 
 def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
     """CPU time, and the time that all CPUs together were denied (microseconds in version 2, nanoseconds in 1)."""
-    found: Metrics = {}
+    metrics: Metrics = {}
     for count in (
         rates_of({"cage.cpu": ("usage_usec",), "cage.cpu.throttled_time": ("throttled_usec",)}, 1e6),
         rates_of({"cage.cpu.throttled_time": ("throttled_time",)}, 1e9),
     ):
-        found |= count(first.counted, last.counted, elapsed_s)
-    return found
+        metrics |= count(first.counted, last.counted, elapsed_s)
+    return metrics
 
 
 def _throttled(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
     """How often the quota ran out, and the share of the time in periods in which it did."""
-    found = rates_of({"cage.cpu.throttled": ("nr_throttled",)})(first.counted, last.counted, elapsed_s)
-    if found and last.period_us:
-        found["cage.cpu.throttled_share"] = min(1.0, found["cage.cpu.throttled"] * last.period_us / 1e6)
-    return found
+    metrics = rates_of({"cage.cpu.throttled": ("nr_throttled",)})(first.counted, last.counted, elapsed_s)
+    if metrics and last.period_us:
+        metrics["cage.cpu.throttled_share"] = min(1.0, metrics["cage.cpu.throttled"] * last.period_us / 1e6)
+    return metrics
 
 
 def _cpu_max(text: bytes) -> float:
@@ -114,7 +114,9 @@ def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, 
 
     def rate(devices: Iterable[str]) -> float:
         return (
-            growth(*(sum(one.used.get(each, {}).get(key, 0.0) for each in devices) for one in (first, last)))
+            growth(
+                *(sum(reading.used.get(device, {}).get(key, 0.0) for device in devices) for reading in (first, last))
+            )
             / elapsed_s
         )
 
@@ -194,7 +196,7 @@ def cage_metrics(component: str, window: Window) -> Metrics:
             file = name.rpartition("/")[2]
             if name.startswith(prefix) and (tick.monotonic_s <= window.end_s or file not in sources):
                 sources[file] = name
-    found = derive(window.of({name: file for file, name in sources.items()}, HELD), CAGE)
-    if found.get("cage.cpu.limit", 0.0) > 0 and "cage.cpu" in found:
-        found["cage.cpu.utilization"] = found["cage.cpu"] / found["cage.cpu.limit"]
-    return found
+    metrics = derive(window.of({name: file for file, name in sources.items()}, HELD), CAGE)
+    if metrics.get("cage.cpu.limit", 0.0) > 0 and "cage.cpu" in metrics:
+        metrics["cage.cpu.utilization"] = metrics["cage.cpu"] / metrics["cage.cpu.limit"]
+    return metrics

@@ -82,7 +82,7 @@ class Recorder:
         # Its own session: Ctrl-C in the terminal is for the lab, which stops the recorder after it has reverted.
         try:
             self._process = subprocess.Popen(
-                [*command, *(word for each in given for word in ("--descriptor", str(each)))],
+                [*command, *(word for descriptor in given for word in ("--descriptor", str(descriptor)))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
@@ -93,8 +93,8 @@ class Recorder:
                 pass_fds=given,
             )
         finally:
-            for each in given:
-                os.close(each)
+            for descriptor in given:
+                os.close(descriptor)
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)  # a recorder that does not read must not block us
         with self._asking:

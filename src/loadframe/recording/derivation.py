@@ -70,8 +70,8 @@ class Derivation:
         parts = [partial(part, last) for part in self.levels]
         if elapsed_s > 0:
             parts += [partial(part, first, last, elapsed_s) for part in self.rates]
-        found, reasons = collect(parts)
-        return _in_bytes(found, PAGE_BYTES), reasons
+        metrics, reasons = collect(parts)
+        return _in_bytes(metrics, PAGE_BYTES), reasons
 
 
 class Track:
@@ -88,7 +88,7 @@ class Track:
         """The metrics of a tick, with the latest earlier reading of each source, however old."""
         self._heard |= {name: entries[name] for name in self._beside & entries.keys()}
         texts = {**self._heard, **entries} if self._heard else entries
-        found: Metrics = {}
+        metrics: Metrics = {}
         for row in self._rows:
             if row.source not in entries and "*" not in row.source:
                 continue
@@ -96,12 +96,12 @@ class Track:
                 reading = row.reading(texts)
             except RecordingError:  # absent, or damaged: as if it was not recorded
                 continue
-            found |= row.at(reading, self._page_bytes)
+            metrics |= row.at(reading, self._page_bytes)
             before = self._before.get(row.source)
             self._before[row.source] = at_s, reading
             if before is not None and at_s > before[0]:
-                found |= row.between(before[1], reading, at_s - before[0])
-        return found
+                metrics |= row.between(before[1], reading, at_s - before[0])
+        return metrics
 
 
 AVERAGE = frozenset(
@@ -135,12 +135,12 @@ def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callabl
     """Growth of a file's numbers per second, in this unit, over the names of a metric that both readings have."""
 
     def between(first: Mapping[str, int], last: Mapping[str, int], elapsed_s: float) -> Metrics:
-        found = {}
+        rates = {}
         for metric, names in metrics.items():
             there = [name for name in names if name in first and name in last]
             if there:
-                found[metric] = sum(growth(first[name], last[name]) for name in there) / unit / elapsed_s
-        return found
+                rates[metric] = sum(growth(first[name], last[name]) for name in there) / unit / elapsed_s
+        return rates
 
     return between
 
@@ -214,7 +214,7 @@ class Window:
             mine = {new: tick.entries[old] for old, new in names.items() if old in tick.entries}
             heard |= {name: text for name, text in mine.items() if name in held}
             chosen[id(tick)] = replace(tick, entries=heard | mine)
-        ticks, around = ([chosen[id(tick)] for tick in each] for each in (self.ticks, self.around))
+        ticks, around = ([chosen[id(tick)] for tick in sequence] for sequence in (self.ticks, self.around))
         return Window(self.start_s, self.end_s, ticks, around)
 
 
@@ -253,11 +253,11 @@ def derive(window: Window, rows: Iterable[Derivation]) -> Metrics:
 def _levels(window: Window, row: Derivation) -> Metrics:
     if not row.levels:
         return {}
-    found: dict[str, list[float]] = {}
+    levels: dict[str, list[float]] = {}
     for reading in window.readings(row):
         for metric, value in row.at(reading, window.facts.page_bytes).items():
-            found.setdefault(metric, []).append(value)
-    return {metric: put_together(metric, values) for metric, values in found.items()}
+            levels.setdefault(metric, []).append(value)
+    return {metric: put_together(metric, values) for metric, values in levels.items()}
 
 
 def _rates(window: Window, row: Derivation) -> Metrics:

@@ -182,11 +182,11 @@ def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
     while position + BLOCK_HEADER.size <= len(data) and len(blocks) < MOST_BLOCKS:
         block = _block_at(data, position)
         if block is None:
-            found = _next_block(data, position + 1)
-            if found < 0:
+            next_at = _next_block(data, position + 1)
+            if next_at < 0:
                 break
-            warnings.append(f"{found - position} bytes at offset {base + position} are no block; skipped.")
-            position = found
+            warnings.append(f"{next_at - position} bytes at offset {base + position} are no block; skipped.")
+            position = next_at
             continue
         if block.offset + block.length > len(data):
             break

@@ -35,14 +35,14 @@ class Carried:
 
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
     """By name. Raises RecordingError for an invalid count."""
-    found = {}
+    interfaces = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")
         fields = rest.split()
         if colon and len(fields) >= FIELDS:
             counts = [procfs.parse_count(fields[place]) for place in (0, 1, 8, 9)]
-            found[name.strip().decode("utf-8", "replace")] = InterfaceCounts(*counts)
-    return found
+            interfaces[name.strip().decode("utf-8", "replace")] = InterfaceCounts(*counts)
+    return interfaces
 
 
 def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:

@@ -113,7 +113,7 @@ def _places(data: bytes) -> list[tuple[str, str, int]]:
         raise ValueError("no hsperfdata of version 2")
     order = _SYMBOLS[data[4] & 1]
     position, count = struct.unpack_from(f"{order}ii", data, 24)
-    found = []
+    places = []
     for _ in range(min(count, MOST_ENTRIES)):
         length, name_at, vector, kind, _, _, _, data_at = struct.unpack_from(f"{order}iiiBBBBi", data, position)
         if length <= 0 or name_at <= 0 or data_at <= 0 or position + length > len(data):
@@ -121,6 +121,6 @@ def _places(data: bytes) -> list[tuple[str, str, int]]:
         name = data[position + name_at : position + length].partition(b"\0")[0].decode("ascii", "replace")
         if WANTED.fullmatch(name):
             form = f"{order}q" if kind == ord("J") and vector == 0 else f"{min(max(vector, 1), 64)}s"
-            found.append((name, form, position + data_at))
+            places.append((name, form, position + data_at))
         position += length
-    return found
+    return places

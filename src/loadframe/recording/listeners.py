@@ -30,13 +30,13 @@ class Listener:
 
 def listeners() -> list[Listener]:
     """All listening stream sockets of our network namespace. Raises RecordingError if the kernel refuses."""
-    found = []
+    listening = []
     for family in FAMILIES:
         bodies = _dump(_request(family, diag.LISTEN))
-        found += [one for body in bodies if (one := parse_inet(body)) is not None]
+        listening += [listener for body in bodies if (listener := parse_inet(body)) is not None]
     request = diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << diag.LISTEN, 0, SHOW_QUEUES, 0, 0)
-    found += [one for body in _dump(request) if (one := parse_unix(body)) is not None]
-    return found
+    listening += [listener for body in _dump(request) if (listener := parse_unix(body)) is not None]
+    return listening
 
 
 FAMILIES = (socket.AF_INET, socket.AF_INET6)
@@ -51,7 +51,7 @@ def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Askin
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
     """Of the sockets that listen at this local port; all if none does. Raises RecordingError like `established`."""
-    return tuple(each for each in FAMILIES if _dump(_request(each, diag.LISTEN, port), asking)) or FAMILIES
+    return tuple(family for family in FAMILIES if _dump(_request(family, diag.LISTEN, port), asking)) or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
@@ -95,8 +95,8 @@ def unix_sockets() -> dict[int, UnixSocket]:
     """Inode -> Unix stream socket that listens or is connected: /proc/net/unix lacks the peer. Raises
     RecordingError."""
     states, shown = 1 << diag.ESTABLISHED | 1 << diag.LISTEN, SHOW_NAME | SHOW_PEER
-    found = map(_unix_socket, _dump(diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, shown, 0, 0)))
-    return {one.inode: one for one in found if one is not None}
+    sockets = map(_unix_socket, _dump(diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, shown, 0, 0)))
+    return {unix_socket.inode: unix_socket for unix_socket in sockets if unix_socket is not None}
 
 
 def _unix_socket(body: bytes) -> UnixSocket | None:

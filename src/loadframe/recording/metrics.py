@@ -108,8 +108,8 @@ def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
     row = replace(NETSTAT, source=ITS_NETWORK)
     for process in target:
         if any(ITS_NETWORK in tick.entries for tick in process.window.around):
-            found = derive(process.window, [row])
-            return {name: value for name, value in found.items() if name in COUNTED_WHERE_THEY_ARRIVE}
+            metrics = derive(process.window, [row])
+            return {name: value for name, value in metrics.items() if name in COUNTED_WHERE_THEY_ARRIVE}
     return {}
 
 
@@ -178,10 +178,10 @@ def of_readings(
         value = (_rate if spec.cumulative else level)(readings, start_s, end_s)
         if value is not None:
             metrics[spec.metric] = value
-        inside = [one for one in readings if start_s <= one[0] <= end_s]
+        inside = [reading for reading in readings if start_s <= reading[0] <= end_s]
         metrics |= pipelines.growth(spec.metric, inside) | pipelines.most(spec.metric, [value for _, value in inside])
-    found = with_quantiles(metrics)
-    return found | pipelines.derived(found)
+    values = with_quantiles(metrics)
+    return values | pipelines.derived(values)
 
 
 def specs_text(specs: Sequence[CounterSpec]) -> str:
@@ -193,9 +193,9 @@ def read_specs(text: bytes) -> list[CounterSpec]:
     """The registered counters that such a note names; none of a damaged note."""
     try:
         return [
-            CounterSpec(str(each["name"]), each["metric"], cumulative=bool(each["cumulative"]))
-            for each in json.loads(text)
-            if is_known(each["metric"])
+            CounterSpec(str(spec["name"]), spec["metric"], cumulative=bool(spec["cumulative"]))
+            for spec in json.loads(text)
+            if is_known(spec["metric"])
         ]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
@@ -207,7 +207,7 @@ def read_missing(text: bytes) -> list[str]:
         noted = parse_json(text)
     except JsonError:
         return []
-    return [words(each, LONGEST_SENTENCE) for each in noted[:MOST_SENTENCES]] if isinstance(noted, list) else []
+    return [words(sentence, LONGEST_SENTENCE) for sentence in noted[:MOST_SENTENCES]] if isinstance(noted, list) else []
 
 
 def read_counters(text: bytes) -> dict[str, float]:

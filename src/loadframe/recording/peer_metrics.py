@@ -62,14 +62,14 @@ class Connections:
         for process, rows in zip(self._processes, of_processes, strict=True):
             for at_s, sockets in rows:
                 if process.window.start_s <= at_s <= process.window.end_s:
-                    together[at_s].update({one.inode: one for one in sockets})
-        return [Look(at_s, found) for at_s, found in sorted(together.items())]
+                    together[at_s].update({socket.inode: socket for socket in sockets})
+        return [Look(at_s, by_inode) for at_s, by_inode in sorted(together.items())]
 
     @cached_property
     def listening(self) -> frozenset[str]:
         """The ports, and the paths, on which the component listens."""
         rows = [row for looks in self.by_process.values() for _, row in looks]
-        return frozenset(port_of(one.local) for row in rows for one in row if one.listens)
+        return frozenset(port_of(socket.local) for row in rows for socket in row if socket.listens)
 
     def role(self, one: OpenSocket) -> Role:
         """What a socket is to the component."""
@@ -99,21 +99,21 @@ class Connections:
         first, last = ({}, {}) if not self.looks else (self.looks[0].sockets, self.looks[-1].sockets)
         return frozenset(
             inode
-            for inode, one in last.items()
-            if one.times is not None
+            for inode, socket in last.items()
+            if socket.times is not None
             and (before := first.get(inode)) is not None
             and before.times is not None
-            and one.times.data_out - before.times.data_out >= 2
-            and one.times.data_in == before.times.data_in
+            and socket.times.data_out - before.times.data_out >= 2
+            and socket.times.data_in == before.times.data_in
         )
 
     def named(self) -> frozenset[str]:
         """The peers that have names of their own in the metrics."""
         counts: dict[str, int] = defaultdict(int)
         for look in self.looks:
-            for one in look.sockets.values():
-                if self.role(one) == "peer":
-                    counts[self.peer(one)] += 1
+            for socket in look.sockets.values():
+                if self.role(socket) == "peer":
+                    counts[self.peer(socket)] += 1
         ranked = sorted(counts, key=lambda name: (-counts[name], name))
         return frozenset(ranked if len(ranked) <= MOST_PEERS else ranked[: MOST_PEERS - 1])
 
@@ -154,62 +154,71 @@ def peer_metrics(connections: Connections) -> Metrics:
 
     made = _grouped(looks, lambda one: name(one) if connections.role(one) == "peer" else None)
     served = _grouped(looks, lambda one: "served" if connections.role(one) == "served" else None)
-    found: Metrics = {}
+    metrics: Metrics = {}
     everyone: list[list[bool | None]] = [[] for _ in looks]
     for peer, moments in made.items():
-        told = _awaited(moments, connections.mute)
-        found |= {f"peer.{peer}.{what}": value for what, value in _numbers(told).items()}
-        found[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
-        found[f"peer.{peer}.inside"] = float(any(connections.inside(one) for moment in moments for one in moment))
-        everyone = [[*together, *those] for together, those in zip(everyone, told, strict=True)]
-    found |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
+        awaited = _awaited(moments, connections.mute)
+        metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(awaited).items()}
+        metrics[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
+        metrics[f"peer.{peer}.inside"] = float(
+            any(connections.inside(socket) for moment in moments for socket in moment)
+        )
+        everyone = [[*together, *those] for together, those in zip(everyone, awaited, strict=True)]
+    metrics |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
     if connections.listening:
         moments = served.get("served", [[] for _ in looks])
-        found |= {f"served.{what}": value for what, value in _numbers(_asked(moments)).items()}
-    return found | _queues(connections.looks_at_listeners)
+        metrics |= {f"served.{what}": value for what, value in _numbers(_asked(moments)).items()}
+    return metrics | _queues(connections.looks_at_listeners)
 
 
 def _awaited(moments: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> list[list[bool | None]]:
-    pace = pace_of((one for moment in moments for one in moment if one.inode not in mute), "made")
-    return [[one.inode not in mute and awaits_answer(one, pace) for one in moment] for moment in moments]
+    pace = pace_of((socket for moment in moments for socket in moment if socket.inode not in mute), "made")
+    return [[socket.inode not in mute and awaits_answer(socket, pace) for socket in moment] for moment in moments]
 
 
 def _asked(moments: Sequence[Collection[OpenSocket]]) -> list[list[bool | None]]:
-    pace = pace_of((one for moment in moments for one in moment), "served")
-    return [[is_asked(one, pace) for one in moment] for moment in moments]
+    pace = pace_of((socket for moment in moments for socket in moment), "served")
+    return [[is_asked(socket, pace) for socket in moment] for moment in moments]
 
 
 def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> dict[str, list[list[OpenSocket]]]:
     """Group -> sockets of each look. key: the group of a socket, None for none."""
-    found: dict[str, list[list[OpenSocket]]] = {}
+    groups: dict[str, list[list[OpenSocket]]] = {}
     for index, look in enumerate(looks):
-        for one in look.sockets.values():
-            if (group := key(one)) is not None:
-                found.setdefault(group, [[] for _ in looks])[index].append(one)
-    return found
+        for socket in look.sockets.values():
+            if (group := key(socket)) is not None:
+                groups.setdefault(group, [[] for _ in looks])[index].append(socket)
+    return groups
 
 
 def _numbers(told: Sequence[Sequence[bool | None]]) -> Metrics:
     """told: for each look, whether each connection was busy; None: unknown."""
     counts = [len(moment) for moment in told]
-    found: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
-    if any(counts) and all(one is None for moment in told for one in moment):
-        return found
-    awaited = [sum(one is True for one in moment) for moment in told]
-    return found | {"busy": sum(awaited) / len(awaited), "busy_most": max(awaited)}
+    metrics: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
+    if any(counts) and all(busy is None for moment in told for busy in moment):
+        return metrics
+    awaited = [sum(busy is True for busy in moment) for moment in told]
+    return metrics | {"busy": sum(awaited) / len(awaited), "busy_most": max(awaited)}
 
 
 def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look]) -> float:
     elapsed_s = looks[-1].at_s - looks[0].at_s
     if elapsed_s <= 0:
         return 0.0
-    first, last = ({one.inode: one.times.retransmits for one in end if one.times} for end in (moments[0], moments[-1]))
+    first, last = (
+        {socket.inode: socket.times.retransmits for socket in end if socket.times} for end in (moments[0], moments[-1])
+    )
     return sum(max(0, count - first.get(inode, 0)) for inode, count in last.items()) / elapsed_s
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
     """The fullest accept queue of any look, with its length: the kernel admits one more (sk_acceptq_is_full)."""
-    queues = [(one.receive, one.send) for look in looks for one in look.sockets.values() if one.listens and one.send]
+    queues = [
+        (socket.receive, socket.send)
+        for look in looks
+        for socket in look.sockets.values()
+        if socket.listens and socket.send
+    ]
     if not queues:
         return {}
     waiting, most = max(queues, key=lambda one: (one[0] / one[1], -one[1]))
@@ -247,8 +256,8 @@ def awaits_answer(one: OpenSocket, pace: Pace | None = None) -> bool | None:
         return True
     if times is None:
         return None
-    if (told := _by_ticks(times, "made")) is not None:
-        return told
+    if (busy := _by_ticks(times, "made")) is not None:
+        return busy
     if times.data_in == 0:
         return times.data_out > 0
     if one.send > 0 or times.heard_ms < times.received_ms:
@@ -265,8 +274,8 @@ def is_asked(one: OpenSocket, pace: Pace | None = None) -> bool | None:
         return None
     if times.data_in == 0:
         return False
-    if (told := _by_ticks(times, "served")) is not None:
-        return told
+    if (busy := _by_ticks(times, "served")) is not None:
+        return busy
     if times.data_out == 0:
         return True
     if one.send > 0 or times.heard_ms < times.received_ms:
@@ -277,11 +286,11 @@ def is_asked(one: OpenSocket, pace: Pace | None = None) -> bool | None:
 def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
     """The pace that the looks at all connections to one peer have in common, or None. A look with its two moments in
     different ticks allows one lead; the others allow two."""
-    quiet = [one.times for one in looks if one.times is not None and one.send == one.receive == 0]
-    told, young = (
+    quiet = [socket.times for socket in looks if socket.times is not None and socket.send == socket.receive == 0]
+    settled, young = (
         [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
     )
-    return _agreed(told, side, MOST_AHEAD) or _agreed(young, side, 0)
+    return _agreed(settled, side, MOST_AHEAD) or _agreed(young, side, 0)
 
 
 def _agreed(told: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:

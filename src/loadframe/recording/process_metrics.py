@@ -58,7 +58,9 @@ def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
         return first
     inherited = {f"children_{name}": getattr(first, f"children_{name}") for name in _COUNTERS}
     for name in _COUNTERS:
-        inherited[f"children_{name}"] += sum(getattr(one, name) + getattr(one, f"children_{name}") for one in ended)
+        inherited[f"children_{name}"] += sum(
+            getattr(child, name) + getattr(child, f"children_{name}") for child in ended
+        )
     return replace(first, **inherited)
 
 
@@ -119,8 +121,8 @@ def born_since(stat: ProcessStat, at_s: float, facts: Facts) -> bool:
 
 def added_up(rates: Sequence[Metrics]) -> Metrics:
     """Sums over processes; a metric missing for some (/proc/PID/io may be forbidden) is left out."""
-    common = set[str].intersection(*(set(one) for one in rates)) if rates else set[str]()
-    return {metric: sum(one[metric] for one in rates) for metric in common}
+    common = set[str].intersection(*(set(metrics) for metrics in rates)) if rates else set[str]()
+    return {metric: sum(metrics[metric] for metrics in rates) for metric in common}
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
@@ -200,10 +202,10 @@ def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
     """From the entries of each process; None if they have no threads. Raises RecordingError for damaged ones."""
     total, sleepers, where_known, asked_some = 0, 0, False, False
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
-    found = [one for one in members if "tasks" in one or "threads" in one]
-    for one in found:
-        rows = parse_tasks(one.get("tasks", b""))
-        count = max(len(rows), procfs.parse_count(one["threads"])) if "threads" in one else len(rows)
+    with_threads = [member for member in members if "tasks" in member or "threads" in member]
+    for entries in with_threads:
+        rows = parse_tasks(entries.get("tasks", b""))
+        count = max(len(rows), procfs.parse_count(entries["threads"])) if "threads" in entries else len(rows)
         total += count
         asked_some |= bool(rows)
         asked = sum(task.wchan != b"" for task in rows)
@@ -215,27 +217,31 @@ def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
                 sleepers += 1
                 where_known |= task.where_known
                 states[POLLING] += task.sleeps_in_timer * count / max(asked, 1)
-    return Census(total, len(found), states if asked_some else None, sleepers, where_known) if found else None
+    return (
+        Census(total, len(with_threads), states if asked_some else None, sleepers, where_known)
+        if with_threads
+        else None
+    )
 
 
 def threads(members: Collection[Mapping[str, bytes]]) -> Metrics:
-    found = census(members)
-    if found is None:
+    counted = census(members)
+    if counted is None:
         return {}
-    states = found.states or {}
-    return {"threads.count": found.count, "processes.count": found.processes} | {
+    states = counted.states or {}
+    return {"threads.count": counted.count, "processes.count": counted.processes} | {
         f"threads.{name}": states[letter] for name, letter in STATES.items() if letter in states
     }
 
 
 def open_files(members: Collection[Mapping[str, bytes]]) -> Metrics:
     """Of the process nearest to its own limit, with that limit."""
-    found = [
-        {"open_files": procfs.parse_count(one["fd"])} | open_files_limits(one.get("limits", b""))
-        for one in members
-        if "fd" in one
+    uses = [
+        {"open_files": procfs.parse_count(entries["fd"])} | open_files_limits(entries.get("limits", b""))
+        for entries in members
+        if "fd" in entries
     ]
-    return max(found, key=nearness, default={})
+    return max(uses, key=nearness, default={})
 
 
 def nearness(found: Metrics) -> tuple[float, float]:
@@ -260,17 +266,17 @@ def memory(page_bytes: int, members: Collection[Mapping[str, bytes]]) -> Metrics
     """Memory shared by processes (a server's buffers, its program) counts once: the largest share of any of them. A
     process without its stat is counted by its status."""
     resident, touched = [], []
-    for one in members:
-        told = procfs.parse_process_status(one.get("status", b""))
-        touched += [told.shared_memory_bytes] if told.shared_memory_bytes is not None else []
-        whole = parse_stat(one[STAT]).rss_pages * page_bytes if STAT in one else told.rss_bytes
+    for entries in members:
+        status = procfs.parse_process_status(entries.get("status", b""))
+        touched += [status.shared_memory_bytes] if status.shared_memory_bytes is not None else []
+        whole = parse_stat(entries[STAT]).rss_pages * page_bytes if STAT in entries else status.rss_bytes
         if whole is not None:
-            resident.append((whole, min(whole, told.shared_bytes or 0)))
-    found: Metrics = {}
+            resident.append((whole, min(whole, status.shared_bytes or 0)))
+    metrics: Metrics = {}
     if resident:
         shared = [part for _, part in resident]
-        found["memory.rss"] = sum(whole for whole, _ in resident) - sum(shared) + max(shared)
-    return found | ({"memory.shared": max(touched)} if touched else {})
+        metrics["memory.rss"] = sum(whole for whole, _ in resident) - sum(shared) + max(shared)
+    return metrics | ({"memory.shared": max(touched)} if touched else {})
 
 
 # --- one tick after the other -----------------------------------------------------------------------------------------

@@ -121,8 +121,8 @@ class ProcessInWindow:
     @cached_property
     def most_threads(self) -> int:
         """Largest number of threads at ticks at which some were looked at."""
-        found = [census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries]
-        return max((one.count for one in found if one is not None), default=0)
+        censuses = [census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries]
+        return max((counted.count for counted in censuses if counted is not None), default=0)
 
     @cached_property
     def cpu_rates(self) -> dict[int, tuple[float, float]]:
@@ -166,11 +166,11 @@ class ProcessInWindow:
             rows = parse_tasks(tick.entries[source])
             complete &= "threads" not in tick.entries or len(rows) >= procfs.parse_count(tick.entries["threads"])
             for row in rows:
-                found = numbers(row)
-                if found is not None:
+                counts = numbers(row)
+                if counts is not None:
                     if row.thread not in sights and complete and before_s is not None:
-                        sights[row.thread] = [Sight(before_s, (0,) * len(found))]
-                    sights.setdefault(row.thread, []).append(Sight(tick.monotonic_s, found))
+                        sights[row.thread] = [Sight(before_s, (0,) * len(counts))]
+                    sights.setdefault(row.thread, []).append(Sight(tick.monotonic_s, counts))
             before_s = tick.monotonic_s
         rates = {}
         for thread, seen in sights.items():
@@ -207,8 +207,8 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     for name in {name for tick in window.around for name in tick.entries}:
         if (split := split_source(name)) is not None:
             sources.setdefault(split[:2], {})[name] = split[2]
-    found = {key: ProcessInWindow(*key, window, sources[key]) for key in sorted(sources)}
-    there = {key: process for key, process in found.items() if process.present}
+    processes = {key: ProcessInWindow(*key, window, sources[key]) for key in sorted(sources)}
+    there = {key: process for key, process in processes.items() if process.present}
     for (component, _), process in there.items():
         ended = process.present[-1] is not process.window.ticks[-1]
         if ended and (parent := there.get((component, process.parent))) is not None:
@@ -231,18 +231,21 @@ def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Mapping[str, bytes]]]:
     """For each tick of the window the entries of the live processes, with the latest texts of the rest."""
-    found: dict[float, list[Mapping[str, bytes]]] = {}
+    moments: dict[float, list[Mapping[str, bytes]]] = {}
     for process in processes:
         for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
             if is_there(tick.entries):
-                found.setdefault(tick.monotonic_s, []).append(held.entries)
-    return list(found.values())
+                moments.setdefault(tick.monotonic_s, []).append(held.entries)
+    return list(moments.values())
 
 
 def _memory(processes: Sequence[ProcessInWindow]) -> Metrics:
     page_bytes = processes[0].window.facts.page_bytes
-    found = [memory(page_bytes, members) for members in _moments(processes)]
-    return {metric: max(one.get(metric, 0.0) for one in found) for metric in {name for one in found for name in one}}
+    memories = [memory(page_bytes, members) for members in _moments(processes)]
+    return {
+        metric: max(metrics.get(metric, 0.0) for metrics in memories)
+        for metric in {name for metrics in memories for name in metrics}
+    }
 
 
 def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -251,19 +254,19 @@ def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
     """Averages over the ticks at which any thread of the component was looked at; the count is the largest."""
-    moments = [members for members in _moments(processes) if any("tasks" in one for one in members)]
+    moments = [members for members in _moments(processes) if any("tasks" in entries for entries in members)]
     values: dict[str, list[float]] = {}
-    for found in map(threads, moments):
-        for metric, value in found.items():
+    for counts in map(threads, moments):
+        for metric, value in counts.items():
             values.setdefault(metric, []).append(value)
-    metrics = {metric: put_together(metric, found) for metric, found in values.items()}
-    return metrics | _polling([one for one in map(census, moments) if one is not None])
+    metrics = {metric: put_together(metric, levels) for metric, levels in values.items()}
+    return metrics | _polling([counted for counted in map(census, moments) if counted is not None])
 
 
 def _polling(moments: Sequence[Census]) -> Metrics:
     """No count, rather than zero, if the kernel says of no thread where it sleeps."""
-    asked = [one.states[POLLING] for one in moments if one.states is not None]
-    silent = any(one.sleepers for one in moments) and not any(one.where_known for one in moments)
+    asked = [counted.states[POLLING] for counted in moments if counted.states is not None]
+    silent = any(counted.sleepers for counted in moments) and not any(counted.where_known for counted in moments)
     return {"threads.polling": sum(asked) / len(asked)} if asked and not silent else {}
 
 
@@ -294,14 +297,14 @@ def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
     """cpu.busiest_threads: the inverse Herfindahl index of its threads' CPU, n for n equal threads, 1 if one has all of
     it."""
     busiest = max(processes, key=lambda process: process.rates.get("cpu.cores", -1.0))
-    found: Metrics = {"cpu.busiest_process": busiest.cores}
+    metrics: Metrics = {"cpu.busiest_process": busiest.cores}
     runs = [run for run, _ in busiest.cpu_rates.values()]
     if any(runs):
-        found["cpu.busiest_threads"] = sum(runs) ** 2 / sum(run**2 for run in runs)
+        metrics["cpu.busiest_threads"] = sum(runs) ** 2 / sum(run**2 for run in runs)
     programs = [tick.entries[PROGRAM] for tick in busiest.window.around if PROGRAM in tick.entries]
     if programs:
-        found["cpu.one_at_a_time"] = float(runs_one_at_a_time(programs[-1].decode("utf-8", "replace")))
-    return found
+        metrics["cpu.one_at_a_time"] = float(runs_one_at_a_time(programs[-1].decode("utf-8", "replace")))
+    return metrics
 
 
 def _run_delay(processes: Sequence[ProcessInWindow]) -> Metrics:

@@ -217,8 +217,8 @@ def parse_pressure(data: bytes) -> dict[str, float]:
     totals = {}
     for line in data.splitlines():
         kind, _, rest = line.partition(b" ")
-        _, found, total = rest.partition(b"total=")
-        if found and kind in (b"some", b"full"):
+        _, mark, total = rest.partition(b"total=")
+        if mark and kind in (b"some", b"full"):
             totals[text_of(kind)] = integer(total, "/proc/pressure") / 1e6
     if not totals:
         raise missing("/proc/pressure", "total=")
@@ -375,7 +375,7 @@ def parse_process_status(data: bytes) -> ProcessStatus:
         rss_bytes=_line_number(data, b"VmRSS:", 1024),
         voluntary_switches=_line_number(data, b"voluntary_ctxt_switches:"),
         involuntary_switches=_line_number(data, b"nonvoluntary_ctxt_switches:"),
-        cpus_allowed=parse_cpu_list(found[1]) if (found := _CPUS_ALLOWED.search(data)) else None,
+        cpus_allowed=parse_cpu_list(match[1]) if (match := _CPUS_ALLOWED.search(data)) else None,
         shared_bytes=None if of_files is None or of_memory is None else of_files + of_memory,
         shared_memory_bytes=of_memory,
     )

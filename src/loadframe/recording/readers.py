@@ -187,13 +187,13 @@ def _size(entries: Mapping[str, bytes]) -> int:
 def _first_of_each(ticks: Sequence[Tick]) -> list[Tick]:
     """Each source's first text, at its own tick; everything in between."""
     seen: set[str] = set()
-    found = []
+    first_ticks = []
     for tick in ticks:
         entries = (
             {name: text for name, text in tick.entries.items() if name not in seen} if tick.sample else tick.entries
         )
         if entries:
-            found.append(replace(tick, entries=entries))
+            first_ticks.append(replace(tick, entries=entries))
         if tick.sample:
             seen |= entries.keys()
-    return found
+    return first_ticks

@@ -29,8 +29,8 @@ _THREADS = tuple(re.compile(pattern) for pattern, _ in _COLLECTORS)
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
     """Of the Java process whose collectors took most time; and the CPU time of all collecting threads."""
-    found = [one for process in processes if (one := _of_jvm(process))]
-    busiest: Metrics = max(found, key=lambda one: one.get("runtime.gc_share", 0.0), default={})
+    of_jvms = [metrics for process in processes if (metrics := _of_jvm(process))]
+    busiest: Metrics = max(of_jvms, key=lambda one: one.get("runtime.gc_share", 0.0), default={})
     return busiest | _collecting(processes)
 
 
@@ -39,10 +39,10 @@ def _of_jvm(process: ProcessInWindow) -> Metrics:
     pair = nearest_pair([tick.monotonic_s for tick in ticks], process.window.start_s, process.window.end_s)
     if pair is None:
         return {}
-    told = [parse_counters(tick.entries[JVM]) for tick in ticks[pair[0] : pair[1] + 1]]
-    metrics = _heap(told)
+    looks = [parse_counters(tick.entries[JVM]) for tick in ticks[pair[0] : pair[1] + 1]]
+    metrics = _heap(looks)
     try:
-        grown = growth(collected_s(told[0]), collected_s(told[-1]))
+        grown = growth(collected_s(looks[0]), collected_s(looks[-1]))
     except RecordingError:  # another process under this pid, or no counters of collectors
         return metrics
     return metrics | {"runtime.gc_share": grown / (ticks[pair[1]].monotonic_s - ticks[pair[0]].monotonic_s)}
@@ -66,23 +66,23 @@ def collected_s(told: Counters) -> float:
 def _heap(told: Sequence[Counters]) -> Metrics:
     """The most that the heap held, and the least that the oldest generation held, which has the live objects."""
     used, old = [], []
-    for each in told:
+    for counters in told:
         spaces: dict[str, float] = {}
-        for name in each:
+        for name in counters:
             if name.startswith("sun.gc.generation.") and name.endswith(".used"):
                 generation = name.split(".")[3]
-                spaces[generation] = spaces.get(generation, 0.0) + _number(each, name)
+                spaces[generation] = spaces.get(generation, 0.0) + _number(counters, name)
         if spaces:
             used.append(sum(spaces.values()))
             old.append(spaces[max(spaces)])
     if not used:
         return {}
-    found: Metrics = {"runtime.heap_use": max(used), "runtime.heap_live": min(old)}
+    metrics: Metrics = {"runtime.heap_use": max(used), "runtime.heap_live": min(old)}
     most = [_number(told[-1], name) for name in told[-1] if name.endswith(".maxCapacity")]
     if most:
         one_heap = told[-1].get("sun.gc.policy.name") == _ONE_HEAP
-        found["runtime.heap_ceiling"] = max(most) if one_heap else sum(most)
-    return found
+        metrics["runtime.heap_ceiling"] = max(most) if one_heap else sum(most)
+    return metrics
 
 
 def _number(told: Counters, name: str) -> float:
@@ -105,12 +105,12 @@ def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _names(process: ProcessInWindow) -> dict[int, str]:
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for tick in process.window.around:
         for row in parse_tasks(tick.entries.get("tasks", b"")):
-            if row.thread not in found and row.stat:
-                found[row.thread] = row.name
-    return found
+            if row.thread not in names and row.stat:
+                names[row.thread] = row.name
+    return names
 
 
 def is_collector(thread: str) -> bool:

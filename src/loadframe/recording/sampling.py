@@ -202,8 +202,8 @@ class ProcessFiles(HeldFiles):
         self._writer.put(self._sources["exe"], os.fsencode(program))
         if self._jvm is None and self._looks_for_jvm > 0 and Path(program).name in PROGRAMS:
             self._looks_for_jvm -= 1
-            found = JvmCounters(self.directory)
-            self._jvm = found if found.find() else None
+            counters = JvmCounters(self.directory)
+            self._jvm = counters if counters.find() else None
 
     def _sample_open_files(self, second: bool) -> None:
         if self._many_open_files and not second:

@@ -85,7 +85,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
 
 def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
     """Columns at_s, metric, value."""
-    found = _Columns()
+    columns = _Columns()
     machine = Track((*MACHINE, *recorder_rows(facts.clock_ticks_per_s)), facts.page_bytes)
     cages: dict[str, Track] = {}
     components: dict[str, ComponentTrack] = {}
@@ -103,17 +103,17 @@ def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.Data
                 followed.setdefault(owner, {}).setdefault(pid, {})[word] = text
             elif owner:
                 caged.setdefault(owner, {})[word] = text
-        found.add(at_s, "", machine.step(at_s, tick.entries))
+        columns.add(at_s, "", machine.step(at_s, tick.entries))
         for folder, entries in caged.items():
             track = cages.setdefault(folder, Track(CAGE, facts.page_bytes))
-            found.add(at_s, f"{folder.partition(':')[0]}.", track.step(at_s, entries))
+            columns.add(at_s, f"{folder.partition(':')[0]}.", track.step(at_s, entries))
         for component in components.keys() | followed.keys():
             processes = components.setdefault(component, ComponentTrack(facts))
-            found.add(at_s, f"{component}.", processes.step(at_s, before_s, followed.get(component, {})))
+            columns.add(at_s, f"{component}.", processes.step(at_s, before_s, followed.get(component, {})))
         if gaps and before_s is not None:
-            found.add(at_s, "", {"recorder.tick_gap": 1000 * (at_s - before_s)})
+            columns.add(at_s, "", {"recorder.tick_gap": 1000 * (at_s - before_s)})
         before_s = at_s
-    return found.table()
+    return columns.table()
 
 
 _CAGED = re.compile(r"([^:]+:cgroup:.*)/([^/]+)")
@@ -141,10 +141,10 @@ class _Columns:
 
     def table(self) -> polars.DataFrame:
         """Columns at_s, metric, value; known metrics only."""
-        found = {metric: columns for metric, columns in self._found.items() if is_known(metric)}
-        times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in found.values())]) for at in (0, 1))
-        which = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found.values()])
-        names = polars.Series(list(found), dtype=polars.String)
+        known = {metric: columns for metric, columns in self._found.items() if is_known(metric)}
+        times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in known.values())]) for at in (0, 1))
+        which = np.repeat(np.arange(len(known)), [len(columns[0]) for columns in known.values()])
+        names = polars.Series(list(known), dtype=polars.String)
         return polars.DataFrame({"at_s": times, "metric": names.gather(which), "value": values})
 
 
@@ -160,8 +160,8 @@ def _per_second(counter: polars.Expr) -> polars.Expr:
 
 def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
     """Columns at_s, metric, value. There is no growth between steps: the server may have been restarted."""
-    told = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
-    specs = {spec.metric: spec for text in told for spec in read_specs(text)}
+    texts = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
+    specs = {spec.metric: spec for text in texts for spec in read_specs(text)}
     asked = [tick for tick in ticks if SERVICE_NOTE in tick.entries]
     notes = [(tick.monotonic_s, read_counters(tick.entries[SERVICE_NOTE])) for tick in asked]
     frame = polars.DataFrame(
@@ -189,7 +189,7 @@ def _with_derived(frame: polars.DataFrame) -> polars.DataFrame:
     rows = []
     for row in frame.iter_rows(named=True):
         at_s = row.pop("at_s")
-        found = with_quantiles({name: value for name, value in row.items() if value is not None})
-        rows.append({"at_s": at_s, **found, **pipelines.derived(found)})
+        values = with_quantiles({name: value for name, value in row.items() if value is not None})
+        rows.append({"at_s": at_s, **values, **pipelines.derived(values)})
     names = {name for row in rows for name in row}
     return polars.DataFrame(rows, schema=dict.fromkeys(["at_s", *sorted(names - {"at_s"})], polars.Float64))

@@ -60,14 +60,14 @@ def below(*files: str) -> Callable[[Place, str], bytes]:
 def each_below(folder: Path, *files: str) -> bytes:
     """A line for each folder below that has all of these files, by name: its name and their texts."""
     rows = []
-    for one in sorted(folder.iterdir()):
+    for subfolder in sorted(folder.iterdir()):
         try:
-            said = [(one / file).read_text(encoding="utf-8", errors="replace").strip() for file in files]
+            said = [(subfolder / file).read_text(encoding="utf-8", errors="replace").strip() for file in files]
         except PermissionError:
             raise
         except OSError:  # it has none, refuses, or has just ended
             continue
-        rows.append(" ".join([one.name, *said]))
+        rows.append(" ".join([subfolder.name, *said]))
     return lines(rows)
 
 
@@ -99,8 +99,8 @@ def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, na
     """Metrics of two looks at a file that recordings also have. path: by default where these read it."""
 
     def parse(pair: Pair) -> dict[str, float]:
-        found, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
-        wanted = {metric: float(found[metric]) for metric in metrics if metric in found}
+        values, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
+        wanted = {metric: float(values[metric]) for metric in metrics if metric in values}
         if reasons and not wanted:
             raise reasons[0]
         return wanted
@@ -161,7 +161,7 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
     missing: dict[str, str] = {}
     elapsed_s = last.at_s - first.at_s
     for source in sources:
-        found: Mapping[str, float] = {}
+        measured: Mapping[str, float] = {}
         reason = source.absent
         if source.name in first.texts and source.name in last.texts:
             before, after = first.others.get(source.name, {}), last.others.get(source.name, {})
@@ -169,11 +169,11 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
             texts = [(first.texts[source.name], last.texts[source.name])]
             texts += [(before[pid], after.get(pid, b"")) for pid in stayed]
             try:
-                found = source.parse(*(Pair(one, two, elapsed_s) for one, two in texts))
+                measured = source.parse(*(Pair(one, two, elapsed_s) for one, two in texts))
             except RecordingError as error:
                 reason = error.fact
         else:
             reason = last.refused.get(source.name) or first.refused.get(source.name) or source.absent
-        values.update(found)
-        missing.update({metric: reason for metric in source.metrics if metric not in found})
+        values.update(measured)
+        missing.update({metric: reason for metric in source.metrics if metric not in measured})
     return Readings(values, {metric: reason for metric, reason in missing.items() if metric not in values})

@@ -53,32 +53,32 @@ OUT_OF_SIGHT = "the control groups of the process are not mounted where we can s
 def fetch_groups(place: Place, path: str, *, wanted: Sequence[str] = tuple(FILES)) -> bytes:
     """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first."""
     mounts = _mounts(place)
-    found: dict[str, dict[str, Group]] = {}
+    chains: dict[str, dict[str, Group]] = {}
     for line in place.text(path).decode("utf-8", "replace").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         for controller in controllers.split(",") if controllers else wanted:
             mount = mounts.get(controller if controllers else "")
             if controller in wanted and mount is not None:
-                found.setdefault(controller, {}).update(_chain(place, mount, group, FILES[controller]))
+                chains.setdefault(controller, {}).update(_chain(place, mount, group, FILES[controller]))
     if not mounts:
         raise RecordingError(OUT_OF_SIGHT)
-    return write_json({controller: list(groups.values()) for controller, groups in found.items()}).encode()
+    return write_json({controller: list(groups.values()) for controller, groups in chains.items()}).encode()
 
 
 def _mounts(place: Place) -> dict[str, tuple[str, str]]:
     """(mount point, the group that is mounted there) by controller; "" is version 2. From mountinfo (proc(5))."""
-    found = {}
+    mounts = {}
     for line in place.text("proc/self/mountinfo").decode("utf-8", "replace").splitlines():
         left, _, right = line.partition(" - ")
         fields, kind = left.split(" "), right.split(" ")
         if len(fields) < 5 or len(kind) < 3:
             continue
         if kind[0] == "cgroup2":
-            found[""] = (fields[4], fields[3])
+            mounts[""] = (fields[4], fields[3])
         elif kind[0] == "cgroup":
-            found |= {option: (fields[4], fields[3]) for option in kind[2].split(",") if option in FILES}
-    return found
+            mounts |= {option: (fields[4], fields[3]) for option in kind[2].split(",") if option in FILES}
+    return mounts
 
 
 def _chain(place: Place, mount: tuple[str, str], group: str, files: Sequence[str]) -> dict[str, Group]:
@@ -132,8 +132,8 @@ _HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
 def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
     """The files of each group, the innermost first, combined over these controllers, named as in cage_metrics."""
     try:
-        found = json.loads(text)
-        levels = zip_longest(*(found.get(controller, []) for controller in controllers), fillvalue={})
+        chains = json.loads(text)
+        levels = zip_longest(*(chains.get(controller, []) for controller in controllers), fillvalue={})
         return [
             {name.removesuffix("_recursive"): said.encode() for group in level for name, said in group.items()}
             for level in levels
@@ -144,14 +144,14 @@ def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
 
 def _tells(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float) -> Metrics:
     """The metrics of two looks at a group, named as in cage_metrics. Raises RecordingError if any is damaged."""
-    found: Metrics = {}
+    metrics: Metrics = {}
     for row in ROWS:
         if row.source in before and row.source in after:
-            told, lacking = row.looks(before, after, elapsed_s)
+            of_row, lacking = row.looks(before, after, elapsed_s)
             if lacking:
                 raise lacking[0]
-            found |= told
-    return found
+            metrics |= of_row
+    return metrics
 
 
 def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> dict[str, float]:
@@ -165,18 +165,18 @@ def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) ->
     ]
     values: dict[str, float] = {}
     for use in uses:
-        found = [(told[use], told.get(f"{use}.limit", math.inf), told) for told in looks if use in told]
-        if not found:
+        candidates = [(look[use], look.get(f"{use}.limit", math.inf), look) for look in looks if use in look]
+        if not candidates:
             continue
-        amount, limit, told = max(
-            (one for one in found if math.isfinite(one[1])),
+        amount, limit, tightest = max(
+            (candidate for candidate in candidates if math.isfinite(candidate[1])),
             key=lambda one: one[0] / one[1] if one[1] > 0 else math.inf,
-            default=found[0] if limited_by is not None else (0.0, math.inf, {}),
+            default=candidates[0] if limited_by is not None else (0.0, math.inf, {}),
         )
         metric = use.replace("cage", "target.cgroup", 1)
         values |= {metric: amount, f"{metric}.limit": limit}
         if (harm := _HARM.get(use)) is not None:
-            values[f"{metric}.{harm}"] = told.get(f"{use}.{harm}", 0.0)
+            values[f"{metric}.{harm}"] = tightest.get(f"{use}.{harm}", 0.0)
     return values
 
 
@@ -184,7 +184,7 @@ def _controller(name: str, controllers: Sequence[str], *uses: str) -> Source:
     metrics = (use.replace("cage", "target.cgroup", 1) for use in uses)
     return Source(
         f"cgroup {name}",
-        tuple(each for metric in metrics for each in (metric, f"{metric}.limit")),
+        tuple(metric_name for metric in metrics for metric_name in (metric, f"{metric}.limit")),
         partial(_of_tightest, controllers, uses),
         partial(fetch_groups, wanted=controllers),
         f"the {name} controller is off for its control group: the root group, or not delegated",

@@ -145,7 +145,7 @@ def _packets(text: bytes) -> tuple[int, int]:
 def _links(pair: Pair) -> dict[str, float]:
     """The lines of net/dev, then "NAME MEGABITS" for each interface that has a speed: others answer EINVAL."""
     first, last = (
-        {name.encode(): (each.received_bytes, each.sent_bytes) for name, each in parse_interfaces(text).items()}
+        {name.encode(): (counts.received_bytes, counts.sent_bytes) for name, counts in parse_interfaces(text).items()}
         for text in (pair.first, pair.last)
     )
     rates = []

@@ -57,9 +57,9 @@ def _throttling(pair: Pair) -> dict[str, float]:
 
 
 def _swap(pair: Pair) -> dict[str, float]:
-    found = procfs.parse_meminfo(pair.last)
-    total = found.get("SwapTotal", 0)
-    return {"system.swap.limit": total, "system.swap.used": total - found.get("SwapFree", 0)} if total > 0 else {}
+    sizes = procfs.parse_meminfo(pair.last)
+    total = sizes.get("SwapTotal", 0)
+    return {"system.swap.limit": total, "system.swap.used": total - sizes.get("SwapFree", 0)} if total > 0 else {}
 
 
 _SHARES = ("system.paging.direct_share", "system.paging.refault_share")

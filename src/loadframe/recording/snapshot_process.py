@@ -62,8 +62,8 @@ def _mappings(*pairs: Pair) -> dict[str, float]:
 def _status(*pairs: Pair) -> dict[str, float]:
     """The memory of all of them; the CPUs are the first one's."""
     named = procfs.parse_process_status(pairs[0].last).cpus_allowed
-    found = _of_target(memory(PAGE_BYTES, [{"status": pair.last} for pair in pairs]))
-    return found | ({"target.cpus.named": float(named)} if named is not None else {})
+    metrics = _of_target(memory(PAGE_BYTES, [{"status": pair.last} for pair in pairs]))
+    return metrics | ({"target.cpus.named": float(named)} if named is not None else {})
 
 
 def fetch_cpu(place: Place, path: str) -> bytes:
@@ -82,14 +82,14 @@ def _cpu(*pairs: Pair) -> dict[str, float]:
 
 def _cores(pair: Pair, ended: Sequence[ProcessStat]) -> Metrics:
     before, now = _spent(pair.first), _spent(pair.last)
-    found: Metrics = {}
+    metrics: Metrics = {}
     for row in process_rows(os.sysconf("SC_CLK_TCK")):
         if row.source in before and row.source in now:
             first, last = row.reading(before), row.reading(now)
             if isinstance(first, ProcessStat):
                 first = after(first, [child for child in ended if child.parent == first.pid])
-            found |= row.between(first, last, pair.elapsed_s)
-    return {metric: value for metric, value in with_cores(found).items() if metric == "cpu.cores"}
+            metrics |= row.between(first, last, pair.elapsed_s)
+    return {metric: value for metric, value in with_cores(metrics).items() if metric == "cpu.cores"}
 
 
 def _spent(text: bytes) -> dict[str, bytes]:
@@ -152,15 +152,15 @@ def fetch_watches(place: Place, path: str) -> bytes:
 
 
 def _watches(pair: Pair) -> dict[str, float]:
-    found: dict[bytes, list[int]] = {b"epoll": [], b"inotify": []}
+    watches: dict[bytes, list[int]] = {b"epoll": [], b"inotify": []}
     for line in pair.last.splitlines():
         kind, _, count = line.partition(b" ")
-        if kind in found:
-            found[kind].append(procfs.parse_count(count))
+        if kind in watches:
+            watches[kind].append(procfs.parse_count(count))
     return {
-        "target.epoll_watches": float(sum(found[b"epoll"])),
-        "target.inotify_watches": float(sum(found[b"inotify"])),
-        "target.inotify_instances": float(len(found[b"inotify"])),
+        "target.epoll_watches": float(sum(watches[b"epoll"])),
+        "target.inotify_watches": float(sum(watches[b"inotify"])),
+        "target.inotify_instances": float(len(watches[b"inotify"])),
     }
 
 
@@ -169,7 +169,9 @@ def fetch_accept_queues(place: Place, path: str) -> bytes:
     if elsewhere(place):
         raise RecordingError("the process is in another network namespace; run Loadframe in it (nsenter --net)")
     own = {leads_to[8:-1] for _, leads_to in _descriptors(place) if leads_to.startswith("socket:[")}
-    return lines(f"{one.inode} {one.waiting} {one.most}" for one in listeners() if str(one.inode) in own)
+    return lines(
+        f"{listener.inode} {listener.waiting} {listener.most}" for listener in listeners() if str(listener.inode) in own
+    )
 
 
 def _accept_queues(pair: Pair) -> dict[str, float]:
@@ -203,9 +205,9 @@ def fetch_user(place: Place, path: str) -> bytes:
 
 
 def _real_user(status: bytes) -> int:
-    if (found := _UID.search(status)) is None:
+    if (match := _UID.search(status)) is None:
         raise RecordingError("a process's status has no line Uid.")
-    return int(found[1])
+    return int(match[1])
 
 
 def _user(pair: Pair) -> dict[str, float]:

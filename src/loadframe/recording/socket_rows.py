@@ -110,8 +110,8 @@ def _damaged() -> RecordingError:
 
 
 def _inet(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocket:
-    found = INET_MESSAGE.unpack(message)
-    family, state, port, remote_port, address, remote = found[0], found[1], *found[4:8]
+    fields = INET_MESSAGE.unpack(message)
+    family, state, port, remote_port, address, remote = fields[0], fields[1], *fields[4:8]
     times = None
     if len(rest) == INFO.size:
         sent, _, received, heard, again, data_in, data_out = INFO.unpack(rest)
@@ -123,8 +123,8 @@ def _inet(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocke
         state=state,
         local=address_of(family, address, port),
         remote=address_of(family, remote, remote_port),
-        receive=found[12],
-        send=found[13],
+        receive=fields[12],
+        send=fields[13],
         times=times,
     )
 

@@ -124,7 +124,7 @@ class SocketSampler:
         (self.schedule if at_all else self._at_listeners).looked(now_s, self._cpu_s() - began_s)
 
     def _follow(self, processes: Iterable[ProcessFiles]) -> None:
-        wanted = {(one.component, one.pid): one for one in processes if one.component not in self._without}
+        wanted = {(files.component, files.pid): files for files in processes if files.component not in self._without}
         for key in self._owners.keys() - wanted.keys():
             del self._owners[key]
             for what in _WORDS:
@@ -273,7 +273,7 @@ class SocketSampler:
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
     """Inode -> descriptor of a process's sockets, and the number of all descriptors. Raises OSError."""
     folder = os.open("fd", READ_ONLY, dir_fd=directory)
-    found: dict[int, int] = {}
+    descriptors: dict[int, int] = {}
     try:
         names = os.listdir(folder)  # noqa: PTH208 - a held directory
         for name in names:
@@ -282,10 +282,10 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
             except FileNotFoundError:  # closed meanwhile
                 continue
             if leads_to.startswith("socket:["):
-                found.setdefault(int(leads_to[8:-1]), int(name))
+                descriptors.setdefault(int(leads_to[8:-1]), int(name))
     finally:
         os.close(folder)
-    return found, len(names)
+    return descriptors, len(names)
 
 
 def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:

@@ -98,20 +98,20 @@ class Flow:
 
     def end(self, stage: str, process: Process) -> None:
         """It no longer works on the stage."""
-        one = self._stages.get(stage, {}).pop(process, None)
-        if one is not None and one.rate is not None:
-            self._rates[process] = max(0.0, self._rates[process] - one.rate)
+        work = self._stages.get(stage, {}).pop(process, None)
+        if work is not None and work.rate is not None:
+            self._rates[process] = max(0.0, self._rates[process] - work.rate)
 
     def _weights(self, processes: Mapping[Process, _One]) -> dict[Process, float]:
         """Each process's part of the entries that pass through; of the workers, if none do."""
         rates = {process: self._rates.get(process, 0.0) for process in processes}
         if not any(rates.values()):
-            rates = {process: one.workers or 1.0 for process, one in processes.items()}
+            rates = {process: work.workers or 1.0 for process, work in processes.items()}
         total = sum(rates.values())
         return {process: rate / total for process, rate in rates.items()}
 
     def _queue(self, processes: Mapping[Process, _One]) -> dict[str, float]:
-        queues = {process: one.values for process, one in processes.items() if one.values.get("queue")}
+        queues = {process: work.values for process, work in processes.items() if work.values.get("queue")}
         if len(queues) < len(processes) or not all("waiting" in values for values in queues.values()):
             return {}
         weights = self._weights(processes)
@@ -229,24 +229,24 @@ class StageTail:
         finally:
             over.set()
             thread.join()
-        told: list[_Told] = []
+        lines: list[_Told] = []
         for number, file in enumerate(files):
             file.look()
-            told += self._lines(file, number, of_driver=number >= len(kept))
-        self._add_up(sorted(told, key=lambda one: one.at_s))
+            lines += self._lines(file, number, of_driver=number >= len(kept))
+        self._add_up(sorted(lines, key=lambda one: one.at_s))
 
     def readings(self) -> list[StageReading]:
         """The readings since the last call, in time order."""
-        found, self._readings = sorted(self._readings, key=lambda one: one.at_s), []
-        return found
+        readings, self._readings = sorted(self._readings, key=lambda one: one.at_s), []
+        return readings
 
     def missing(self) -> tuple[str, ...]:
         """What of the lines is unknown, and why, in sentences."""
-        told = [f"Statistics of stages in {name}: {problem}." for name, problem in self._problems.items()]
+        sentences = [f"Statistics of stages in {name}: {problem}." for name, problem in self._problems.items()]
         for name, reasons in self._strange.items():
             count, (why, _) = sum(reasons.values()), reasons.most_common(1)[0]
-            told.append(f"Statistics of stages in {name}: {count:,} lines cannot be read, most of them as {why}.")
-        return tuple(told)
+            sentences.append(f"Statistics of stages in {name}: {count:,} lines cannot be read, most of them as {why}.")
+        return tuple(sentences)
 
     def _lines(self, file: _File, number: int, *, of_driver: bool) -> "Iterator[_Told]":
         lines, name = StageLines.of(piece for _, piece in file.pieces), words(file.path.name, 80)
@@ -276,9 +276,9 @@ class StageTail:
         return True
 
     def _add_up(self, told: "Sequence[_Told]") -> None:
-        sums = _Sums(driver_alone=all(one.of_driver for one in told))
-        for one in told:
-            if (reading := sums.add(one)) is not None:
+        sums = _Sums(driver_alone=all(line.of_driver for line in told))
+        for line in told:
+            if (reading := sums.add(line)) is not None:
                 self._add(reading)
         if (reading := sums.last()) is not None:
             self._add(reading)
@@ -325,11 +325,11 @@ class _Sums:
     def add(self, one: _Told) -> StageReading | None:
         """A process that reports a stage again reports another moment, which completes the reading before."""
         line, done = one.line, None
-        told = (line.kind, line.name, one.process)
+        reporter = (line.kind, line.name, one.process)
         later_s = 0.0 if self._began_s is None else one.at_s - self._began_s
-        if later_s > TOGETHER_S or (later_s > 0 and told in self._told):
+        if later_s > TOGETHER_S or (later_s > 0 and reporter in self._told):
             done = self.last()
-        self._told.add(told)
+        self._told.add(reporter)
         if self._began_s is None:
             self._began_s = one.at_s
         prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
@@ -344,7 +344,7 @@ class _Sums:
         if line.ended:
             self._end(prefix, one.process)
         for name in line.values:
-            values = [each[name] for each in processes.values() if name in each]
+            values = [of_process[name] for of_process in processes.values() if name in of_process]
             values += [over[name]] if name in SUMMED and name in over else []
             if values:
                 self._now[prefix + name] = _of_all(name, values)

@@ -21,7 +21,9 @@ def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
     """Steal counts as utilization (no CPU is left), not as busy cores (nothing was done), and has its own metric."""
     spent = spent_on(first.all_cpus, last.all_cpus)
     total = _total(spent)
-    each = [_utilization(spent_on(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus]
+    utilizations = [
+        _utilization(spent_on(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus
+    ]
     return {
         "system.cpu.utilization": _utilization(spent),
         "system.cpu.user": (spent["user"] + spent["nice"]) / total,
@@ -29,7 +31,7 @@ def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
         "system.cpu.iowait": spent["iowait"] / total,
         "system.cpu.steal": spent["steal"] / total,
         "system.cpu.busy_cores": (total - spent["idle"] - spent["iowait"] - spent["steal"]) / total * len(last.cpus),
-    } | ({"system.cpu.busiest": max(each)} if each else {})
+    } | ({"system.cpu.busiest": max(utilizations)} if utilizations else {})
 
 
 def spent_on(first: CpuTimes, last: CpuTimes) -> dict[str, int]:

@@ -129,7 +129,7 @@ class Threads:
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
         """A row of each thread that is not running: its system call, and the descriptors if it polls."""
-        writer, told = self._writer, False
+        writer, readable = self._writer, False
         writer.begin_entry(self._sources["task-syscall"])
         for files in chosen:
             head = writer.reserve_row()
@@ -137,14 +137,14 @@ class Threads:
                 length = files.pull(_SYSCALL, writer, self._directory, self._descriptors)
             except (PermissionError, ProcessLookupError, FileNotFoundError):  # forbidden, or the thread ended
                 length = 0
-            told = told or length > 0
+            readable = readable or length > 0
             if length == 0:
                 writer.end = head
                 continue
             polled = self._polled(bytes(writer.buffer[writer.end - length : writer.end]))
             TASK.pack_into(writer.buffer, head, files.thread, length, writer.append(polled), 0)
         writer.end_entry()
-        self._calls_denied = bool(chosen) and not told
+        self._calls_denied = bool(chosen) and not readable
 
     def _polled(self, text: bytes) -> bytes:
         """The descriptors of poll(2) or select(2) from the process's memory; empty for another call, or if

@@ -26,10 +26,10 @@ def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections,
     them."""
     together: dict[Place, float] = {}
     for process in processes:
-        found = _of_process(process, connections, CALLS.get(machine, {}))
-        if found is None:
+        waits = _of_process(process, connections, CALLS.get(machine, {}))
+        if waits is None:
             return {}
-        together |= {place: together.get(place, 0.0) + count for place, count in found.items()}
+        together |= {place: together.get(place, 0.0) + count for place, count in waits.items()}
     if not together:
         return {}
     metrics: Metrics = {f"waits.{wait}": 0.0 for wait in CLASSES}
@@ -53,24 +53,24 @@ def _of_process(
     everyone = sum(counts) / len(process.window.ticks) if counts else 0.0
     states, places = _census(process, connections, calls, looked)
     awake = _awake(process, everyone, states)
-    found: dict[Place, float] = {("running", ""): awake[0], ("runnable", ""): awake[1]}
+    waits: dict[Place, float] = {("running", ""): awake[0], ("runnable", ""): awake[1]}
     asleep = max(0.0, everyone - sum(awake))
     blocked, known = sum(count for state, count in states.items() if state != "R"), places.total()
     disk = asleep * states.get("D", 0) / blocked if blocked else 0.0
-    found["disk", ""] = disk
+    waits["disk", ""] = disk
     for place, count in places.items():
-        found[place] = found.get(place, 0.0) + (asleep - disk) * count / known
+        waits[place] = waits.get(place, 0.0) + (asleep - disk) * count / known
     if not known:
-        found["unknown", ""] = asleep - disk
-    return found
+        waits["unknown", ""] = asleep - disk
+    return waits
 
 
 def _awake(process: ProcessInWindow, everyone: float, states: Mapping[str, int]) -> tuple[float, float]:
     """Threads that ran, and that waited for a CPU. Without schedstat the census gives their sum."""
-    told = sum_over_threads([process], lambda one: one.cpu_rates)
-    if told is not None:
-        running = min(told[0], everyone)
-        return running, min(told[1], everyone - running)
+    rates = sum_over_threads([process], lambda one: one.cpu_rates)
+    if rates is not None:
+        running = min(rates[0], everyone)
+        return running, min(rates[1], everyone - running)
     either = everyone * states.get("R", 0) / max(1, sum(states.values()))
     running = min(process.rates.get("cpu.cores", either), everyone)
     return running, max(0.0, either - running)
@@ -119,7 +119,7 @@ class _Sockets:
         self._connections = connections
         looks = connections.by_process.get(process.pid, [])
         self._times = [at_s for at_s, _ in looks]
-        self._looks: list[dict[int, OpenSocket]] = [{one.descriptor: one for one in rows} for _, rows in looks]
+        self._looks: list[dict[int, OpenSocket]] = [{socket.descriptor: socket for socket in rows} for _, rows in looks]
         self._now: dict[int, OpenSocket] = {}
 
     def at(self, at_s: float) -> "_Sockets | None":
@@ -135,9 +135,11 @@ class _Sockets:
         """None without descriptors; "" without one single peer."""
         if not numbers:
             return None, ""
-        found = [self._now.get(number) for number in numbers]
-        roles: set[Role] = {"none" if one is None else self._connections.role(one) for one in found}
+        sockets = [self._now.get(number) for number in numbers]
+        roles: set[Role] = {"none" if socket is None else self._connections.role(socket) for socket in sockets}
         peers = {
-            self._connections.peer(one) for one in found if one is not None and self._connections.role(one) == "peer"
+            self._connections.peer(socket)
+            for socket in sockets
+            if socket is not None and self._connections.role(socket) == "peer"
         }
         return roles, peers.pop() if len(peers) == 1 else ""

@@ -66,19 +66,19 @@ class Profiler:
         if self._perf is not None:
             reading = Reading()
             with self._perf.samples(reading) as samples:
-                sampled = [one for one in samples if one.time_s <= end_s]
+                sampled = [sample for sample in samples if sample.time_s <= end_s]
             if self._perf.unreadable is not None:
                 self._lack("a part of the CPU profile", f"perf script said: {self._perf.unreadable}")
-            from_s = max(start_s, min((one.time_s for one in sampled), default=end_s))
-            inside = [one for one in sampled if one.time_s >= from_s and one.pid != IDLE]
+            from_s = max(start_s, min((sample.time_s for sample in sampled), default=end_s))
+            inside = [sample for sample in sampled if sample.time_s >= from_s and sample.pid != IDLE]
             for component in (TARGET, DRIVER, REST):
-                chosen = [one for one in inside if self._components.get(one.pid, REST) == component]
+                chosen = [sample for sample in inside if self._components.get(sample.pid, REST) == component]
                 lost = reading.lost + reading.damaged
                 source = ProfileSource("cpu", component, "", len(chosen), self._perf.hz, end_s - from_s, lost)
                 sources += _write(chosen, keep, name, source)
         looked, looks = self._threads.between(start_s, end_s)
         for component in (TARGET, DRIVER):
-            chosen = [one for one in looked if self._components.get(one.pid) == component]
+            chosen = [sample for sample in looked if self._components.get(sample.pid) == component]
             source = ProfileSource("threads", component, "", len(chosen), looks, end_s - start_s)
             sources += _write(chosen, keep, name, source)
         return tuple(sources)
@@ -96,7 +96,7 @@ def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str
 def _write(samples: Sequence[Sample], keep: Keep, name: str, source: ProfileSource) -> list[ProfileSource]:
     if not samples:
         return []
-    stacks = collapse(_frames(one, source.component, source.kind) for one in samples)
+    stacks = collapse(_frames(sample, source.component, source.kind) for sample in samples)
     file = f"{name}.{source.component}.{source.kind}.folded"
     keep(file, render(stacks))
     return [replace(source, file=file)]
