@@ -78,16 +78,16 @@ class AccessLog(Recorded[AccessLogOptions]):
     def notes(self) -> tuple[str, ...]:
         stretch, options = self._stretch, self.options
         rate = len(stretch.numbers) / stretch.span_s
-        found = [
+        notes = [
             f"access-log: {len(stretch.numbers):,} requests of {stretch.span_s:,.0f} s are replayed, {rate:,.3g}/s at "
             "speed 1, without headers and bodies, which the log does not have",
         ]
         if stretch.unread:
-            found.append(f"access-log: {stretch.unread:,} of {stretch.lines:,} lines have no request that can be read")
-        found += [f"access-log: {each}" for each in told(stretch.left_out)]
+            notes.append(f"access-log: {stretch.unread:,} of {stretch.lines:,} lines have no request that can be read")
+        notes += [f"access-log: {sentence}" for sentence in told(stretch.left_out)]
         if stretch.cut:
-            found.append(f"access-log: the stretch ends before {options.minutes} minutes, at {stretch.cut}")
-        return tuple(found)
+            notes.append(f"access-log: the stretch ends before {options.minutes} minutes, at {stretch.cut}")
+        return tuple(notes)
 
     @cached_property
     def _stretch(self) -> Stretch:
@@ -170,19 +170,19 @@ class _Reading:
     def take(self, line: str | None) -> bool:
         """One line; False if no later line can belong to the stretch."""
         self.lines += 1
-        found = None if line is None else parse_line(line)
-        if found is None:
+        request = None if line is None else parse_line(line)
+        if request is None:
             self.unread += bool(line is None or line.strip())
             return True
         if self.begin_s is None:
-            self.begin_s = found.at_s
-        since_s = found.at_s - self.begin_s - self.skip_s
+            self.begin_s = request.at_s
+        since_s = request.at_s - self.begin_s - self.skip_s
         if not 0 <= since_s < self.span_s:
             return since_s < self.span_s + LATE_S
-        if why := self.leave_out(found.method):
+        if why := self.leave_out(request.method):
             self.left_out[why] = self.left_out.get(why, 0) + 1
             return True
-        return self._keep(found, since_s)
+        return self._keep(request, since_s)
 
     def _keep(self, found: Logged, since_s: float) -> bool:
         key = (found.method, found.path, found.status)

@@ -23,8 +23,8 @@ def when(told: Callable[[], float]) -> Iterator[None]:
 
 def instant_s(in_a_moment_s: float) -> float:
     """When a driver that is ready now begins (CLOCK_MONOTONIC, s)."""
-    told = _told.get()
-    return time.monotonic() + in_a_moment_s if told is None else told()
+    instant = _told.get()
+    return time.monotonic() + in_a_moment_s if instant is None else instant()
 
 
 def longest_s() -> float:
@@ -34,5 +34,5 @@ def longest_s() -> float:
 
 def wait() -> None:
     """For a driver that begins as soon as it is started: return at its instant."""
-    if (told := _told.get()) is not None:
-        time.sleep(max(0.0, told() - time.monotonic()))
+    if (instant := _told.get()) is not None:
+        time.sleep(max(0.0, instant() - time.monotonic()))

@@ -94,7 +94,9 @@ class BulkIngest(Common[BulkIngestOptions]):
         """Compare what was sent with what is there. Raises WorkloadError if a row is lost or duplicated."""
         shards = shards_of(endpoint)
         with _explained():
-            wrong = store.wrong(shards, self._content, [file for each in self._pipelines for file in each.committed()])
+            wrong = store.wrong(
+                shards, self._content, [file for pipeline in self._pipelines for file in pipeline.committed()]
+            )
         if wrong:
             raise WorkloadError(
                 f"What was loaded is not what was sent: {wrong[0]}.",

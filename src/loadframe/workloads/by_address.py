@@ -47,7 +47,7 @@ class ByAddress:
                 )
         self._refuse_two_sessions()
         login = () if self._login is None else self._login.requests
-        self.secret = frozenset(name for one in (*self._declared, *login) for name in variables(one))
+        self.secret = frozenset(name for request in (*self._declared, *login) for name in variables(request))
         self._of_study: tuple[Ask, ...] = ()
         self._steps: tuple[Ask, ...] = ()
         self._known: tuple[Ask, ...] | None = None
@@ -61,23 +61,23 @@ class ByAddress:
     @property
     def operations(self) -> tuple[str, ...]:
         """The names of the declared requests, as the log numbers them; () if there are only paths."""
-        return tuple(one.name for one in self._declared)
+        return tuple(request.name for request in self._declared)
 
     def names_checked(self, checked: Checked) -> tuple[str, ...]:
         """The names of declared requests whose answers are checked no further than this."""
-        unspoken = (one for one in self._declared if not (one.contains or one.fails))
-        return tuple(one.name for one in unspoken if self._checked_of(one) == checked)
+        unspoken = (request for request in self._declared if not (request.contains or request.fails))
+        return tuple(request.name for request in unspoken if self._checked_of(request) == checked)
 
     def prepare(self, *, running: bool) -> None:
         """Read what is to be sent. Raises StudyError: see SendsRequests.check_requests."""
-        writing = [one for one in self._declared if one.method in WRITING]
+        writing = [request for request in self._declared if request.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(
                 f"The request {writing[0].name!r} is a {writing[0].method}, which changes the data of a server that "
                 "Loadframe did not start.",
                 remedy="If its owner agrees: workload.options.writes = true. Loadframe does not undo what they change.",
             )
-        self._of_study = tuple(self._ask(one, number) for number, one in enumerate(self._declared))
+        self._of_study = tuple(self._ask(request, number) for number, request in enumerate(self._declared))
         self._steps = () if self._login is None else sessions.steps_of(self._login)
 
     def refuse_to_tell(self, endpoint: Endpoint) -> None:
@@ -135,7 +135,10 @@ class ByAddress:
                 remedy='Where it may change: workload.options.checked = "length", "size" or "status".',
             )
         if page.checked == "size":
-            self._known = tuple(_again(one, len(answer.body), endpoint) if one is page else one for one in self._known)
+            self._known = tuple(
+                _again(known_page, len(answer.body), endpoint) if known_page is page else known_page
+                for known_page in self._known
+            )
 
     def asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
         """The requests, with what is known of their answers."""
@@ -149,7 +152,7 @@ class ByAddress:
         if self._login is None:
             return []
         opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
-        return ["".join(f"{name}: {value}\r\n" for name, value in one).encode("latin-1") for one in opened]
+        return ["".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1") for headers in opened]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -166,10 +169,10 @@ class ByAddress:
         if self._login is None:
             return
         taken = {"cookie", *(("authorization",) if self._login.token else ())}
-        for one in self._declared:
-            if twice := [name for name, _ in one.headers if name.lower() in taken]:
+        for request in self._declared:
+            if twice := [name for name, _ in request.headers if name.lower() in taken]:
                 raise StudyError(
-                    f"The request {one.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
+                    f"The request {request.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
                     remedy="Leave one of them out.",
                 )
 
@@ -200,11 +203,11 @@ class ByAddress:
             return self._of_study
         paths = self._paths or endpoint.options.get("paths", "/").split()
         weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]
-        return [self._ask(one, 0) for one in weighed]
+        return [self._ask(request, 0) for request in weighed]
 
     def _learn(self, endpoint: Endpoint) -> None:
         sent = self._all(endpoint)
-        pages = [one for one in sent if _is_page(one)]
+        pages = [sent_ask for sent_ask in sent if _is_page(sent_ask)]
         if not pages:
             ask(endpoint, "/")
         session = self._session(endpoint)
@@ -212,7 +215,9 @@ class ByAddress:
         otherwise = ", or say expect = {status}" if self._declared else ""
         get = partial(self._answer, endpoint, session=session)
         learnt = iter(learn(endpoint.address, pages, get, where, otherwise))
-        self._known = tuple(replace(one, known=next(learnt)) if _is_page(one) else one for one in sent)
+        self._known = tuple(
+            replace(sent_ask, known=next(learnt)) if _is_page(sent_ask) else sent_ask for sent_ask in sent
+        )
 
     def _session(self, endpoint: Endpoint) -> sessions.Headers:
         if self._login is None:
@@ -277,7 +282,7 @@ def learn(
             )
         kept = body if page.checked in ("bytes", "length") else b""
         known.append(Learnt(kept, *sorted((len(body), len(again)))))
-        if sum(len(one.body) for one in known) > MOST_BYTES:
+        if sum(len(page_answer.body) for page_answer in known) > MOST_BYTES:
             raise TargetError(
                 f"The pages of {address} up to {page.path} are longer than {shown(MOST_BYTES)} together",
                 remedy=f"Name fewer or shorter ones ({where}).",

@@ -120,9 +120,9 @@ class Lines:
 
     def note_error(self, error: object) -> None:
         """Count an error by its words; after the first MOST_ERRORS_TOLD different ones, as OTHERS."""
-        told = words(error, 200) if isinstance(error, str) and error else "an error without words"
-        if told in self.errors or len(self.errors) < MOST_ERRORS_TOLD:
-            self.errors[told] += 1
+        text = words(error, 200) if isinstance(error, str) and error else "an error without words"
+        if text in self.errors or len(self.errors) < MOST_ERRORS_TOLD:
+            self.errors[text] += 1
         else:
             self.errors[OTHERS] += 1
 
@@ -155,9 +155,9 @@ def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
     """Each line's value. Parsed as one document they are several times as fast; a null between them keeps a part of one
     line from joining its neighbour. If that fails, singly: the error names the line."""
     try:
-        found = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
-        if len(found) == 2 * len(some) - 1 and all(isinstance(each, dict) for each in found[::2]):
-            values: Sequence[Any] = found[::2]
+        parsed = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
+        if len(parsed) == 2 * len(some) - 1 and all(isinstance(entry, dict) for entry in parsed[::2]):
+            values: Sequence[Any] = parsed[::2]
             return values
     except JsonError:
         pass
@@ -166,12 +166,12 @@ def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
 
 def _one(number: int, line: bytes) -> Any:
     try:
-        found = parse_json(line)
+        parsed = parse_json(line)
     except JsonError as error:
         raise LineError(number, f"it is not JSON ({words(error, 120)}): {words(_text(line), 120)}") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise LineError(number, f"it is no JSON object: {words(_text(line), 120)}")
-    return found
+    return parsed
 
 
 def _text(line: bytes) -> str:

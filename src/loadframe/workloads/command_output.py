@@ -143,8 +143,8 @@ def of_lines(lines: Lines, life: Life) -> Output:
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     made = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
-    told = tuple(f"{words} ({count:,} times)" for words, count in lines.errors.most_common(5))
-    return Output(made.requests, made.moved_bytes if lines.counts_bytes else None, made.marks, told)
+    errors = tuple(f"{words} ({count:,} times)" for words, count in lines.errors.most_common(5))
+    return Output(made.requests, made.moved_bytes if lines.counts_bytes else None, made.marks, errors)
 
 
 def _of_requests(lines: Lines, life: Life) -> Output:
@@ -174,7 +174,7 @@ def _of_seconds(lines: Lines, life: Life) -> Output:
     _check_apart(lines)
     known = all(second.counts is not None for second in lines.seconds if second.requests)
     parts = [_spread(second, offset, known) for second in lines.seconds]
-    end_s, latency_ms, operation, failed, moved = (np.concatenate(each) for each in zip(*parts, strict=True))
+    end_s, latency_ms, operation, failed, moved = (np.concatenate(column) for column in zip(*parts, strict=True))
     requests, order = _sorted(np.minimum(end_s, life.ended.monotonic_s), latency_ms, operation, failed)
     return Output(requests, moved.astype("u8")[order], (WHOLE_SECONDS, *(() if known else (NO_LATENCIES,))))
 
@@ -199,8 +199,14 @@ def _spread(second: Second, offset: float, known: bool) -> tuple[NDArray[Any], .
         latency_ms[: second.requests] = np.repeat(second.values_ms, second.counts)
     failed = np.arange(count) >= second.requests
     mixed = random.permutation(count)
-    each = second.moved_bytes / count if count else 0.0
-    return end_s, latency_ms[mixed], np.full(count, float(second.operation)), failed[mixed] * 1.0, np.full(count, each)
+    request_bytes = second.moved_bytes / count if count else 0.0
+    return (
+        end_s,
+        latency_ms[mixed],
+        np.full(count, float(second.operation)),
+        failed[mixed] * 1.0,
+        np.full(count, request_bytes),
+    )
 
 
 def _sorted(

@@ -65,8 +65,8 @@ class Common(Generic[Options]):
 
 def thinking(think_s: float) -> str:
     """For the report: how long users pause (s)."""
-    told = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
-    return f"A user thinks for {told} on average between an answer and the next request: N = X (R + Z) with this Z."
+    pause = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
+    return f"A user thinks for {pause} on average between an answer and the next request: N = X (R + Z) with this Z."
 
 
 class AtRate:

@@ -159,7 +159,7 @@ class ProcessDriver:
             return np.empty(0)
         first_s = float(begun_s.min())
         ends = (request_log.read([log]).end_s for log in self.logs)
-        last_s = np.array([each[-1] if len(each) else first_s for each in ends])
+        last_s = np.array([of_log[-1] if len(of_log) else first_s for of_log in ends])
         return last_s[last_s < min(first_s + self.duration_s, self._killed_s) - PAUSE_S]
 
     def kill(self) -> None:

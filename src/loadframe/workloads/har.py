@@ -83,7 +83,7 @@ class Har(Recorded[HarOptions]):
         if self.order != "walk":
             return 0.0
         recalled = self.recalled()
-        return sum(one.think_s for one in recalled) / len(recalled)
+        return sum(request.think_s for request in recalled) / len(recalled)
 
     def recalled(self) -> Sequence[Ask]:
         return self._session.recalled
@@ -92,13 +92,13 @@ class Har(Recorded[HarOptions]):
         return "Of the answers to the recorded requests no more than the status was checked: below 400."
 
     def notes(self) -> tuple[str, ...]:
-        found = self._session
-        dropped = " and ".join(f"{name} of {count:,}" for name, count in sorted(found.dropped.items()))
+        session = self._session
+        dropped = " and ".join(f"{name} of {count:,}" for name, count in sorted(session.dropped.items()))
         think_s = self.think_s()
         return (
-            f"har: {len(found.recalled):,} requests to {found.origin} are sent, "
+            f"har: {len(session.recalled):,} requests to {session.origin} are sent, "
             + ("one after the other on one connection" if self.order == "walk" else "in any order"),
-            *(f"har: {each}" for each in told(found.left_out)),
+            *(f"har: {sentence}" for sentence in told(session.left_out)),
             *((f"har: secrets were dropped: {dropped} requests (workload.options.keep_cookies)",) if dropped else ()),
             *((thinking(think_s),) if think_s else ()),
         )
@@ -123,7 +123,7 @@ class Har(Recorded[HarOptions]):
         if not recalled:
             raise StudyError(
                 f"The HAR {str(self.file)!r} has no request to {origin} that can be sent"
-                f"{''.join(f'; {each}' for each in told(left_out))}.",
+                f"{''.join(f'; {sentence}' for sentence in told(left_out))}.",
                 remedy="Name another one with workload.options.origin.",
             )
         frequent = [name for name, _ in Counter(names).most_common(MOST_OPERATIONS)]
@@ -131,8 +131,8 @@ class Har(Recorded[HarOptions]):
         numbers = {name: at for at, name in enumerate(frequent)}
         return _Session(
             tuple(
-                replace(one, operation=numbers.get(name, len(frequent)))
-                for one, name in zip(recalled, names, strict=True)
+                replace(request, operation=numbers.get(name, len(frequent)))
+                for request, name in zip(recalled, names, strict=True)
             ),
             operations,
             origin,

@@ -315,8 +315,8 @@ def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
             wait(asking, return_when=FIRST_EXCEPTION)
         finally:  # if one has failed, or we are interrupted, the others stop
             ended.set()
-    for one in asking:
-        one.result()
+    for future in asking:
+        future.result()
 
 
 def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) -> None:

@@ -120,11 +120,11 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
     pieces += sessions
     sizes = np.array([len(piece) for piece in pieces], dtype=np.uint64)
     offsets = begin + np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
-    each = ("head", "body", "contains", "fails")
-    of_asks = len(each) * len(asks)
-    for at, name in enumerate(each):
-        records[f"{name}_offset"] = offsets[at : of_asks : len(each)]
-        records[f"{name}_size"] = sizes[at : of_asks : len(each)]
+    fields = ("head", "body", "contains", "fails")
+    of_asks = len(fields) * len(asks)
+    for at, name in enumerate(fields):
+        records[f"{name}_offset"] = offsets[at : of_asks : len(fields)]
+        records[f"{name}_size"] = sizes[at : of_asks : len(fields)]
     places["offset"], places["size"] = offsets[of_asks:], sizes[of_asks:]
     wanted = np.array([len(ask.known.body) for ask in asks], dtype=np.uint64)
     records["wanted_offset"], records["wanted_size"] = np.concatenate([[0], np.cumsum(wanted)[:-1]]), wanted
@@ -203,7 +203,7 @@ def plan(
     """The plan for these requests; what wrk reads is written into the folder. sessions: see `block`."""
     text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
     step_files.write(text, contents(asked), owner)
-    largest = (max(len(one.head(host, close=close)) + len(one.body), one.known.most) for one in asked)
+    largest = (max(len(ask.head(host, close=close)) + len(ask.body), ask.known.most) for ask in asked)
     return Plan(
         address=endpoint.address,
         host=host,

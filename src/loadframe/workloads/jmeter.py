@@ -94,8 +94,8 @@ class JMeter(OwnScript[JMeterOptions]):
         """JMeter counts in whole seconds; it should be late rather than early."""
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
-        told = {"host": host, "port": port, "duration": math.ceil(duration_s), "seed": self.options.seed, axis: level}
-        properties = [f"-J{name}={value}" for name, value in {**SAVED, **told}.items()]
+        given = {"host": host, "port": port, "duration": math.ceil(duration_s), "seed": self.options.seed, axis: level}
+        properties = [f"-J{name}={value}" for name, value in {**SAVED, **given}.items()]
         files = ("-t", str(self.file), "-l", str(folder / OUTPUT), "-j", str(folder / LOG))
         return [program() or PROGRAM, "-n", *files, *properties]
 

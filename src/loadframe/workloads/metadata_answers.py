@@ -28,22 +28,22 @@ WANTED = {
 def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
     """Each answer with that of du or find. of, load: of that tree. Raises WorkloadError, StoreError."""
     try:
-        found = comparing.compare_usage(store, tree)
+        answers = comparing.compare_usage(store, tree)
         for what, wanted in WANTED.items():
             count, bytes_ = comparing.compare_find(store, tree, wanted)
-            found += [replace(count, answer=what), replace(bytes_, answer=f"bytes of {what}")]
+            answers += [replace(count, answer=what), replace(bytes_, answer=f"bytes of {what}")]
     except MissingTool as error:
         return AnswersCompared(of, load, BESIDE, missing=error.fact)
-    return AnswersCompared(of, load, BESIDE, tuple(found))
+    return AnswersCompared(of, load, BESIDE, tuple(answers))
 
 
 def differing(found: AnswersCompared) -> list[str]:
     """What differs, in words."""
     return [
-        f"{one.answer}: the database says {one.target:,}, {BESIDE} {one.other:,}"
-        + (f" ({one.differences[0]})" if one.differences else "")
-        for one in found.answers
-        if not one.equal
+        f"{answer.answer}: the database says {answer.target:,}, {BESIDE} {answer.other:,}"
+        + (f" ({answer.differences[0]})" if answer.differences else "")
+        for answer in found.answers
+        if not answer.equal
     ]
 
 

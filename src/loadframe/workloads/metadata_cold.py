@@ -65,8 +65,8 @@ def _disk_of(tree: Path) -> Path | None:
     number = tree.stat().st_dev
     entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/uevent")
     with suppress(OSError):
-        told = entry.read_text(encoding="utf-8", errors="replace")
-        name = dict(line.partition("=")[::2] for line in told.splitlines()).get("DEVNAME", "")
+        text = entry.read_text(encoding="utf-8", errors="replace")
+        name = dict(line.partition("=")[::2] for line in text.splitlines()).get("DEVNAME", "")
         device = Path("/dev") / name
         if name and device.is_block_device() and device.stat().st_rdev == number:
             return device

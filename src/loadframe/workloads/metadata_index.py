@@ -191,9 +191,9 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         ):
             return ""
         of = "the tree" if ran.entries is None else f"the tree of {ran.entries:,} entries"
-        found = metadata_answers.compared(store, Path(tree), of, ran.load)
-        self._prepared.compared[tree] = found
-        return "" if ran.entries is None else "; ".join(metadata_answers.differing(found))
+        answers = metadata_answers.compared(store, Path(tree), of, ran.load)
+        self._prepared.compared[tree] = answers
+        return "" if ran.entries is None else "; ".join(metadata_answers.differing(answers))
 
     def remove(self, endpoint: Endpoint) -> None:
         if endpoint.kind in databases.KINDS:
@@ -325,12 +325,12 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
     def after_step(self, endpoint: Endpoint) -> None:
         if (ran := self._ended(endpoint)) is None:
             return
-        told = step_files.size(ran.config.requests(0)) // RECORD.size
+        sent = step_files.size(ran.config.requests(0)) // RECORD.size
         with _connected(endpoint) as store:
             acknowledged, there = store.acknowledged(INJECTED) - self._acknowledged, store.count()
-        if acknowledged < told or (ran.entries is not None and there != ran.entries):
+        if acknowledged < sent or (ran.entries is not None and there != ran.entries):
             raise WorkloadError(
-                f"The database does not have what was acknowledged: {acknowledged:,} of {told:,} changes, and {there:,}"
+                f"The database does not have what was acknowledged: {acknowledged:,} of {sent:,} changes, and {there:,}"
                 f" of {ran.entries or there:,} entries.",
                 remedy="The change log or the database lost them; its log may say why.",
             )
@@ -358,8 +358,8 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     """Only Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
     import sqlite3
 
-    found = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None
-    return (Requirement(kind, "SQLite 3.24 or newer", found, "use a Python linked with a newer SQLite"),)
+    version = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None
+    return (Requirement(kind, "SQLite 3.24 or newer", version, "use a Python linked with a newer SQLite"),)
 
 
 def _config(

@@ -55,11 +55,11 @@ class Objects:
         Zipf-like Distributions, INFOCOM 1999)."""
         import numpy as np
 
-        found = np.empty(count, dtype=RECORD)
-        found["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
-        found["offset"] = STRIDE * np.arange(count) % SPREAD
-        found["size"] = self.sizes(count)
-        return found
+        records = np.empty(count, dtype=RECORD)
+        records["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
+        records["offset"] = STRIDE * np.arange(count) % SPREAD
+        records["size"] = self.sizes(count)
+        return records
 
     def within(self, total: int) -> int:
         """How many of the first objects fit into `total` bytes; at least one."""

@@ -105,7 +105,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
             databases.make_schema_over(connection, endpoint)
             for number in range(1, options.tables + 1):
                 names = {"schema": schema, "table": f"{schema}.oltp_{number}"}
-                statements = [each.format(**names, **given) for each in TABLE[endpoint.kind]]
+                statements = [statement.format(**names, **given) for statement in TABLE[endpoint.kind]]
                 engine.execute(connection, statements)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:

@@ -61,7 +61,7 @@ class OutputDriver(ProcessDriver):
 
     def pids(self) -> tuple[int, ...]:
         """The processes that have not ended, and those that they started."""
-        return tuple(dict.fromkeys(each for pid in super().pids() for each in family(pid)))
+        return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
         """Also ends a driver that prints without end."""
@@ -171,15 +171,15 @@ class OutputDriver(ProcessDriver):
 
 def family(pid: int) -> list[int]:
     """A process and its descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
-    found: list[int] = []
+    pids: list[int] = []
     waiting = [pid]
-    while waiting and len(found) < MOST_PROCESSES:
-        each = waiting.pop(0)
-        found.append(each)
+    while waiting and len(pids) < MOST_PROCESSES:
+        process = waiting.pop(0)
+        pids.append(process)
         with suppress(OSError):  # it has ended meanwhile
-            for task in Path(f"/proc/{each}/task").iterdir():
+            for task in Path(f"/proc/{process}/task").iterdir():
                 waiting += map(int, (task / "children").read_text(encoding="ascii", errors="replace").split())
-    return found
+    return pids
 
 
 TARGETS = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish"})
@@ -279,7 +279,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         for path in outputs if self.makes_files else ():
             step_files.write(path, b"", user)
         command = self.command_line(endpoint, level, folder, duration_s)
-        told = self._told(endpoint, level, duration_s) | {"LOADFRAME_OUTPUT": str(outputs[0])}
+        variables = self._told(endpoint, level, duration_s) | {"LOADFRAME_OUTPUT": str(outputs[0])}
         beginning.wait()
         started = Instant.now()
         with step_files.create(printed[0], user) as stderr, step_files.create(printed[1], user) as stdout:
@@ -289,7 +289,7 @@ class OwnProgram(Common[Options], Generic[Options]):
                 stdout=stdout,
                 stderr=stderr,
                 cwd=self.working_folder(folder),
-                env={**os.environ, **told, **self.environment(folder), STEP_MARK: mark},
+                env={**os.environ, **variables, **self.environment(folder), STEP_MARK: mark},
             )
         return OutputDriver(
             self.kind,

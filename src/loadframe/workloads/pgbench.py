@@ -72,9 +72,9 @@ class PgbenchOptions:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    found = postgres_program("pgbench")
+    program = postgres_program("pgbench")
     return (
-        Requirement(kind, "pgbench", found, "sudo apt-get install postgresql"),
+        Requirement(kind, "pgbench", program, "sudo apt-get install postgresql"),
         python_package(kind, "psycopg", "postgres"),
     )
 
@@ -114,7 +114,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         """Empty the history, and vacuum the small tables as pgbench does before a run."""
         with postgres.connected(endpoint, self.words_of(self.check_level(level))) as connection:
             databases.await_gone(connection, endpoint)
-            postgres.execute(connection, [each.format(databases.name_of(endpoint)) for each in TIDY])
+            postgres.execute(connection, [statement.format(databases.name_of(endpoint)) for statement in TIDY])
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
         level = self.check_level(level)
@@ -202,9 +202,9 @@ class PgbenchDriver(ProcessDriver):
         """What was scheduled is known only after pgbench has ended."""
         if self.rate is None:
             return None
-        each = self.rate / len(self.logs)
+        thread_rate = self.rate / len(self.logs)
         threads = schedules(self.logs, monotonic_s=self.monotonic_s, latency_limit_ms=self.latency_limit_ms)
-        return sum(thread.offered(start_s, end_s, each) for thread in threads)
+        return sum(thread.offered(start_s, end_s, thread_rate) for thread in threads)
 
     def kill(self) -> None:
         """End it at once, giving it END_S to write its log."""
@@ -254,10 +254,10 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
             remedy="Leave one of file and script out.",
         )
     script = content_of(options.file, MOST_SCRIPT_BYTES, "The script (workload.options.file)")
-    found = RUNS_A_PROGRAM.search(script)
-    if found is not None:
+    match = RUNS_A_PROGRAM.search(script)
+    if match is not None:
         raise StudyError(
-            f"workload.options.file = {options.file!r} has the line {words(found[0].decode(errors='replace'))}, which "
+            f"workload.options.file = {options.file!r} has the line {words(match[0].decode(errors='replace'))}, which "
             "runs a program",
             remedy="Omit the line: a study runs no programs but those that it names.",
         )
@@ -273,7 +273,7 @@ def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: flo
 
 def _sockets(pid: int) -> int:
     with suppress(OSError):
-        return sum(str(each.readlink()).startswith("socket:") for each in Path(f"/proc/{pid}/fd").iterdir())
+        return sum(str(descriptor.readlink()).startswith("socket:") for descriptor in Path(f"/proc/{pid}/fd").iterdir())
     return 0
 
 
@@ -335,13 +335,15 @@ def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: fl
     """The schedule of each thread, from a log with --rate."""
     import numpy as np
 
-    found = []
+    scheduled = []
     for path in paths:
-        told = list(_transactions(path, monotonic_s, latency_limit_ms))
-        begun = np.array([end_s - (latency_ms or 0.0) / 1000 for _, end_s, latency_ms, _, _ in told], dtype=np.float64)
-        lags_s = [lag_s for *_, lag_s in told if lag_s is not None]
-        found.append(Scheduled(np.sort(begun), lags_s[-1] if lags_s else 0.0))
-    return found
+        transactions = list(_transactions(path, monotonic_s, latency_limit_ms))
+        begun = np.array(
+            [end_s - (latency_ms or 0.0) / 1000 for _, end_s, latency_ms, _, _ in transactions], dtype=np.float64
+        )
+        lags_s = [lag_s for *_, lag_s in transactions if lag_s is not None]
+        scheduled.append(Scheduled(np.sort(begun), lags_s[-1] if lags_s else 0.0))
+    return scheduled
 
 
 def _transactions(

@@ -104,8 +104,8 @@ def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
             f"The schema {schema} at {where(endpoint)} has {others[0][0]} of {others[0][1]}, which is not dropped",
             remedy="Have its owner move it to another schema; then `loadframe changes revert`.",
         )
-    found = ask(connection, "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = %s", [schema])
-    names = ", ".join(f"{schema}.{name}" for (name,) in found)
+    tables = ask(connection, "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = %s", [schema])
+    names = ", ".join(f"{schema}.{name}" for (name,) in tables)
     return [*([f"DROP TABLE {names}"] if names else []), f"DROP SCHEMA IF EXISTS {schema}"]
 
 

@@ -114,7 +114,7 @@ class Recorded(Common[Options]):
         return self.rate(level)
 
     def _first(self) -> str:
-        return next((one.path for one in self.recalled() if one.method == "GET"), "/")
+        return next((request.path for request in self.recalled() if request.method == "GET"), "/")
 
 
 def told(counts: Mapping[str, int]) -> Iterable[str]:

@@ -84,14 +84,14 @@ def read_memtier(text: str) -> Memtier:
         started_s, length_s = (float(stats["Runtime"][key]) / 1000.0 for key in ("Start time", "Total duration"))
         if not 0 < length_s <= LONGEST_MS or not 0 < started_s < 1e12:
             raise ValueError(f"it took {length_s:g} s from {started_s:g} on")
-        found = [
+        kinds = [
             _kind(name, stats[key], length_s)
             for key, name in KINDS_OF_MEMTIER.items()
             if stats.get(key, {}).get("Count", 0)
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it is no report of memtier_benchmark 2 ({error!r})") from error
-    return Memtier(started_s, tuple(each for each, _ in found), tuple(seconds for _, seconds in found))
+    return Memtier(started_s, tuple(kind for kind, _ in kinds), tuple(seconds for _, seconds in kinds))
 
 
 def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tuple[tuple[int, int], ...]]:
@@ -107,7 +107,7 @@ def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tup
 
 def _points(text: str, count: int) -> list[tuple[int, float]]:
     """Cumulative counts and the latencies that they lie at or below, ascending in both. Raises ValueError."""
-    points = [(int(found["count"]), finite(found["ms"])) for found in POINT.finditer(text)]
+    points = [(int(match["count"]), finite(match["ms"])) for match in POINT.finditer(text)]
     if (quantiles := QUANTILES.search(text)) is not None:
         numbers = [finite(word) for word in quantiles["numbers"].split()]
         points += [(round(share * count), numbers[at]) for at, share in SHARES.items() if at < len(numbers)]
@@ -225,10 +225,12 @@ class Redis(OwnProgram[RedisOptions]):
         database = "0" if keys is None else str(keys.database)
         if given.program == MEMTIER:
             threads = min(given.threads, level)
-            each = level // threads
+            per_thread = level // threads
             return [
-                *python("loadframe.workloads.redis_relay", seconds, str(threads * each), str(folder / REPORT), MEMTIER),
-                *("-s", host, "-p", port, "-t", str(threads), "-c", str(each), "--ratio", given.ratio),
+                *python(
+                    "loadframe.workloads.redis_relay", seconds, str(threads * per_thread), str(folder / REPORT), MEMTIER
+                ),
+                *("-s", host, "-p", port, "-t", str(threads), "-c", str(per_thread), "--ratio", given.ratio),
                 *("-d", str(given.data_bytes), "--key-maximum", str(given.keys), "--pipeline", str(given.pipeline)),
                 *("--select-db", database, "--hide-histogram", "--json-out-file", str(folder / REPORT)),
             ]

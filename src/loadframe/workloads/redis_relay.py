@@ -54,12 +54,12 @@ def _part(command: list[str], report: str, within_s: float) -> str | None:
         print(f"{name} did not end within {within_s:.3g} s", file=sys.stderr)
         return None
     text = done.stdout.decode("utf-8", "replace")
-    found = _written(report) if report else _printed(text)
-    if done.returncode or not found:
+    output = _written(report) if report else _printed(text)
+    if done.returncode or not output:
         print(done.stderr.decode("utf-8", "replace")[-2000:], text[-2000:], sep="\n", file=sys.stderr)
         print(f"{name} ended with {done.returncode}", file=sys.stderr)
         return None
-    return found
+    return output
 
 
 def _printed(text: str) -> str:

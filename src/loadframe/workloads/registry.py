@@ -17,7 +17,7 @@ from loadframe.workloads.options import did_you_mean
 
 
 def _own() -> Iterator[KindOfWorkload]:
-    for name in sorted(found.name for found in pkgutil.iter_modules(workloads.__path__)):
+    for name in sorted(entry.name for entry in pkgutil.iter_modules(workloads.__path__)):
         module = import_module(f"{workloads.__name__}.{name}")
         yield from (record for record in vars(module).values() if isinstance(record, KindOfWorkload))
 
@@ -89,14 +89,18 @@ def check(*kinds: str) -> list[Requirement]:
     """What these kinds (none: all, with broken ones of other distributions) need on the machine. Raises StudyError."""
     for kind in kinds:
         _kind(kind)
-    needed = [one for kind in kinds or KINDS for one in KINDS.needs(kind, lambda row: row.requirements(row.kind))]
+    needed = [
+        requirement
+        for kind in kinds or KINDS
+        for requirement in KINDS.needs(kind, lambda row: row.requirements(row.kind))
+    ]
     return needed if kinds else [*needed, *(broken.requirement() for broken in KINDS.broken())]
 
 
 def _kind(kind: str) -> KindOfWorkload:
-    found = KINDS.get(kind)
-    if found is not None:
-        return found
+    row = KINDS.get(kind)
+    if row is not None:
+        return row
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("workload.kind")
     raise StudyError(

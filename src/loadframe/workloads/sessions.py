@@ -46,10 +46,10 @@ def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: i
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
         opening = [pool.submit(log_in, endpoint, steps, token) for _ in range(count)]
         try:
-            return [one.result() for one in opening]
+            return [future.result() for future in opening]
         finally:
-            for one in opening:
-                one.cancel()
+            for future in opening:
+                future.cancel()
 
 
 def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
@@ -65,14 +65,14 @@ def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
                 remedy="Check what [workload.login] sends, and the variables of the environment that it names.",
             )
         _keep(cookies, answer, endpoint)
-    found = (*_cookie(cookies), *(_bearer(answer.body, token, endpoint) if token else ()))
-    if not found:
+    headers = (*_cookie(cookies), *(_bearer(answer.body, token, endpoint) if token else ()))
+    if not headers:
         raise TargetError(
             f"The server at {endpoint.address} answers the login with neither a cookie nor a token, so there is no "
             "session",
             remedy="Name the token's field in workload.login.token, or leave [workload.login] out.",
         )
-    return found
+    return headers
 
 
 def _cookie(cookies: dict[str, str]) -> Headers:
@@ -100,14 +100,14 @@ def _keep(cookies: dict[str, str], answer: Answer, endpoint: Endpoint) -> None:
 
 def _bearer(body: bytes, token: str, endpoint: Endpoint) -> Headers:
     try:
-        found = parse_json(body)
+        value = parse_json(body)
     except JsonError as error:
         raise _strange(endpoint, "what is no JSON, so there is no token in it") from error
     for part in token.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    if not isinstance(found, str) or not found or not VALUE.fullmatch(found) or len(found) > MOST_SESSION_BYTES:
+        value = value.get(part) if isinstance(value, dict) else None
+    if not isinstance(value, str) or not value or not VALUE.fullmatch(value) or len(value) > MOST_SESSION_BYTES:
         raise _strange(endpoint, f"JSON in which {token} is no token")
-    return (("Authorization", f"Bearer {found}"),)
+    return (("Authorization", f"Bearer {value}"),)
 
 
 def _strange(endpoint: Endpoint, what: str) -> TargetError:
@@ -135,15 +135,15 @@ def variables(request: Request) -> frozenset[str]:
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
     """Headers with secrets filled in. Raises StudyError if one is missing, or cannot stand in a header."""
-    found = tuple((name, _filled(value, str)) for name, value in request.headers)
-    for name, value in found:
+    headers = tuple((name, _filled(value, str)) for name, value in request.headers)
+    for name, value in headers:
         if (why := wrong_header(name, value)) is not None:
             raise StudyError(
                 f"The header {name!r} of the request {request.name!r} cannot be sent with the value that the "
                 f"environment gives it: {why}.",
                 remedy="Correct the variable; the value is not shown.",
             )
-    return found
+    return headers
 
 
 def body_of(request: Request) -> bytes:

@@ -137,12 +137,12 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 def _shared_out(endpoint: Endpoint) -> dict[str, str]:
     """For several servers: lists, from which sysbench takes the next one for each connection. It goes through all ports
     of each host. Raises StudyError if that is not these servers."""
-    each = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
-    if not each:
+    of_fronts = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
+    if not of_fronts:
         return {}
-    if all("socket" in one for one in each):
-        return {"socket": ",".join(one["socket"] for one in each)}
-    pairs = [(one.get("host", ""), one.get("port", "")) for one in each]
+    if all("socket" in parameters for parameters in of_fronts):
+        return {"socket": ",".join(parameters["socket"] for parameters in of_fronts)}
+    pairs = [(parameters.get("host", ""), parameters.get("port", "")) for parameters in of_fronts]
     hosts, ports = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
     if set(itertools.product(hosts, ports)) != set(pairs):
         raise StudyError(
@@ -214,8 +214,8 @@ class Installed:
 
 def read_help(text: str) -> dict[str, str]:
     """Name, with dashes -> the form of its value, from what sysbench prints for --help or "help"."""
-    found = (LINE.match(line) for line in text.splitlines())
-    return {_dashed(match[1]): match[2] or "" for match in found if match}
+    matches = (LINE.match(line) for line in text.splitlines())
+    return {_dashed(match[1]): match[2] or "" for match in matches if match}
 
 
 @functools.cache
@@ -247,7 +247,7 @@ def _scripts() -> Path | None:
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
     """The options, by names with dashes. Raises StudyError for a wrong or reserved one, MissingTool without
     sysbench."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for given, value in options.items():
         name = _dashed(given)
         if (why := RESERVED.get(name)) is not None:
@@ -257,13 +257,13 @@ def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
             )
         known = installed(script).options
         if name not in known:
-            offered = sorted(one for one in known if one not in RESERVED)
+            offered = sorted(option for option in known if option not in RESERVED)
             raise StudyError(
                 f"sysbench's {script} has no option {given!r} (value {value!r}).",
                 remedy=f"{did_you_mean(name, offered)}Its options are: {', '.join(offered)}.",
             )
-        found[name] = _value(given, value, known[name])
-    return found
+        values[name] = _value(given, value, known[name])
+    return values
 
 
 def _value(name: str, value: SettingValue, form: str) -> str:

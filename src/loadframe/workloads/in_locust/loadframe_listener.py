@@ -88,15 +88,15 @@ def end(**_: Any) -> None:
 
 def unjudged(classes: Sequence[Any]) -> str:
     """Why N = X R cannot check the unit of these users' times; "" if it can."""
-    if any(own_wait(each, User) for each in classes):
+    if any(own_wait(user_class, User) for user_class in classes):
         return "users wait between tasks"
-    return "clients of locust" if all(issubclass(each, HttpUser | FastHttpUser) for each in classes) else ""
+    return "clients of locust" if all(issubclass(user_class, HttpUser | FastHttpUser) for user_class in classes) else ""
 
 
 def own_wait(of: Any, base: Any) -> bool:
     """Whether a class of users, or of tasks in it, has a wait_time of its own."""
-    tasks = [each for each in getattr(of, "tasks", ()) if isinstance(each, type)]
-    return of.wait_time is not base.wait_time or any(own_wait(each, TaskSet) for each in tasks if each is not of)
+    tasks = [task for task in getattr(of, "tasks", ()) if isinstance(task, type)]
+    return of.wait_time is not base.wait_time or any(own_wait(task, TaskSet) for task in tasks if task is not of)
 
 
 def _flush() -> None:
