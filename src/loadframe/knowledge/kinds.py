@@ -51,24 +51,24 @@ _outside = cache(outside.homes)
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
     """What pages have under this name: ours by folder, then others by their first kind. TypeError for another form."""
-    found: dict[str, Row] = {}
+    by_kind: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):
             raise TypeError(f"kinds.{kind}.{page}.{name} is a {type(table).__name__}, not a {form.__name__}")
-        found[kind] = table
+        by_kind[kind] = table
     for home in _outside():
         if (page, name) in home.tables:
-            found[home.kinds[0]] = home.tables[page, name]
-    return found
+            by_kind[home.kinds[0]] = home.tables[page, name]
+    return by_kind
 
 
 def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
     """As `tables`, of tuples of rows of this form."""
-    found = tables(page, name, tuple)
-    for kind, table in found.items():
+    by_kind = tables(page, name, tuple)
+    for kind, table in by_kind.items():
         if wrong := [row for row in table if not isinstance(row, form)]:
             raise TypeError(f"kinds.{kind}.{page}.{name} has {wrong[0]!r}, which is not a {form.__name__}")
-    return found
+    return by_kind
 
 
 def rows_of(kind: str) -> str:

@@ -75,21 +75,21 @@ class Home:
 
 def homes() -> tuple[Home, ...]:
     """Of every distribution that registers kinds, by name; those without pages too."""
-    found: list[Home] = []
+    so_far: list[Home] = []
     for (distribution, package), kinds in sorted(_packages().items()):
         home = _read(Home(package, distribution, tuple(sorted(kinds))))
-        others = {one: other for other in found if other.tables for one in other.beginnings}
-        if home.tables and (both := [one for one in home.beginnings if one in others]):
+        others = {beginning: other for other in so_far if other.tables for beginning in other.beginnings}
+        if home.tables and (both := [beginning for beginning in home.beginnings if beginning in others]):
             other = others[both[0]]
             fact = f"names that begin with {both[0]!r} are those of {other.distribution}, which is used"
             home = replace(home, tables={}, flaw=Flaw(fact, "Uninstall one of the two."))
-        found.append(home)
-    return tuple(found)
+        so_far.append(home)
+    return tuple(so_far)
 
 
 def _packages() -> dict[tuple[str, str], list[str]]:
     """The kinds by distribution and package; none that two offer, that has our name, or without a package."""
-    found: dict[tuple[str, str], list[str]] = {}
+    packages: dict[tuple[str, str], list[str]] = {}
     by_name: dict[str, list[Offer]] = {}
     for offer in offers(KINDS_GROUP):
         if offer.point is not None:
@@ -97,8 +97,8 @@ def _packages() -> dict[tuple[str, str], list[str]]:
     for name, (offer, *others) in by_name.items():
         package = offer.package
         if not others and package:
-            found.setdefault((offer.distribution, package), []).append(name)
-    return found
+            packages.setdefault((offer.distribution, package), []).append(name)
+    return packages
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def _misfit(value: Any, form: Any) -> str:
     """Where a value differs from this form and what it is, to follow its name; "" for none."""
     origin, inside = get_origin(form), get_args(form)
     if origin in (Union, UnionType):
-        misfits = [_misfit(value, one) for one in inside]
+        misfits = [_misfit(value, inner) for inner in inside]
         return "" if "" in misfits else misfits[0]
     if origin is Literal:
         return "" if value in inside else f" is {_said(value)}, not one of {', '.join(map(str, inside))}"
@@ -167,16 +167,18 @@ def _misfit(value: Any, form: Any) -> str:
         return f" is {_said(value)}, which is not a {form.__name__}"
     if is_dataclass(form):
         hints = get_type_hints(form)
-        for one in fields(form):
-            if why := _misfit(getattr(value, one.name), hints[one.name]):
-                return f".{one.name}{why}" if not (row := _called(value)) else f" ({row}): {one.name}{why}"
+        for form_field in fields(form):
+            if why := _misfit(getattr(value, form_field.name), hints[form_field.name]):
+                return (
+                    f".{form_field.name}{why}" if not (row := _called(value)) else f" ({row}): {form_field.name}{why}"
+                )
     return ""
 
 
 def _misfit_of_each(value: Any, whole: type, items: Iterable[tuple[Any, Any]], form: Any) -> str:
     if not isinstance(value, whole):
         return f" is {_said(value)}, which is not a {whole.__name__}"
-    return next((f"[{key!r}]{why}" for key, one in items if (why := _misfit(one, form))), "")
+    return next((f"[{key!r}]{why}" for key, element in items if (why := _misfit(element, form))), "")
 
 
 def _called(row: Any) -> str:
@@ -249,16 +251,16 @@ def _check_signatures(home: Home) -> None:
         if not signature.present:
             raise _Unusable(f"{where}: present has no condition")
         _check_any_owned(home, [signature.present[0].metric], f"{where}: the first metric of present")
-        _check_measured(home, [one.metric for one in (*signature.present, *signature.absent)], where)
+        _check_measured(home, [condition.metric for condition in (*signature.present, *signature.absent)], where)
     for cause, trace in home.tables.get(("signatures", "TRACES"), {}).items():
         where = f"its signatures.py: TRACES[{words(cause)!r}]"
         _check_owned(home, cause, where)
         _check_measured(home, [name for name in (trace.metric, trace.ceiling) if name], where)
     for cause, conditions in home.tables.get(("signatures", "RULED_OUT_BY"), {}).items():
         where = f"its signatures.py: RULED_OUT_BY[{words(cause)!r}]"
-        for one in conditions:
-            _check_owned(home, one.metric, where)
-        _check_measured(home, [one.metric for one in conditions], where)
+        for condition in conditions:
+            _check_owned(home, condition.metric, where)
+        _check_measured(home, [condition.metric for condition in conditions], where)
 
 
 def _check_frames(home: Home) -> None:

@@ -158,11 +158,11 @@ def trace_rows(file: Path) -> dict[str, Trace]:
 
 def ruled_out_rows(file: Path) -> dict[str, tuple[Condition, ...]]:
     """Its [ruled_out_by], by cause."""
-    found: dict[str, tuple[Condition, ...]] = {}
+    conditions: dict[str, tuple[Condition, ...]] = {}
     for _, document in documents(file):
         for cause, texts in document.get("ruled_out_by", {}).items():
-            found[cause] = (*found.get(cause, ()), *(_condition(text, SHARED) for text in texts))
-    return found
+            conditions[cause] = (*conditions.get(cause, ()), *(_condition(text, SHARED) for text in texts))
+    return conditions
 
 
 def _named(document: Mapping[str, Any]) -> Mapping[str, Condition]:
@@ -189,8 +189,8 @@ def _columns(table: Mapping[str, Any], named: Mapping[str, Condition]) -> dict[s
 def _condition(text: str, named: Mapping[str, Condition]) -> Condition:
     if text in named:
         return named[text]
-    if (found := _CONDITION.fullmatch(text)) is None:
+    if (match := _CONDITION.fullmatch(text)) is None:
         raise ValueError(f"{text!r} is no condition")
-    metric, comparison, threshold, per_request, source = found.groups()
+    metric, comparison, threshold, per_request, source = match.groups()
     at = REACHED if threshold == "REACHED" else float(threshold)
     return Condition(metric, cast(Comparison, comparison), at, source, per_request is not None)
