@@ -78,8 +78,8 @@ _register_pieces()
 
 def metric(name: str) -> Metric:
     """What a metric is: from tables, else from its name (families.py, exposed.py); an unknown one has its name."""
-    if name not in METRICS and (told := _told(name)) is not None:
-        return Metric(name, *told)
+    if name not in METRICS and (meaning := _told(name)) is not None:
+        return Metric(name, *meaning)
     return METRICS.get(name) or Metric(name, "", name)
 
 
@@ -94,7 +94,7 @@ def _told(name: str) -> tuple[str, str] | None:
         return exposed.unit_of(name), exposed.what_of(name)
     if name.startswith((pipelines.STAGES, pipelines.LOGS)):
         return pipelines.told(name)
-    return families.told(name, {one.name: (one.unit, one.what) for one in METRICS.values()})
+    return families.told(name, {row.name: (row.unit, row.what) for row in METRICS.values()})
 
 
 def convention(metric: str) -> str | None:

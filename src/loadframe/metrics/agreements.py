@@ -132,14 +132,14 @@ OF_CONNECTIONS = tuple(row for row in _OF_SERVERS if row.whole)
 
 def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
     """The counters of one step that contradict others. metrics: with throughput, and in a closed loop concurrency."""
-    found: list[Blind] = []
+    contradicted: list[Blind] = []
     seen = dict(metrics)
     for row in _rows(seen):
         blind = _blind(row, seen)
         if blind is not None:
-            found.append(blind)
+            contradicted.append(blind)
             seen = without(seen, (blind,))
-    return tuple(found)
+    return tuple(contradicted)
 
 
 def without(metrics: Mapping[str, float], blind: Sequence[Blind]) -> dict[str, float]:
@@ -149,7 +149,7 @@ def without(metrics: Mapping[str, float], blind: Sequence[Blind]) -> dict[str, f
 
 def names_of(blind: Sequence[Blind]) -> frozenset[str]:
     """All metrics that are unknown because of these."""
-    return frozenset(name for one in blind for name in one.metrics)
+    return frozenset(name for contradiction in blind for name in contradiction.metrics)
 
 
 def _rows(metrics: Mapping[str, float]) -> Iterator[Agreement]:
@@ -190,11 +190,11 @@ def _blind(row: Agreement, metrics: Mapping[str, float]) -> Blind | None:
     least = min(other for other in others if other is not None)
     if least < row.floor or said >= row.share * least:
         return None
-    told = " and ".join(_told(names, metrics) for names in row.witnesses)
+    witnesses = " and ".join(_told(names, metrics) for names in row.witnesses)
     return Blind(
         counter=row.counter[0],
         metrics=tuple(name for name in metrics if name in row.counter or _is_of(name, row.also)),
-        because=f"{_told(row.counter, metrics)}, while {told} ({row.why})",
+        because=f"{_told(row.counter, metrics)}, while {witnesses} ({row.why})",
     )
 
 
@@ -211,5 +211,5 @@ def _told(names: Sequence[str], metrics: Mapping[str, float]) -> str:
 def _is_of(name: str, also: Sequence[str]) -> bool:
     if name in also:
         return True
-    prefixes = tuple(one for one in also if one.endswith("."))
+    prefixes = tuple(prefix for prefix in also if prefix.endswith("."))
     return bool(prefixes) and name.startswith(prefixes) and is_known(name) and metric(name).unit in RATES

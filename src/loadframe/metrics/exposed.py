@@ -53,7 +53,7 @@ def split(name: str) -> Name:
     base, brace, rest = name.partition("{")
     if not brace:
         return Name(name)
-    labels = [(found[1].strip(), _unescaped(found[2])) for found in _LABEL.finditer(rest)]
+    labels = [(match[1].strip(), _unescaped(match[2])) for match in _LABEL.finditer(rest)]
     return Name(base, tuple(sorted(labels)))
 
 
@@ -62,7 +62,7 @@ def resolve(name: str, there: Collection[str]) -> str | None:
     its form, or the only one that has these labels among others. None for none, or several."""
     asked = split(name)
     names = [str(Name(f"{asked.base}{ending}", asked.labels)) for ending in ("", LEVEL, TOTAL)]
-    exact = next((f"{OF}{one}" for one in names if f"{OF}{one}" in there), None)
+    exact = next((f"{OF}{spelling}" for spelling in names if f"{OF}{spelling}" in there), None)
     if exact is not None:
         return exact
     alike = all_of(name, there)
@@ -73,7 +73,11 @@ def all_of(name: str, there: Iterable[str]) -> list[str]:
     """All exposed metrics of this name that have at least its labels."""
     asked = split(name)
     bases = {f"{OF}{asked.base}{ending}" for ending in ("", LEVEL, TOTAL)}
-    return [one for one in there if one.partition("{")[0] in bases and set(asked.labels) <= set(split(one).labels)]
+    return [
+        metric
+        for metric in there
+        if metric.partition("{")[0] in bases and set(asked.labels) <= set(split(metric).labels)
+    ]
 
 
 def unit_of(name: str) -> str:
@@ -126,7 +130,7 @@ def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
 
 def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
     """By the name without its bound: the bounds, each with the metric of its bucket."""
-    found: dict[Name, dict[float, str]] = {}
+    histograms: dict[Name, dict[float, str]] = {}
     for name in metrics:
         if not name.startswith(OF) or f"{BUCKET}{{" not in name:
             continue
@@ -135,8 +139,8 @@ def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
         if not whole.base.endswith(BUCKET) or len(bounds) != 1 or math.isnan(bounds[0]):
             continue
         others = tuple(label for label in whole.labels if label[0] != BOUND)
-        found.setdefault(Name(whole.base, others), {})[bounds[0]] = name
-    return found
+        histograms.setdefault(Name(whole.base, others), {})[bounds[0]] = name
+    return histograms
 
 
 def _quantiles(buckets: Mapping[float, float]) -> Iterator[tuple[str, float]]:
@@ -241,11 +245,11 @@ def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}
-    found = {**_first(_COLLECTORS, own), **_first(_LIVE, own), **_heap(own)}
+    derived = {**_first(_COLLECTORS, own), **_first(_LIVE, own), **_heap(own)}
     if not requests:
-        return found | _first(_SERVED, own)
-    declared = {name for one in requests for name in all_of(one, own)}
-    return found | ({REQUESTS: sum(own[name] for name in declared)} if declared else {})
+        return derived | _first(_SERVED, own)
+    declared = {name for request in requests for name in all_of(request, own)}
+    return derived | ({REQUESTS: sum(own[name] for name in declared)} if declared else {})
 
 
 def _first(rows: Sequence[WellKnown], own: Mapping[str, float]) -> dict[str, float]:

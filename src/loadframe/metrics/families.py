@@ -30,20 +30,20 @@ OF_EACH_COMPONENT = tuple(
 
 def peer_of(name: str) -> str | None:
     """The peer that a metric is of; None for another metric."""
-    found = _PEER.fullmatch(name)
-    return found[2] if found is not None and found[3] in _PEERS else None
+    match = _PEER.fullmatch(name)
+    return match[2] if match is not None and match[3] in _PEERS else None
 
 
 def stranger_of(name: str) -> str | None:
     """The program outside the study that a metric is of; None for another metric."""
-    found = _STRANGER.fullmatch(name)
-    return None if found is None else found[1]
+    match = _STRANGER.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def told(name: str, registered: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
     """Unit and one line for people of a metric of a family; None for any other. registered: of those in tables."""
-    if (found := _PEER.fullmatch(name)) is not None:
-        component, peer, end = found.groups()
+    if (match := _PEER.fullmatch(name)) is not None:
+        component, peer, end = match.groups()
         if end not in _PEERS:
             return None
         unit, what = _PEERS[end]

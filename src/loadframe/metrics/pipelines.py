@@ -70,23 +70,23 @@ _ENDS = {"pipeline": rows(_OF_A_STAGE), "changelog": rows(_OF_A_LOG)}
 
 def told(name: str) -> tuple[str, str] | None:
     """Unit and one line for people of a metric; None where it is of no pipeline."""
-    found = _NAME.fullmatch(name)
-    if found is None or found[3] not in _ENDS[found[1]]:
+    match = _NAME.fullmatch(name)
+    if match is None or match[3] not in _ENDS[match[1]]:
         return None
-    unit, what = _ENDS[found[1]][found[3]]
-    return unit, what.format(of=found[2] if found[1] == "pipeline" else f"the change log {found[2]}")
+    unit, what = _ENDS[match[1]][match[3]]
+    return unit, what.format(of=match[2] if match[1] == "pipeline" else f"the change log {match[2]}")
 
 
 def is_level(metric: str) -> bool:
     """Whether it is a level of a pipeline: over a window its mean counts, not the most."""
-    found = _NAME.fullmatch(metric)
-    return found is not None and found[3] not in CUMULATIVE
+    match = _NAME.fullmatch(metric)
+    return match is not None and match[3] not in CUMULATIVE
 
 
 def names(metrics: Iterable[str], of: str = STAGES) -> list[str]:
     """The stages (or the logs) that metrics are of, in the order of their names."""
-    found = (_NAME.fullmatch(name) for name in metrics if name.startswith(of))
-    return sorted({one[2] for one in found if one is not None})
+    matches = (_NAME.fullmatch(name) for name in metrics if name.startswith(of))
+    return sorted({match[2] for match in matches if match is not None})
 
 
 def in_order(metrics: Mapping[str, float]) -> list[str]:
@@ -114,11 +114,11 @@ def most(metric: str, values: Sequence[float]) -> dict[str, float]:
 
 def derived(metrics: Mapping[str, float]) -> dict[str, float]:
     """Metrics that follow from those of the stages and logs of a window, or of a moment."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for stage in names(metrics):
         prefix = f"{STAGES}{stage}."
         own = {end: metrics[prefix + end] for end in _ENDS["pipeline"] if prefix + end in metrics}
-        found |= {prefix + end: value for end, value in _of_stage(own).items()}
+        values |= {prefix + end: value for end, value in _of_stage(own).items()}
     for log in names(metrics, LOGS):
         prefix = f"{LOGS}{log}."
         follow = _follow(
@@ -126,37 +126,37 @@ def derived(metrics: Mapping[str, float]) -> dict[str, float]:
         )
         follow = metrics.get(prefix + "follow", follow)
         if follow is not None:
-            found |= {prefix + "follow": follow, prefix + "behind": min(1.0, max(0.0, 1.0 - follow))}
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+            values |= {prefix + "follow": follow, prefix + "behind": min(1.0, max(0.0, 1.0 - follow))}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
     """The utilisation law (busy workers = rate x time) and Little's law (wait = number / rate) of one stage."""
-    found = dict[str, float]()
+    values = dict[str, float]()
     done, entries = own.get("done"), own.get("entries")
     if entries is None and done is not None:
-        entries = found["entries"] = done * own.get("batch", 1.0)
+        entries = values["entries"] = done * own.get("batch", 1.0)
     if done and entries is not None:
-        found["batch"] = entries / done
+        values["batch"] = entries / done
     busy = own.get("busy_s")
     if busy is None and done is not None and "ms_per_op" in own:
         busy = done * own["ms_per_op"] / 1000
     elif busy is not None and done:
-        found["ms_per_op"] = 1000 * busy / done
-    found |= _shares(own, busy)
-    if busy is None and "busy_share" in found and "workers" in own:
-        busy = found["busy_share"] * own["workers"]
+        values["ms_per_op"] = 1000 * busy / done
+    values |= _shares(own, busy)
+    if busy is None and "busy_share" in values and "workers" in own:
+        busy = values["busy_share"] * own["workers"]
     if busy is not None:
-        found["busy"] = busy
-        found |= {"server_share": min(1.0, own["server_s"] / busy)} if busy > 0 and "server_s" in own else {}
+        values["busy"] = busy
+        values |= {"server_share": min(1.0, own["server_s"] / busy)} if busy > 0 and "server_s" in own else {}
     if entries:
-        found |= {} if busy is None else {"ms_per_entry": 1000 * busy / entries}
-        found |= {"capacity": entries / found["busy_share"]} if found.get("busy_share") else {}
+        values |= {} if busy is None else {"ms_per_entry": 1000 * busy / entries}
+        values |= {"capacity": entries / values["busy_share"]} if values.get("busy_share") else {}
     if done and "waiting" in own:
-        found["wait_ms"] = 1000 * own["waiting"] / done
+        values["wait_ms"] = 1000 * own["waiting"] / done
     if own.get("queue") and "waiting" in own:
-        found["queue_share"] = own.get("queue_weighted", own["waiting"] / own["queue"])
-    return found
+        values["queue_share"] = own.get("queue_weighted", own["waiting"] / own["queue"])
+    return values
 
 
 def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
@@ -172,9 +172,9 @@ def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
     if busy is None and idle is not None:
         busy = workers - idle - (blocked or 0.0)
     shares = {"busy_share": busy, "idle_share": idle, "blocked_share": blocked}
-    found = {name: value / workers for name, value in shares.items() if value is not None}
-    found |= {name: own[weighted] for name in found if (weighted := name.replace("share", "weighted")) in own}
-    return {name: min(1.0, max(0.0, value)) for name, value in found.items()}
+    values = {name: value / workers for name, value in shares.items() if value is not None}
+    values |= {name: own[weighted] for name in values if (weighted := name.replace("share", "weighted")) in own}
+    return {name: min(1.0, max(0.0, value)) for name, value in values.items()}
 
 
 def _follow(lag_growth: float | None, read: float | None, applied: float | None) -> float | None:
