@@ -49,11 +49,11 @@ class Stream:
 
     def expect(self, kind: bytes) -> bytes:
         """The body of the next frame, which must be of this kind. HungUpError, OutOfStepError."""
-        found, body = self.receive()
-        if found == REFUSED:
+        received, body = self.receive()
+        if received == REFUSED:
             raise OutOfStepError(body.decode("utf-8", "replace"))
-        if found != kind:
-            raise OutOfStepError(f"{found!r} came where {kind!r} should")
+        if received != kind:
+            raise OutOfStepError(f"{received!r} came where {kind!r} should")
         return body
 
     def _exactly(self, length: int) -> bytes:

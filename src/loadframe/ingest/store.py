@@ -81,9 +81,9 @@ def wrong(shards: Sequence[str], sent: Callable[[int], Content | None], committe
         for number, connection in enumerate(connections, 1):
             noted, there = _contents(connection, NOTED), _contents(connection, COUNTED)
             for file in sorted(noted.keys() | there.keys()):
-                rows, told = there.get(file, NOTHING), noted.get(file, NOTHING)
-                if rows != told:
-                    said.append(f"shard {number} has {rows.rows} rows of file {file}; {told.rows} were noted")
+                rows, expected = there.get(file, NOTHING), noted.get(file, NOTHING)
+                if rows != expected:
+                    said.append(f"shard {number} has {rows.rows} rows of file {file}; {expected.rows} were noted")
             for file, content in noted.items():
                 loaded.setdefault(file, []).append(content)
     for file, parts in sorted(loaded.items()):
@@ -115,7 +115,7 @@ def _alone(shards: Sequence[str]) -> Iterator[list[psycopg.Connection]]:
 def _settle(connections: Sequence[psycopg.Connection]) -> None:
     """Commit what killed loaders left prepared where the first shard has committed it; else roll it back."""
     first = connections[0]
-    held = [{xid.gtrid for xid in each.tpc_recover()} for each in connections]
+    held = [{xid.gtrid for xid in shard.tpc_recover()} for shard in connections]
     for name in set().union(*held):
         file = int(name.rpartition("-")[2])
         decided = first.execute("SELECT 1 FROM loaded_file WHERE file = %s", (file,)).fetchone()

@@ -108,25 +108,25 @@ def own_turn(chain: Chain) -> Turn:
 def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
     """One for each stage, summed over all turns."""
     now_s = time.monotonic()
-    spent = [sum(each) for each in zip(*(turn.seconds(now_s) for turn in turns), strict=True)]
+    spent = [sum(part) for part in zip(*(turn.seconds(now_s) for turn in turns), strict=True)]
     spent = spent or [0.0] * (len(chain.stages) + EXTRA_PLACES)
     before = 0.0
     for number, stage in enumerate(chain.stages):
         busy_s = spent[number]
         counted = [turn.counted(number) for turn in turns]
-        told = {
+        line = {
             "stage": stage,
             "time": now_s,
             "order": chain.first + number,
             "process": process,
-            "done": sum(one[0] for one in counted),
-            "entries": sum(one[1] for one in counted),
+            "done": sum(count[0] for count in counted),
+            "entries": sum(count[1] for count in counted),
             "busy_s": busy_s,
             "idle_s": before + spent[chain.waiting],
             "blocked_s": sum(spent[number + 1 : len(chain.stages)]) + spent[chain.handing_on],
         }
         before += busy_s
-        yield json.dumps(told) + "\n"
+        yield json.dumps(line) + "\n"
 
 
 def tell_regularly(path: str, told: Callable[[], Iterator[str]], every_s: float = EVERY_S) -> Callable[[], None]:
