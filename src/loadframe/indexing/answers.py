@@ -77,8 +77,10 @@ def usage(store: Store, under: bytes = b"") -> Usage:
     files = entries - linked
     if linked:
         names = "device, inode, type, max(blocks) AS blocks, max(size) AS size, 1 AS links"
-        each = f"SELECT {names} FROM entries WHERE {LINKED} AND {_under(store, under)} GROUP BY device, inode, type"
-        (once,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM ({each}) AS entries) AS linked")
+        per_inode = (
+            f"SELECT {names} FROM entries WHERE {LINKED} AND {_under(store, under)} GROUP BY device, inode, type"
+        )
+        (once,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM ({per_inode}) AS entries) AS linked")
         more = list(map(int, once))
         files += more[0]
         blocks, high, low, other = blocks + more[2], high + more[3], low + more[4], other + more[5]
@@ -103,7 +105,7 @@ def _kept(store: Store, under: bytes) -> list[int]:
         f"SELECT totals.directory FROM below CROSS JOIN totals WHERE totals.above = below.id) "
         f"SELECT {_ADDED} FROM below CROSS JOIN totals WHERE totals.directory = below.id"
     )
-    return [int(one) + int(more) for one, more in zip(own, sums, strict=True)]
+    return [int(number) + int(more) for number, more in zip(own, sums, strict=True)]
 
 
 def find(store: Store, wanted: Wanted) -> Iterator[Found]:
@@ -167,14 +169,14 @@ def _where(store: Store, wanted: Wanted) -> str:
         "mtime_ns <= {}": None if wanted.modified_before_s is None else wanted.modified_before_s * second,
         "uid = {}": wanted.uid,
     }
-    told = [condition.format(int(value)) for condition, value in conditions.items() if value is not None]
+    clauses = [condition.format(int(value)) for condition, value in conditions.items() if value is not None]
     if wanted.type is not None:
-        told.append(f"type = '{wanted.type}'")
+        clauses.append(f"type = '{wanted.type}'")
     if wanted.name is not None:
-        told.append(f"path <> {store.literal(b'')}")  # the root has no name here
+        clauses.append(f"path <> {store.literal(b'')}")  # the root has no name here
     if wanted.name is not None and (literal := longest_literal(wanted.name)):
-        told.append(store.contains("name", literal))
-    return " AND ".join([_under(store, wanted.under), *told])
+        clauses.append(store.contains("name", literal))
+    return " AND ".join([_under(store, wanted.under), *clauses])
 
 
 def _under(store: Store, path: bytes) -> str:

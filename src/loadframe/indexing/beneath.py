@@ -116,9 +116,9 @@ class Beneath:
 
 def names(listing: int) -> Iterator[bytes]:
     """The names in a directory that is open for listing. OSError, perhaps midway, where it cannot be read on."""
-    with os.scandir(listing) as found:
-        for each in found:
-            yield os.fsencode(each.name)
+    with os.scandir(listing) as entries:
+        for entry in entries:
+            yield os.fsencode(entry.name)
 
 
 MOST_TOLD = 100
@@ -215,11 +215,11 @@ def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]
         passed.refuse(error, path)
         return
     try:
-        with os.scandir(listing) as found:
-            for each in found:
-                name = os.fsencode(each.name)
+        with os.scandir(listing) as entries:
+            for entry in entries:
+                name = os.fsencode(entry.name)
                 try:
-                    yield entry_of(path, name, each.stat(follow_symlinks=False))
+                    yield entry_of(path, name, entry.stat(follow_symlinks=False))
                 except FileNotFoundError:
                     passed.vanished += 1
                 except OSError as error:

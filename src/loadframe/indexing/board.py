@@ -176,9 +176,9 @@ class Board:
 
     def workers(self, stage: int, process: int | None = None) -> Iterator[int]:
         """Where the words of each worker of a stage begin, in one process or in all."""
-        for each in range(self.shape.processes) if process is None else (process,):
+        for chosen in range(self.shape.processes) if process is None else (process,):
             for number in range(self.shape.workers[stage]):
-                yield self.of_worker(each, stage, number)
+                yield self.of_worker(chosen, stage, number)
 
     def sum(self, stage: int, word: int, process: int | None = None) -> float:
         """Over all workers of a stage, in one process or in all."""
@@ -304,7 +304,7 @@ class Meter:
 
 
 def _opened(letter: bytes) -> list[Directory]:
-    found: list[Directory] = []
+    directories: list[Directory] = []
     at, number = COUNT_BYTES, int.from_bytes
     for _ in range(number(letter[:COUNT_BYTES], "little")):
         chain = at + 2 * COUNT_BYTES
@@ -312,9 +312,9 @@ def _opened(letter: bytes) -> list[Directory]:
         end = path + number(letter[at + COUNT_BYTES : chain], "little")
         words = range(chain, path, CHAIN_WORD)
         above = tuple(number(letter[word : word + CHAIN_WORD], "little") for word in words)
-        found.append(Directory(letter[path:end], above))
+        directories.append(Directory(letter[path:end], above))
         at = end
-    return found
+    return directories
 
 
 T = TypeVar("T")

@@ -42,8 +42,8 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 
 def permitted(place: Path) -> list[Requirement]:
     """The change logs as `loadframe doctor` shows them, tried on a directory without subdirectories."""
-    told = {"fanotify": f"{queue_length()} records may wait", "inotify": f"{limit('max_user_watches')} directories"}
-    found = []
+    details = {"fanotify": f"{queue_length()} records may wait", "inotify": f"{limit('max_user_watches')} directories"}
+    requirements = []
     for name, opened in KERNEL.items():
         refused = ""
         try:
@@ -52,5 +52,5 @@ def permitted(place: Path) -> list[Requirement]:
             refused = str(error)
         except OSError as error:
             refused = f"{name} is refused: {os.strerror(error.errno or 0)}"
-        found.append(Requirement("index", f"change log: {name}", None if refused else told[name], refused))
-    return found
+        requirements.append(Requirement("index", f"change log: {name}", None if refused else details[name], refused))
+    return requirements

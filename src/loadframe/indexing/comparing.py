@@ -40,8 +40,8 @@ def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCo
 
 def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompared]:
     """The number of entries found, their bytes, and which they are. MissingTool, WorkloadError, StoreError."""
-    ours = {found.id: found for found in find(store, wanted)}
-    count, own_bytes = len(ours), sum(found.size for found in ours.values())
+    ours = {entry.id: entry for entry in find(store, wanted)}
+    count, own_bytes = len(ours), sum(entry.size for entry in ours.values())
     entries = bytes_ = 0
     only_theirs: list[bytes] = []
     for path, size in listed(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", 2):
@@ -49,34 +49,34 @@ def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompare
         path = joined(wanted.under, path) if path else wanted.under
         if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_TOLD:
             only_theirs.append(path)
-    only_ours = [found.path for found in list(ours.values())[:MOST_TOLD]]
-    told = only("find", only_theirs) + only("the database", only_ours)
+    only_ours = [entry.path for entry in list(ours.values())[:MOST_TOLD]]
+    differences = only("find", only_theirs) + only("the database", only_ours)
     return [
-        AnswerCompared("entries found", count, entries, told),
+        AnswerCompared("entries found", count, entries, differences),
         AnswerCompared("bytes found", own_bytes, bytes_),
     ]
 
 
 def conditions(wanted: Wanted) -> list[str | bytes]:
     """The arguments of find for these entries."""
-    told: list[str | bytes] = []
+    arguments: list[str | bytes] = []
     if wanted.name is not None and not wanted.under:
-        told += ["-mindepth", "1"]
+        arguments += ["-mindepth", "1"]
     if wanted.type is not None:
-        told += ["-type", wanted.type]
+        arguments += ["-type", wanted.type]
     if wanted.name is not None:
-        told += ["-name", wanted.name]
+        arguments += ["-name", wanted.name]
     if wanted.larger_than is not None:
-        told += ["-size", f"+{wanted.larger_than}c"]
+        arguments += ["-size", f"+{wanted.larger_than}c"]
     if wanted.smaller_than is not None:
-        told += ["-size", f"-{wanted.smaller_than}c"]
+        arguments += ["-size", f"-{wanted.smaller_than}c"]
     if wanted.modified_after_s is not None:
-        told += ["-newermt", f"@{wanted.modified_after_s}"]
+        arguments += ["-newermt", f"@{wanted.modified_after_s}"]
     if wanted.modified_before_s is not None:
-        told += ["!", "-newermt", f"@{wanted.modified_before_s}"]
+        arguments += ["!", "-newermt", f"@{wanted.modified_before_s}"]
     if wanted.uid is not None:
-        told += ["-uid", str(wanted.uid)]
-    return told
+        arguments += ["-uid", str(wanted.uid)]
+    return arguments
 
 
 def counts_directories() -> bool:
@@ -96,10 +96,10 @@ def _full(root: Path, path: bytes) -> bytes:
 
 
 def _located(program: str) -> str:
-    found = located(program)
-    if found is None:
+    path = located(program)
+    if path is None:
         raise MissingTool(f"{program} is not installed", remedy="Install Debian's coreutils and findutils.")
-    return found
+    return path
 
 
 def _du(full: bytes, unit: str) -> int:

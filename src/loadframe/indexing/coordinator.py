@@ -82,7 +82,9 @@ class Coordinator:
     def _print(self) -> None:
         now = self._line_s = time.monotonic()
         processes = range(self._config.scanners)
-        lines = [json.dumps(self._line(stage, one, now)) for stage in range(len(slot.STAGES)) for one in processes]
+        lines = [
+            json.dumps(self._line(stage, process, now)) for stage in range(len(slot.STAGES)) for process in processes
+        ]
         os.write(self._lines, "".join(f"{line}\n" for line in lines).encode())
 
     def _line(self, stage: int, process: int, now: float) -> dict[str, object]:
@@ -122,8 +124,8 @@ class Coordinator:
             return int(max(0.0, self._board.sum(stage - 1, slot.GIVEN, process) - taken))
         if process:
             return None
-        found = self._board.sum(SCAN, slot.FOUND) + self._board.words[slot.SCANS]
-        return int(max(0.0, found - self._board.sum(SCAN, TAKEN)))
+        directories = self._board.sum(SCAN, slot.FOUND) + self._board.words[slot.SCANS]
+        return int(max(0.0, directories - self._board.sum(SCAN, TAKEN)))
 
     def _in_server(self, workers: Sequence[int], now: float) -> float:
         words = self._board.words

@@ -76,7 +76,7 @@ def events(data: bytes) -> Iterator[Event]:
 
 
 def _event(mask: int, infos: bytes) -> Event:
-    found: dict[int, Place] = {}
+    places: dict[int, Place] = {}
     at = 0
     while at < len(infos):
         if len(infos) - at < _INFO.size:
@@ -85,12 +85,12 @@ def _event(mask: int, infos: bytes) -> Event:
         if not _INFO.size <= length <= len(infos) - at:
             raise UnreadableEventError(f"information of {length} bytes where {len(infos) - at} are left")
         if kind in (_FILE, _DIRECTORY_AND_NAME, _OLD, _NEW):
-            found[kind] = _place(infos[at + _INFO.size : at + length])
+            places[kind] = _place(infos[at + _INFO.size : at + length])
         at += length
-    file = found[_FILE].directory if _FILE in found else b""
-    if _OLD in found or _NEW in found:
-        return Event(mask, found.get(_OLD), found.get(_NEW), file)
-    return Event(mask, found.get(_DIRECTORY_AND_NAME), None, file)
+    file = places[_FILE].directory if _FILE in places else b""
+    if _OLD in places or _NEW in places:
+        return Event(mask, places.get(_OLD), places.get(_NEW), file)
+    return Event(mask, places.get(_DIRECTORY_AND_NAME), None, file)
 
 
 def _place(data: bytes) -> Place:

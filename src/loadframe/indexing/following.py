@@ -113,14 +113,14 @@ class Following:
         seen_ns, wanted = self._look(), _Wanted(changes)
         self._tree.forget()
         self._refused.clear()
-        found = {path: self._looked_up(path) for path in sorted(wanted.paths | self._unknown(wanted.above))}
-        entries = [entry for entry in found.values() if entry is not None]
-        again = [entry for path in wanted.walked if (entry := found.get(path)) is not None and entry.type == "d"]
+        by_path = {path: self._looked_up(path) for path in sorted(wanted.paths | self._unknown(wanted.above))}
+        entries = [entry for entry in by_path.values() if entry is not None]
+        again = [entry for path in wanted.walked if (entry := by_path.get(path)) is not None and entry.type == "d"]
         replaced = wanted.replaced | {entry.path for entry in again}
-        removed = [path for path, entry in found.items() if entry is None or path in replaced]
+        removed = [path for path, entry in by_path.items() if entry is None or path in replaced]
         removed = [path for path in removed if path not in self._refused]
-        inodes = self._linked(removed) | _linked_now(entries) | self._elsewhere(wanted, found)
-        others = self._other_names(inodes, found)
+        inodes = self._linked(removed) | _linked_now(entries) | self._elsewhere(wanted, by_path)
+        others = self._other_names(inodes, by_path)
         entries += [entry for entry in others.values() if entry is not None]
         removed += [path for path, entry in others.items() if entry is None and path not in self._refused]
         self._write(
@@ -131,7 +131,7 @@ class Following:
         self._newest_s = changes[-1].time_s
         self.done.records += len(changes)
         self.done.batches += 1
-        self.done.questions += len(found) + len(others)
+        self.done.questions += len(by_path) + len(others)
         self.done.fs_s += time.monotonic() - began - (self.done.db_s - spent_s)
 
     def _unknown(self, directories: set[bytes]) -> set[bytes]:
@@ -202,14 +202,14 @@ class Following:
 
     def _other_names(self, inodes: set[int], known: Container[bytes]) -> dict[bytes, Entry | None]:
         """What is now at the paths that the database has for these inodes, except for the known ones."""
-        found: dict[bytes, Entry | None] = {}
+        by_path: dict[bytes, Entry | None] = {}
         for some in parts(sorted(map(as_signed, inodes)), IDS_AT_ONCE):
             listed = ", ".join(map(str, some))
             began = time.monotonic()
             rows = self._store.ask(f"SELECT path FROM entries WHERE inode IN ({listed}) AND type <> 'd'")
             self.done.db_s += time.monotonic() - began
-            found |= {path: self._looked_up(path) for (path,) in rows if path not in known}
-        return found
+            by_path |= {path: self._looked_up(path) for (path,) in rows if path not in known}
+        return by_path
 
     def _ask(self, question: str, ids: Sequence[bytes]) -> list[tuple[Any, ...]]:
         began = time.monotonic()

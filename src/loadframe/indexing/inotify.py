@@ -153,13 +153,13 @@ class Inotify(OfKernel):
         while left:
             path = left.pop()
             try:
-                found = self._watched(path)
+                listing = self._watched(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it vanished; its record is on the way
             except PermissionError as error:
                 self.unwatched[path] = error.strerror or "not permitted"
                 continue
-            for name, is_directory in found:
+            for name, is_directory in listing:
                 below = joined(path, name)
                 if tell:
                     self._record("create", below)
@@ -180,8 +180,8 @@ class Inotify(OfKernel):
                 return []
             self._paths[watch] = path
             self.unwatched.pop(path, None)
-            with os.scandir(listing) as found:
-                return [(os.fsencode(each.name), each.is_dir(follow_symlinks=False)) for each in found]
+            with os.scandir(listing) as entries:
+                return [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
         finally:
             os.close(listing)
 

@@ -81,7 +81,9 @@ class Program:
 
     def _applied(self, changes: Sequence[Change]) -> None:
         now_s, wall_s = time.monotonic(), time.time()
-        packed = (RECORD.pack(now_s, max(0.0, 1e3 * (wall_s - each.time_s)), 0.0, APPLIED, DONE) for each in changes)
+        packed = (
+            RECORD.pack(now_s, max(0.0, 1e3 * (wall_s - change.time_s)), 0.0, APPLIED, DONE) for change in changes
+        )
         self._log.write(b"".join(packed))
 
     def run(self, start_s: float) -> None:
@@ -100,10 +102,10 @@ class Program:
         self._print(time.monotonic())
 
     def _result(self, seconds: float) -> None:
-        done, found = self.following.done, self.found
-        told = {
-            "log": found.reader.name,
-            "refused": dict(found.refused),
+        done, chosen = self.following.done, self.found
+        result = {
+            "log": chosen.reader.name,
+            "refused": dict(chosen.refused),
             "seconds": seconds,
             "applied": done.records,
             "pending": self.following.pending,
@@ -114,7 +116,7 @@ class Program:
             "vanished": done.passed.vanished,
             "passed": done.passed.counts,
         }
-        write_whole(self.keeping.path(RESULT), json.dumps(told))
+        write_whole(self.keeping.path(RESULT), json.dumps(result))
 
     def _print(self, now_s: float) -> None:
         """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
@@ -139,9 +141,9 @@ def work(keeping: Keeping) -> None:
     """From "ready" on. StoreError, MachineError, OSError."""
     with ExitStack() as stack:
         store = stack.enter_context(closing(connect(keeping.database)))
-        found = opened(keeping, store)
-        stack.callback(found.reader.close)
-        program = Program(keeping, store, found, stack)
+        chosen = opened(keeping, store)
+        stack.callback(chosen.reader.close)
+        program = Program(keeping, store, chosen, stack)
         if keeping.scan:
             program.following.start()
         print("ready", flush=True)

@@ -43,7 +43,9 @@ class Process:
         self._applied = self._file(config.applied(number))
         self._failures: list[BaseException] = []
         self._offset_ns = 0
-        self._workers = [self._worker(stage, each) for stage in range(4) for each in range(config.shape.workers[stage])]
+        self._workers = [
+            self._worker(stage, worker) for stage in range(4) for worker in range(config.shape.workers[stage])
+        ]
 
     def _file(self, path: Path) -> int:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

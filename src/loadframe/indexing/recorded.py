@@ -39,18 +39,18 @@ def record_of(line: bytes) -> Change:
     if len(line) > LONGEST_LINE:
         raise UnreadableRecordError(f"a line of more than {LONGEST_LINE:,} bytes")
     try:
-        told = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UnreadableRecordError("the line is no JSON") from error
-    if not isinstance(told, dict) or told.get("kind") not in KINDS:
+    if not isinstance(record, dict) or record.get("kind") not in KINDS:
         raise UnreadableRecordError(f"the line is no object whose kind is one of {', '.join(KINDS)}")
-    number, time_s = _whole(told, "number", 1 << 63), told.get("time_s")
+    number, time_s = _whole(record, "number", 1 << 63), record.get("time_s")
     if not isinstance(time_s, int | float) or isinstance(time_s, bool) or not 0 <= time_s < 1e12:
         raise UnreadableRecordError("its time_s is no time since 1970")
-    renamed = told["kind"] == "rename"
-    path, to = _path(told, "path"), _path(told, "to") if renamed else b""
-    file = b"%d" % _whole(told, "inode", 1 << 64) if "inode" in told else b""
-    return Change(told["kind"], path, to, number, float(time_s), file)
+    renamed = record["kind"] == "rename"
+    path, to = _path(record, "path"), _path(record, "to") if renamed else b""
+    file = b"%d" % _whole(record, "inode", 1 << 64) if "inode" in record else b""
+    return Change(record["kind"], path, to, number, float(time_s), file)
 
 
 def _whole(told: dict[str, Any], key: str, end: int) -> int:

@@ -116,12 +116,12 @@ class Lister:
     def _names(self, listing: int, path: bytes, above: tuple[int, ...]) -> None:
         names: list[bytes] = [] if path else [b""]  # the root is in no other directory
         prefix, found_s = path + b"/" if path else b"", self.meter.turn(BUSY)
-        with os.scandir(listing) as found:
+        with os.scandir(listing) as entries:
             below: list[Directory] = []
-            for each in found:
-                name = each.name.encode(ENCODING, ERRORS)
+            for entry in entries:
+                name = entry.name.encode(ENCODING, ERRORS)
                 names.append(name)
-                if each.is_dir(follow_symlinks=False):
+                if entry.is_dir(follow_symlinks=False):
                     below.append(Directory(prefix + name, above))
                 if len(names) + self._held >= self.size:
                     self._hand_on(Piece(path, names, found_s))

@@ -181,12 +181,12 @@ class Store(abc.ABC):
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """What is known of those of these entries that exist, by id: one query for IDS_PER_QUESTION."""
-        found: dict[bytes, Known] = {}
+        by_id: dict[bytes, Known] = {}
         for some in parts(ids, IDS_PER_QUESTION):
             among, values = self._among("id", some)
             asked = f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE {among}"
-            found.update((key, (inode, *times)) for key, inode, *times in self.ask(asked, values))
-        return found
+            by_id.update((key, (inode, *times)) for key, inode, *times in self.ask(asked, values))
+        return by_id
 
     def ids(self) -> Iterator[bytes]:
         """The ids of all entries, in any order."""

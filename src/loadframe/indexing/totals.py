@@ -18,15 +18,15 @@ other: the sizes of all others."""
 
 
 def _of(row: str) -> tuple[str, ...]:
-    one = ONE_NAME.replace("{row}", row)
-    sized = f"{one} AND {OF_FILES.replace('{row}', row)}"
+    one_name = ONE_NAME.replace("{row}", row)
+    sized = f"{one_name} AND {OF_FILES.replace('{row}', row)}"
     return (
         "1",
-        f"CASE WHEN {one} THEN 0 ELSE 1 END",
-        f"CASE WHEN {one} THEN {row}.blocks ELSE 0 END",
+        f"CASE WHEN {one_name} THEN 0 ELSE 1 END",
+        f"CASE WHEN {one_name} THEN {row}.blocks ELSE 0 END",
         f"CASE WHEN {sized} THEN {row}.size >> {LOW_BITS} ELSE 0 END",
         f"CASE WHEN {sized} THEN {row}.size & {LOW} ELSE 0 END",
-        f"CASE WHEN {one} AND NOT {OF_FILES.replace('{row}', row)} THEN {row}.size ELSE 0 END",
+        f"CASE WHEN {one_name} AND NOT {OF_FILES.replace('{row}', row)} THEN {row}.size ELSE 0 END",
     )
 
 
