@@ -18,10 +18,10 @@ def sentence(inv: Investigation, one: Alternative) -> str:
     """The ratio at the lowest and at the highest load; the overall ratio first where all loads agree."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
-    alike = len({each.decision for each in one.by_level}) <= 1
-    places = [(one.verdict, _over(one, unit))] * alike + [(each, _at(each, unit)) for each in ends]
-    told = [verdict_words.apart(each, where) for each, where in places]
-    return f"{'; '.join(told)}."
+    alike = len({verdict.decision for verdict in one.by_level}) <= 1
+    places = [(one.verdict, _over(one, unit))] * alike + [(verdict, _at(verdict, unit)) for verdict in ends]
+    phrases = [verdict_words.apart(verdict, where) for verdict, where in places]
+    return f"{'; '.join(phrases)}."
 
 
 def sentences(inv: Investigation, one: Alternative) -> list[str]:
@@ -32,8 +32,8 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
         what = "They diverge" if differ(one) else "Their ratio changes"
         said.append(f"{what} {place_of(one.divergence, one, unit)}.")
     if one.cold:
-        told = [verdict_words.apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
-        said.append(f"With nothing cached: {'; '.join(told)}.")
+        phrases = [verdict_words.apart(verdict, _at(verdict, unit)) for verdict in one.cold[:1] + one.cold[1:][-1:]]
+        said.append(f"With nothing cached: {'; '.join(phrases)}.")
     mine, theirs = _causes(one.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
     for name, own, others in ((inv.study.target_kind, theirs, mine), (one.name, mine, theirs)):
         if alone := [cause for known, cause in own.items() if known not in others]:
@@ -43,7 +43,7 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 def _over(one: Alternative, unit: str) -> str:
     """Not all loads may count: the warm-up of some had not ended."""
-    every = {level for each in one.by_level for level in each.levels}
+    every = {level for verdict in one.by_level for level in verdict.levels}
     return "over all loads" if every <= set(one.verdict.levels) else verdict_words.verdict_levels(one.verdict, unit)
 
 
@@ -51,17 +51,17 @@ def lead(inv: Investigation) -> str:
     """The comparison in a sentence or two: proven differences with their ratios, then the rest. Of many alternatives
     the fastest leads and the others are shortened. Empty without alternatives."""
     target = inv.study.target_kind
-    proven = {one.name: told for one in inv.alternatives if (told := _proven(one))}
+    proven = {alternative.name: verdicts for alternative in inv.alternatives if (verdicts := _proven(alternative))}
     if len(proven) > FULLY_TOLD:
         first, *rest = sorted(proven, key=lambda name: -proven[name][0].ratio)
         short = (f"{name} {_ratios(inv, proven[name])}" for name in rest)
         said = ["; ".join((_serves(inv, first, proven[first]), *short))]
     else:
-        said = [_serves(inv, name, told) for name, told in proven.items()]
-    if equal := [one.name for one in inv.alternatives if one.name not in proven]:
+        said = [_serves(inv, name, verdicts) for name, verdicts in proven.items()]
+    if equal := [alternative.name for alternative in inv.alternatives if alternative.name not in proven]:
         others = f"{', '.join(equal[:-1])} and {equal[-1]}" if len(equal) > 1 else equal[0]
         said.append(f"no difference from {target} is proven for {others}")
-    return "".join(f"{words.sentence(each)} " for each in said).rstrip()
+    return "".join(f"{words.sentence(text)} " for text in said).rstrip()
 
 
 def _proven(one: Alternative) -> list[Verdict]:
@@ -69,9 +69,9 @@ def _proven(one: Alternative) -> list[Verdict]:
     difference holds at none of them. Where the order reverses, also the highest load with the opposite decision."""
     verdicts = (*reversed(one.by_level), one.verdict)
     by_decision: dict[Decision, Verdict] = {}
-    for each in verdicts:
-        if each.decided:
-            by_decision.setdefault(each.decision, each)
+    for verdict in verdicts:
+        if verdict.decided:
+            by_decision.setdefault(verdict.decision, verdict)
     return list(by_decision.values())
 
 
@@ -85,18 +85,19 @@ def _serves(inv: Investigation, name: str, told: list[Verdict]) -> str:
 def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
     unit = words.axis_unit(inv)
     parts = [
-        f"{verdict_words.ratio(each)} times{'' if number else of} "
-        f"{_at(each, unit) if len(each.levels) == 1 else 'over all loads'} ({verdict_words.ratio_interval(each)})"
-        if each.has_ratio
-        else verdict_words.without_ratio(each)
-        for number, each in enumerate(told)
+        f"{verdict_words.ratio(verdict)} times{'' if number else of} "
+        f"{_at(verdict, unit) if len(verdict.levels) == 1 else 'over all loads'} "
+        f"({verdict_words.ratio_interval(verdict)})"
+        if verdict.has_ratio
+        else verdict_words.without_ratio(verdict)
+        for number, verdict in enumerate(told)
     ]
     return ", but ".join(parts)
 
 
 def differ(one: Alternative) -> bool:
     """Whether a difference is proved at any load; else the ratio may change, but which is ahead is not known."""
-    return any(each.decided for each in one.by_level)
+    return any(verdict.decided for verdict in one.by_level)
 
 
 def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
@@ -108,7 +109,7 @@ def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
 
 
 def _causes(findings: Iterable[Finding]) -> dict[str, str]:
-    return {each.id: f"{each.title} ({each.status})" for each in findings if each.status != "refuted"}
+    return {finding.id: f"{finding.title} ({finding.status})" for finding in findings if finding.status != "refuted"}
 
 
 def warm_restart_rows(inv: Investigation) -> list[tuple[str, ...]]:
@@ -116,9 +117,9 @@ def warm_restart_rows(inv: Investigation) -> list[tuple[str, ...]]:
     had: dict[str, dict[str, str]] = {}
     for restart in inv.warm_restarts:
         unknown = f"not known: {words.strip(restart.error)}"
-        found = unknown if restart.kept is None else f"{restart.kept:,} of {restart.asked:,} objects"
-        had.setdefault(restart.target_kind, {})[restart.how] = found
-    return [(kind, *(found.get(how, "") for how in ENDINGS)) for kind, found in had.items()]
+        held = unknown if restart.kept is None else f"{restart.kept:,} of {restart.asked:,} objects"
+        had.setdefault(restart.target_kind, {})[restart.how] = held
+    return [(kind, *(by_ending.get(how, "") for how in ENDINGS)) for kind, by_ending in had.items()]
 
 
 def warm_restart_sentence(one: WarmRestart) -> str:

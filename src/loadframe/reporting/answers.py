@@ -44,15 +44,15 @@ def answer(inv: Investigation) -> str:
 def lines(inv: Investigation) -> list[str]:
     """What limits, what to do and what that gains. A comparison with alternatives comes first, except after what ended
     the run."""
-    found, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
+    sentences, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
     if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
-        found.append(compared)
+        sentences.append(compared)
     elif compared:
-        found = [compared, f"Of {inv.study.target_kind}: {found[0]}", *(found[1:] if inv.gain else ())]
+        sentences = [compared, f"Of {inv.study.target_kind}: {sentences[0]}", *(sentences[1:] if inv.gain else ())]
     if inv.gain is None and inv.stop is None and facts.mostly_disturbed(inv):
         disturbed = f"{facts.disturbed_steps(inv)} of {inv.quality.steps} steps were disturbed from outside"
-        found.append(f"{disturbed}: run it again on a quieter machine.")
-    return found
+        sentences.append(f"{disturbed}: run it again on a quieter machine.")
+    return sentences
 
 
 def next_line(inv: Investigation) -> str:
@@ -142,13 +142,21 @@ def _start(inv: Investigation, finding: Finding) -> str:
     if reached is None or acts is None:
         return "Throughput is limited"
     lowest = min((point.load for point in curve.points), default=-math.inf)
-    if reached.load <= lowest and curve.shape == "linear" and curve.peak.load >= max(one.load for one in curve.points):
+    if (
+        reached.load <= lowest
+        and curve.shape == "linear"
+        and curve.peak.load >= max(point.load for point in curve.points)
+    ):
         return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
     if reached.load <= lowest and inv.study.axis in RATE_AXES:
         return f"The lowest rate, {words.load(lowest, unit)}, already hits the limit"
     if reached.load <= lowest:
-        one = words.load(lowest, unit)
-        return f"One {one.partition(' ')[2]} already hits the limit" if lowest == 1 else f"{one} already hit the limit"
+        lowest_words = words.load(lowest, unit)
+        return (
+            f"One {lowest_words.partition(' ')[2]} already hits the limit"
+            if lowest == 1
+            else f"{lowest_words} already hit the limit"
+        )
     place = words.about_load(acts, unit)
     if curve.shape in ("cliff", "decline"):
         return f"Throughput drops at {place}"
@@ -158,7 +166,7 @@ def _start(inv: Investigation, finding: Finding) -> str:
 
 
 def _busiest(inv: Investigation) -> str:
-    most = [one for one in inv.quality.beside if one.cores >= one.of / 2]
+    most = [program for program in inv.quality.beside if program.cores >= program.of / 2]
     if not most:
         return ""
     return f"; {most[0].name}, which the target connects to, has {rounding.plain(most[0].cores)} of {most[0].of:g}"
@@ -203,23 +211,23 @@ def _what_to_do(inv: Investigation) -> list[str]:
     do = f"Set {_settings(first.changes, len(whole))}" if first.changes else "Keep the change"
     said = [f"{do}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
     known = first.changes
-    for one in more:
-        new = tuple(change for change in one.changes if change not in known)
-        said.append(f"With {_settings(new, len(whole))} too: {_gain(one, unit)}{_but(one)}.")
-        known = one.changes
+    for variant in more:
+        new = tuple(change for change in variant.changes if change not in known)
+        said.append(f"With {_settings(new, len(whole))} too: {_gain(variant, unit)}{_but(variant)}.")
+        known = variant.changes
     cured = "" if first.gain.decided else words.sentence(whole[-1].note)
     return said if more else [*said, cured or _price(inv)]
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
     """kept: remedies behind the changes; a single remedy changes the other settings because its last one needs them."""
-    each = [
+    settings = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
     ]
-    if len(each) == 1 or (kept > 1 and len(each) <= NAMED):
-        return " and ".join(each)
-    return each[-1] if change_words.clamped(changes[-1]) else f"{each[-1]} (with what it needs)"
+    if len(settings) == 1 or (kept > 1 and len(settings) <= NAMED):
+        return " and ".join(settings)
+    return settings[-1] if change_words.clamped(changes[-1]) else f"{settings[-1]} (with what it needs)"
 
 
 SMALL = 1.2
@@ -229,16 +237,16 @@ SMALL = 1.2
 def _gain(variant: Variant, unit: str) -> str:
     """ "4.2x at 256 jobs; none at 32"; loads without a decision stand below."""
     at = variant.gain
-    none = [one for one in variant.levels if not one.decided and one is not at and _is_none(one)]
+    none = [level for level in variant.levels if not level.decided and level is not at and _is_none(level)]
     where = words.load(at.load, unit)
     times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "no proven gain"
     here = f"{times} at {where}"
     best = max(variant.levels, key=lambda one: one.low)
     if at.low > 1:
-        told = [here, _listed(none)]
+        parts = [here, _listed(none)]
     else:
-        told = [f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}" if best.low > 1 else "", here]
-    return "; ".join(part for part in told if part)
+        parts = [f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}" if best.low > 1 else "", here]
+    return "; ".join(part for part in parts if part)
 
 
 def _is_none(one: LevelRatio) -> bool:
@@ -248,7 +256,7 @@ def _is_none(one: LevelRatio) -> bool:
 def _listed(none: list[LevelRatio]) -> str:
     if not none:
         return ""
-    loads = words.and_list([rounding.exact(one.load) for one in none])
+    loads = words.and_list([rounding.exact(level.load) for level in none])
     return f"none at {loads}" if len(none) <= NAMED else "none at some other loads"
 
 
@@ -265,9 +273,9 @@ def _price(inv: Investigation) -> str:
     if slower := latencies.slower(inv):
         return slower.partition(";")[0].rstrip(".") + "."
     prices = [trial.remedy.price for trial in conclusion.kept_trials(inv.rounds)]
-    sizes = [(one.memory_before_bytes, one.memory_after_bytes) for one in prices]
+    sizes = [(price.memory_before_bytes, price.memory_after_bytes) for price in prices]
     more = sum(after - before for before, after in sizes if before is not None and after is not None)
-    before = next((one for one, _ in sizes if one), 0.0)
+    before = next((size for size, _ in sizes if size), 0.0)
     return f"Memory: {show(more, 'bytes')} more." if more > MORE_MEMORY * before > 0 else ""
 
 
@@ -312,7 +320,7 @@ LONGEST_WORDS = 80
 
 def _held(inv: Investigation, stop: Stop) -> str:
     level = words.load(stop.level, words.axis_unit(inv))
-    point = next((one for one in inv.rounds[-1].curve.points if one.load == stop.level), None)
+    point = next((point for point in inv.rounds[-1].curve.points if point.load == stop.level), None)
     if point is None or stop.state:
         return f"Whether it holds {level} with that was not measured."
     return f"With that it holds {level}: {words.throughput(point.throughput, words.work_unit(inv))}."

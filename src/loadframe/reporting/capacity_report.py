@@ -80,22 +80,28 @@ def _beside(found: Capacity) -> Iterator[doc.Block]:
     rows = (
         doc.Row(
             (
-                one.name,
-                one.host,
-                _load_of(one, unit(found)),
-                verdict_words.ratio_words(one.verdict) if one.verdict.has_ratio else one.verdict.method,
-                verdict_words.DECISIONS[one.verdict.decision],
+                alternative.name,
+                alternative.host,
+                _load_of(alternative, unit(found)),
+                verdict_words.ratio_words(alternative.verdict)
+                if alternative.verdict.has_ratio
+                else alternative.verdict.method,
+                verdict_words.DECISIONS[alternative.verdict.decision],
             )
         )
-        for one in found.beside
+        for alternative in found.beside
     )
     yield doc.Table(columns, tuple(rows))
-    failed = [f"{one.name} failed: {words.sentence(one.failed)}" for one in found.beside if one.failed]
+    failed = [
+        f"{alternative.name} failed: {words.sentence(alternative.failed)}"
+        for alternative in found.beside
+        if alternative.failed
+    ]
     if failed:
         yield doc.Items(tuple(failed))
     raw = doc.Span("fleet-trials.jsonl", to="fleet-trials.jsonl")
-    told = "Each was searched on one host of the fleet, and is held against the start on that host. Raw data: "
-    yield doc.Prose((told, raw, "."), "note")
+    sentence = "Each was searched on one host of the fleet, and is held against the start on that host. Raw data: "
+    yield doc.Prose((sentence, raw, "."), "note")
 
 
 def _load_of(one: CapacityBeside, counted_in: str) -> str:
@@ -142,11 +148,11 @@ def probability(value: float) -> str:
 def _proof(found: Capacity) -> str:
     trials = counted(sum(trial.counted for trial in found.trials), "trial")
     took, above = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
-    told = f"{trials} at {counted(len(found.levels), 'level')}, {took} of load, {above} of it above the capacity"
+    searched = f"{trials} at {counted(len(found.levels), 'level')}, {took} of load, {above} of it above the capacity"
     if found.low is None:
-        return f"{told}."
+        return f"{searched}."
     held = rounding.seconds(found.held_s)
-    return f"{told}; {words.load(found.low, unit(found))} or more met the objective for {held} in all."
+    return f"{searched}; {words.load(found.low, unit(found))} or more met the objective for {held} in all."
 
 
 def _next_step(found: Capacity) -> str:

@@ -47,11 +47,18 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
         sections=(
             doc.environment(
                 doc.About(inv.run, inv.study, inv.host),
-                *((f"Alternative: {one.name}", one.version) for one in inv.alternatives if one.version),
+                *(
+                    (f"Alternative: {alternative.name}", alternative.version)
+                    for alternative in inv.alternatives
+                    if alternative.version
+                ),
                 ("Started", words.moment(inv.started_at)),
             ),
             doc.Section(CURVES[inv.after is not None], "curves", (*_curves(inv, charts_),), "Curves"),
-            *(_side_by_side(inv, one, number, charts_, first) for number, one in enumerate(inv.alternatives, start=1)),
+            *(
+                _side_by_side(inv, alternative, number, charts_, first)
+                for number, alternative in enumerate(inv.alternatives, start=1)
+            ),
             doc.Section("Warm restart", "restart", (*_restarts(inv),)),
             doc.Section("Forecast and outcome", "forecast", (*_forecast(inv, charts_),)),
             doc.Section("Cause and evidence", "finding", (*_findings(inv, charts_),), "Cause and evidence"),
@@ -91,25 +98,28 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     """The most important first: a screen shows as many as fit."""
     unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
-    for one in best if inv.gain and not facts.crowded(inv) else ():
-        if one.gain.low > 1:
-            named = f", with {verdict_words.variant_name(one)}" if len(inv.variants) > 1 else ""
-            lines = (f"the throughput at {words.load(one.at, unit)}{named}", verdict_words.confident_interval(one.gain))
-            times = doc.Span(f"{verdict_words.led_ratio(one.gain)}\u00d7", to="#changes")
+    for variant in best if inv.gain and not facts.crowded(inv) else ():
+        if variant.gain.low > 1:
+            named = f", with {verdict_words.variant_name(variant)}" if len(inv.variants) > 1 else ""
+            lines = (
+                f"the throughput at {words.load(variant.at, unit)}{named}",
+                verdict_words.confident_interval(variant.gain),
+            )
+            times = doc.Span(f"{verdict_words.led_ratio(variant.gain)}\u00d7", to="#changes")
             yield doc.Aside(times, tuple(line for line in lines if line), "gain", "page")
-    for one in inv.variants if inv.gain else ():
-        if len(one.levels) > 1:
-            name = f"{verdict_words.variant_name(one)}, at each load"
-            yield doc.Aside(name, (verdict_words.by_load(one, unit),))
+    for variant in inv.variants if inv.gain else ():
+        if len(variant.levels) > 1:
+            name = f"{verdict_words.variant_name(variant)}, at each load"
+            yield doc.Aside(name, (verdict_words.by_load(variant, unit),))
     if inv.gain:
         how = doc.Span("How it was measured", "page", "#changes")
         yield doc.Aside("Proof", ((f"{verdict_words.proof_sentence(inv.gain, unit)} ", how),))
     if reach:
-        told = (verdict_words.height_words(reach, unit), verdict_words.knee_words(reach, unit))
-        yield doc.Aside("Peak against peak", (" ".join(words.sentence(text) for text in told if text),))
-    copied = [one for one in inv.variants if one.to_copy]
-    heads = [(verdict_words.variant_head(one),) * (len(copied) > 1) for one in copied]
-    settings = (line for one, head in zip(copied, heads, strict=True) for line in (*head, *one.to_copy))
+        phrases = (verdict_words.height_words(reach, unit), verdict_words.knee_words(reach, unit))
+        yield doc.Aside("Peak against peak", (" ".join(words.sentence(text) for text in phrases if text),))
+    copied = [variant for variant in inv.variants if variant.to_copy]
+    heads = [(verdict_words.variant_head(variant),) * (len(copied) > 1) for variant in copied]
+    settings = (line for variant, head in zip(copied, heads, strict=True) for line in (*head, *variant.to_copy))
     yield doc.Aside("To copy", tuple(settings), only="screen")
     yield doc.Aside("To decide", () if inv.unfinished is None else (inv.unfinished.command,))
     yield doc.Aside("Its log", () if inv.stop is None else inv.stop.log)
@@ -125,7 +135,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     if slower := latencies.slower(inv):
         yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
     if given_up := facts.gives_up(inv):
-        safe = [one for one in inv.variants if not one.gives_up]
+        safe = [variant for variant in inv.variants if not variant.gives_up]
         without = f" Without that: {verdict_words.gain_sentence(safe[-1].told, unit)}." if safe else ""
         yield doc.Aside("Given up for it", (f"{words.sentence('; '.join(given_up))}{without}",))
     for label, state, shown in (("Before", inv.before, inv.rounds[:1]), ("After", inv.after, inv.rounds[-1:])):
@@ -208,12 +218,12 @@ def _restarts(inv: Investigation) -> Iterator[doc.Block]:
 def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if inv.forecast is None:
         return
-    unit, work, found = words.axis_unit(inv), words.work_unit(inv), inv.forecast
-    yield doc.Prose(" ".join(forecasts.outcome(found, unit, work)))
+    unit, work, forecast = words.axis_unit(inv), words.work_unit(inv), inv.forecast
+    yield doc.Prose(" ".join(forecasts.outcome(forecast, unit, work)))
     yield from _figures(drawn, "forecast")
-    yield from forecasts.tables(found, unit, work)
-    if found.notes:
-        yield doc.Items(found.notes)
+    yield from forecasts.tables(forecast, unit, work)
+    if forecast.notes:
+        yield doc.Items(forecast.notes)
 
 
 # --- causes -----------------------------------------------------------------------------------------------------------
@@ -285,8 +295,8 @@ def _refuted(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
-    if told := stages.sentences(inv):
-        yield doc.Group(tuple(map(doc.Prose, told)), only="text")
+    if sentences := stages.sentences(inv):
+        yield doc.Group(tuple(map(doc.Prose, sentences)), only="text")
     if helping := stages.helping(inv):
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")

@@ -64,8 +64,8 @@ def trial_sentence(trial: Trial, unit: str = "") -> str:
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
         worse = trial.told.decision == "worse"
         fate = verdict_words.TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
-    told = f"{fate}: {verdict_words.gain_sentence(trial.told, unit)}"
-    return told if trial.fresh is None else f"{told}; {verdict_words.fresh_words(trial.verdict)}"
+    outcome = f"{fate}: {verdict_words.gain_sentence(trial.told, unit)}"
+    return outcome if trial.fresh is None else f"{outcome}; {verdict_words.fresh_words(trial.verdict)}"
 
 
 CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
@@ -100,10 +100,10 @@ def untried(inv: Investigation) -> list[UntriedRemedy]:
     """Remedies shown but never tried, each once, without those that a later round tried."""
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
     shown = {
-        each.remedy.id: replace(each, because=_because(inv, round_, each))
+        skipped.remedy.id: replace(skipped, because=_because(inv, round_, skipped))
         for round_ in inv.rounds
-        for each in round_.untried
-        if each.remedy.id not in tried
+        for skipped in round_.untried
+        if skipped.remedy.id not in tried
     }
     return list(shown.values())
 
@@ -123,8 +123,9 @@ def durability_sentences(inv: Investigation) -> list[str]:
     """The gain with durability kept and relaxed; empty where the kept changes give up none."""
     unit = words.axis_unit(inv)
     return [
-        f"with durability {'relaxed' if one.gives_up else 'kept'}: {verdict_words.gain_sentence(one.told, unit)}"
-        + (f" - gives up: {words.strip(one.gives_up)}" if one.gives_up else "")
-        for one in inv.variants
+        f"with durability {'relaxed' if variant.gives_up else 'kept'}: "
+        f"{verdict_words.gain_sentence(variant.told, unit)}"
+        + (f" - gives up: {words.strip(variant.gives_up)}" if variant.gives_up else "")
+        for variant in inv.variants
         if facts.gives_up(inv)
     ]

@@ -104,7 +104,7 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
     dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
     yield from _chart("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
     silent = "Longest time in which no request was done, of each step; the line joins the averages."
-    if any(facts.silences(one) for one in inv.rounds):
+    if any(facts.silences(round_) for round_ in inv.rounds):
         drawing = partial(plots.metric, inv, "workload.silence_ms")
         yield from _chart("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, *BOTH)
     yield from _chart("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
@@ -115,11 +115,15 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
         drawing = partial(plots.alternatives_together, inv)
         title = f"{inv.study.target_kind} and its alternatives by load"
         yield from _chart("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
-    for number, one in enumerate(inv.alternatives, start=1):
-        drawing = partial(plots.side_by_side, inv, one)
+    for number, alternative in enumerate(inv.alternatives, start=1):
+        drawing = partial(plots.side_by_side, inv, alternative)
         note = "Shaded bands: 95 % intervals."
-        note += " Dashed: where their ratio begins to change, with its interval." if one.divergence is not None else ""
-        yield from _chart(f"side-by-side-{number}", plots.side_by_side_title(inv, one), note, drawing, *BOTH)
+        note += (
+            " Dashed: where their ratio begins to change, with its interval."
+            if alternative.divergence is not None
+            else ""
+        )
+        yield from _chart(f"side-by-side-{number}", plots.side_by_side_title(inv, alternative), note, drawing, *BOTH)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
     yield from _chart("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
     for finding in facts.main_findings(inv)[:1]:
@@ -127,12 +131,12 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
             drawing = partial(plots.metric, inv, name, limit_id=limit_id)
             title = words.sentence(finding_words.metric_words(name))[:-1]
             yield from _chart(f"evidence-{number}", title, "", drawing, HALF, metric=name)
-    for name, each in stages.rounds(inv):
-        title, drawing = stages.title(each, words.axis_unit(inv)), partial(stages.chart, inv, each)
-        yield from _chart(name, title, stages.note(each), drawing, *BOTH)
-    for name, each in waits.rounds(inv):
-        title, drawing = waits.title(each, words.axis_unit(inv)), partial(waits.chart, inv, each)
-        yield from _chart(name, title, waits.note(each), drawing, *BOTH)
+    for name, state in stages.rounds(inv):
+        title, drawing = stages.title(state, words.axis_unit(inv)), partial(stages.chart, inv, state)
+        yield from _chart(name, title, stages.note(state), drawing, *BOTH)
+    for name, state in waits.rounds(inv):
+        title, drawing = waits.title(state, words.axis_unit(inv)), partial(waits.chart, inv, state)
+        yield from _chart(name, title, waits.note(state), drawing, *BOTH)
     yield from _chart("limits", limit_bars.title(inv), limit_bars.note(inv), partial(limit_bars.chart, inv), *BOTH)
     if gain_bars.gains(inv):
         yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
@@ -210,11 +214,11 @@ def titled(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
-    if (found := flame.pair_of(inv)) is not None:
-        yield "flame-difference", _alone(flame.difference_svg(inv, found))
-    for number, one in enumerate(flame.with_flame(inv), start=1):
-        label = f"Flame graph of the {one.component}, {flame.where(inv, one)}"
-        yield f"flame-{number}", _alone(flame.svg(one, label=label))
+    if (difference := flame.pair_of(inv)) is not None:
+        yield "flame-difference", _alone(flame.difference_svg(inv, difference))
+    for number, profile in enumerate(flame.with_flame(inv), start=1):
+        label = f"Flame graph of the {profile.component}, {flame.where(inv, profile)}"
+        yield f"flame-{number}", _alone(flame.svg(profile, label=label))
 
 
 def _alone(svg: str) -> str:

@@ -52,9 +52,9 @@ def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
     """A workflow command for each verdict, one line each.
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
     return [
-        f"::{_level(one)} title={title.replace(':', '%3A').replace(',', '%2C')}::{_data(_sentence(one))}"
-        for one in comparisons
-        for title in [_data(f"Loadframe: {one.after} against {one.before}")]
+        f"::{_level(comparison)} title={title.replace(':', '%3A').replace(',', '%2C')}::{_data(_sentence(comparison))}"
+        for comparison in comparisons
+        for title in [_data(f"Loadframe: {comparison.after} against {comparison.before}")]
     ]
 
 
@@ -62,15 +62,15 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
     """A job summary in GitHub's Markdown: a table of the verdicts, with the details of each below it."""
     rows = tuple(
         (
-            f"{one.after} against {one.before}",
-            verdict_words.DECISIONS[one.verdict.decision],
-            verdict_words.ratio(one.verdict),
-            verdict_words.confident_interval(one.verdict) or "none",
-            one.what,
+            f"{comparison.after} against {comparison.before}",
+            verdict_words.DECISIONS[comparison.verdict.decision],
+            verdict_words.ratio(comparison.verdict),
+            verdict_words.confident_interval(comparison.verdict) or "none",
+            comparison.what,
         )
-        for one in comparisons
+        for comparison in comparisons
     )
-    details = (doc.Group((*_blocks(one),), summary=f"{one.after}: details") for one in comparisons)
+    details = (doc.Group((*_blocks(comparison),), summary=f"{comparison.after}: details") for comparison in comparisons)
     table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
     section = doc.Section("Loadframe: compare", "compare", (table, *details))
     return markdown.render(doc.Document("Comparisons", (), (section,)))
@@ -107,7 +107,7 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
     """A JUnit document as Ant writes it and Jenkins and GitLab read it, one test per comparison. Failed: proven worse
     by more than the margin. Skipped: undecided."""
-    cases = [_case(one) for one in comparisons]
+    cases = [_case(comparison) for comparison in comparisons]
     counts = {
         "tests": str(len(cases)),
         "failures": str(sum(case.find("failure") is not None for case in cases)),
@@ -128,8 +128,8 @@ def _case(one: Comparison) -> ElementTree.Element:
     if one.margin is not None and one.margin.answer != "proven-not-worse":
         kind = "failure" if one.margin.answer == "proven-worse" else "skipped"
         more = {"type": "proven-worse"} if kind == "failure" else {}
-        found = ElementTree.SubElement(case, kind, {"message": _xml(_sentence(one)), **more})
-        found.text = _xml(render_comparison(one)) if kind == "failure" else None
+        outcome = ElementTree.SubElement(case, kind, {"message": _xml(_sentence(one)), **more})
+        outcome.text = _xml(render_comparison(one)) if kind == "failure" else None
     ElementTree.SubElement(case, "system-out").text = _xml(render_comparison(one))
     return case
 

@@ -39,10 +39,10 @@ def _anchor(level: float) -> str:
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
     """Every step of each round, with every metric that is not zero throughout."""
-    shown = [(one, str(one.number), _state_title(inv, one)) for one in inv.rounds]
+    shown = [(round_, str(round_.number), _state_title(inv, round_)) for round_ in inv.rounds]
     shown += [
-        (one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}")
-        for number, one in enumerate(inv.alternatives, start=1)
+        (alternative.round, f"side-by-side-{number}", f"{alternative.name}: {alternative.round.treatment}")
+        for number, alternative in enumerate(inv.alternatives, start=1)
     ]
     tables = [(_steps_table(inv, round_, anchor), title) for round_, anchor, title in shown if round_.footprint]
     for table, title in tables:
@@ -162,8 +162,8 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
         for low, high in [(point.throughput_low, point.throughput_high)]
     )
     heads = (words.capital(unit), f"{words.capital(work)} per second", "95 % interval", "p95 latency", "Steps")
-    told = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
-    warnings = " ".join(words.sentence(text) for text in (*told, *curve.warnings))
+    remarks = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
+    warnings = " ".join(words.sentence(text) for text in (*remarks, *curve.warnings))
     return doc.Group(
         (
             doc.Table(doc.numbers(*heads), rows, "figures"),

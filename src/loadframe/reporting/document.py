@@ -259,20 +259,20 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
 
 def quality(found: RunQuality | None, warnings: Sequence[str]) -> Section:
     """How the run went, and what to read with care."""
-    told = (*(() if found is None else quality_words.sentences(found)), *warnings)
-    items = tuple(words.sentence(text) for text in told)
+    sentences = (*(() if found is None else quality_words.sentences(found)), *warnings)
+    items = tuple(words.sentence(text) for text in sentences)
     return Section("Run quality", "quality", (Items(items),) if items else (), "Run quality")
 
 
 def brief_quality(found: RunQuality | None) -> Aside:
     """Its first three sentences, for a screen."""
-    told = () if found is None else quality_words.sentences(found)[:3]
-    return Aside("Quality", tuple(map(words.sentence, told)), only="screen")
+    sentences = () if found is None else quality_words.sentences(found)[:3]
+    return Aside("Quality", tuple(map(words.sentence, sentences)), only="screen")
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:
     """The commands to repeat it; {run} and {study} are replaced by the run folder and its study."""
     places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}
     again = ("loadframe report {run}", "this page again, from the record")
-    told = tuple((command.format(**places), what) for command, what in (*lines, again))
-    return Section("Reproduce", "reproduce", (Commands(told),), "Reproduce", "page")
+    commands = tuple((command.format(**places), what) for command, what in (*lines, again))
+    return Section("Reproduce", "reproduce", (Commands(commands),), "Reproduce", "page")

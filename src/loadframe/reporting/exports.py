@@ -22,16 +22,16 @@ THROUGHPUT, LATENCY = "throughput", "latency-p95-ms"
 def bencher_json(run: CaseStudy) -> dict[str, Any]:
     """One benchmark per state and load: its throughput with the 95 % interval, and the p95 latency in ms."""
     axis = run.study.axis
-    found: dict[str, Any] = {}
+    benchmarks: dict[str, Any] = {}
     for treatment, state in run.states.items():
         for point in state.curve.points:
             name = words(f"{run.study.name}/{treatment}/{axis}={point.load:.15g}", LONGEST_NAME)
             ends = {"lower_value": point.throughput_low, "upper_value": point.throughput_high}
             known = {end: value for end, value in ends.items() if math.isfinite(value)}
-            found[name] = {THROUGHPUT: {"value": point.throughput, **known}}
+            benchmarks[name] = {THROUGHPUT: {"value": point.throughput, **known}}
             if point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms):
-                found[name][LATENCY] = {"value": point.latency_p95_ms}
-    return found
+                benchmarks[name][LATENCY] = {"value": point.latency_p95_ms}
+    return benchmarks
 
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -154,7 +154,7 @@ def steps_table(run: CaseStudy) -> polars.DataFrame:
 def limits_table(run: CaseStudy) -> polars.DataFrame:
     """One row per round and limit; ceiling and use in the limit's own unit, loads in the unit of the axis."""
     rows = []
-    for round_, limit in ((one, limit) for one in run.rounds for limit in one.limits):
+    for round_, limit in ((state, limit) for state in run.rounds for limit in state.limits):
         at = limit.exhausted_at
         load, low, high = (None, None, None) if at is None else (at.load, at.low, at.high)
         own = {"round": round_.number, "treatment": round_.treatment, "limit": limit.id}

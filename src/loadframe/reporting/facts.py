@@ -48,10 +48,10 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     everything unconfirmed, unless a change is kept all the same."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
-    crowded = [each for round_ in inv.rounds for each in round_.findings if each.id == OTHERS][:1]
+    crowded = [finding for round_ in inv.rounds for finding in round_.findings if finding.id == OTHERS][:1]
     moved: dict[str, Finding] = {}
     for status in ("confirmed", "helped"):
-        for finding in (each for round_ in inv.rounds for each in round_.findings if each.status == status):
+        for finding in (finding for round_ in inv.rounds for finding in round_.findings if finding.status == status):
             moved.setdefault(finding.id, finding)
     if moved:
         if any(finding.status == "confirmed" for finding in moved.values()):
@@ -85,13 +85,13 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
     if finding.status != "suspected":
         return ()
     states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
-    found = [
+    reasons = [
         (states.get(round_.number, f"in round {round_.number}"), item.because)
         for round_ in inv.rounds
-        for item in (*round_.ruled_out, *(item for each in round_.findings for item in each.ruled_out))
+        for item in (*round_.ruled_out, *(item for other in round_.findings for item in other.ruled_out))
         if item.id == finding.id and item.judged
     ]
-    return tuple(found[-1:])
+    return tuple(reasons[-1:])
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
@@ -129,7 +129,7 @@ def silences(round_: Round) -> tuple[Silence, ...]:
 
 def disturbed_steps(inv: Investigation) -> int:
     """A lower bound: the steps that the most frequent disturbance hit."""
-    return max((one.steps for one in inv.quality.influences if one.kind == "disturbance"), default=0)
+    return max((influence.steps for influence in inv.quality.influences if influence.kind == "disturbance"), default=0)
 
 
 def mostly_disturbed(inv: Investigation) -> bool:
@@ -233,25 +233,25 @@ def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
 
 def label_of(inv: Investigation, round_: Round) -> str:
     """Label of a round's state in the charts."""
-    return next((each.label for each in series(inv) if each.round is round_ and each.curve is not None), "")
+    return next((state.label for state in series(inv) if state.round is round_ and state.curve is not None), "")
 
 
 def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
     """The rows of its steps, grouped by level."""
-    found: dict[float, list[Mapping[str, float]]] = {}
+    grouped: dict[float, list[Mapping[str, float]]] = {}
     for row in round_.footprint:
         if math.isfinite(row.get("level", math.nan)):
-            found.setdefault(row["level"], []).append(row)
-    return found
+            grouped.setdefault(row["level"], []).append(row)
+    return grouped
 
 
 def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
     """The values of one metric by level, where it was measured."""
-    found = {
+    measured = {
         level: [row[metric] for row in rows if math.isfinite(row.get(metric, math.nan))]
         for level, rows in by_level(round_).items()
     }
-    return {level: values for level, values in found.items() if values}
+    return {level: values for level, values in measured.items() if values}
 
 
 def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:

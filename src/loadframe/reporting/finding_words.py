@@ -86,12 +86,12 @@ def sentence(inv: Investigation, finding: Finding) -> str:
     """A finding's title with its status, the load at which it begins, and what ruled it out in another state."""
     unit = words.axis_unit(inv)
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
-    told = "".join(
+    against = "".join(
         f"; {state}, this spoke against it: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding)
     )
     why = f"; {words.strip(mechanism_sentence(finding))}" if tells_mechanism(finding) else ""
     where = f" on the host {finding.host}" if finding.host else ""
-    return f"{words.strip(finding.title)}{where}{start} ({verdict_words.status(finding)}{why}{told})"
+    return f"{words.strip(finding.title)}{where}{start} ({verdict_words.status(finding)}{why}{against})"
 
 
 TITLES = {
@@ -103,7 +103,7 @@ TITLES = {
 
 def chain(inv: Investigation, one: Limit) -> str:
     """The limits that cap it, of those that this run read."""
-    titles = {each.id: each.title for round_ in inv.rounds for each in round_.limits if each.title}
+    titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
     return "; ".join(titles[id_] for id_ in one.chain if id_ in titles)
 
 
@@ -114,15 +114,19 @@ def cause(inv: Investigation, id_: str) -> str:
 
 def inside(inv: Investigation, id_: str) -> str:
     """The same within a sentence: title of this run's finding or limit, else of the signature, else the id in words."""
-    rounds = (*inv.rounds, *(one.round for one in inv.alternatives))
-    titles = {limit.id: limit.title for one in rounds for limit in one.limits if limit.title}
-    titles = {**TITLES, **titles, **{each.id: each.title for one in rounds for each in one.findings if each.title}}
+    rounds = (*inv.rounds, *(alternative.round for alternative in inv.alternatives))
+    titles = {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
+    titles = {
+        **TITLES,
+        **titles,
+        **{finding.id: finding.title for round_ in rounds for finding in round_.findings if finding.title},
+    }
     return titles.get(id_, id_.replace(".", ": ", 1).replace("_", " "))
 
 
 def remedy(inv: Investigation, id_: str) -> str:
     """The title of a remedy that was tried; anything but a remedy's id is a title already."""
-    titles = {trial.remedy.id: trial.remedy.title for one in inv.rounds for trial in one.tried}
+    titles = {trial.remedy.id: trial.remedy.title for round_ in inv.rounds for trial in round_.tried}
     return heading(titles.get(id_, id_))
 
 

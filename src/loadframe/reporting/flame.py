@@ -29,7 +29,7 @@ SMALL = 0.02
 
 def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") -> tuple[Profile, ...]:
     """The profiles of one kind and component, in the order taken."""
-    return tuple(one for one in inv.profiles if (one.kind, one.component) == (kind, component))
+    return tuple(profile for profile in inv.profiles if (profile.kind, profile.component) == (kind, component))
 
 
 def where(inv: Investigation, profile: Profile) -> str:
@@ -43,14 +43,14 @@ def where(inv: Investigation, profile: Profile) -> str:
 
 def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]]]:
     """The title of every class, the largest share first, and its share in each profile."""
-    by_class = [{one.id: one for one in profile.classes} for profile in profiles]
+    by_class = [{class_share.id: class_share for class_share in profile.classes} for profile in profiles]
     largest: dict[str, ClassShare] = {}
-    for found in by_class:
-        for class_id, one in found.items():
-            if class_id not in largest or one.share > largest[class_id].share:
-                largest[class_id] = one
+    for classes in by_class:
+        for class_id, class_share in classes.items():
+            if class_id not in largest or class_share.share > largest[class_id].share:
+                largest[class_id] = class_share
     ranked = sorted(largest.values(), key=lambda one: -one.share)
-    return [(one.title, [found.get(one.id) for found in by_class]) for one in ranked]
+    return [(class_share.title, [classes.get(class_share.id) for classes in by_class]) for class_share in ranked]
 
 
 def share(one: ClassShare | None) -> str:
@@ -80,14 +80,14 @@ def threads(one: ClassShare | None) -> str:
 
 def demand_ms(profile: Profile) -> float | None:
     """CPU time per request of all classes, in ms; None where no request completed."""
-    parts = [one.demand_ms for one in profile.classes if one.demand_ms is not None]
+    parts = [class_share.demand_ms for class_share in profile.classes if class_share.demand_ms is not None]
     return sum(parts) if parts else None
 
 
 def cpu_sentence(inv: Investigation, profile: Profile) -> str:
     """Where the CPU time of one profile went, the largest classes first, and the cost of a request."""
-    named = [one for one in profile.classes if one.share >= SMALL][:MOST_CLASSES]
-    parts = ", ".join(f"{one.title} {share(one)}" for one in named)
+    named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
+    parts = ", ".join(f"{class_share.title} {share(class_share)}" for class_share in named)
     total = demand_ms(profile)
     price = f"; a request costs {cost(total)} of CPU" if total is not None else ""
     return f"{where(inv, profile)}, the {profile.component}'s CPU time is {parts}{price}{_changes(inv, profile)}"
@@ -95,24 +95,28 @@ def cpu_sentence(inv: Investigation, profile: Profile) -> str:
 
 def _changes(inv: Investigation, profile: Profile) -> str:
     """Classes that cost more or less per request than in the baseline, beyond chance."""
-    changed = [one for one in profile.classes if one.change is not None and one.share >= SMALL][:MOST_CLASSES]
+    changed = [
+        class_share for class_share in profile.classes if class_share.change is not None and class_share.share >= SMALL
+    ][:MOST_CLASSES]
     if not changed:
         return ""
-    parts = ", ".join(f"{rounding.plain(one.change or 0.0)} times in {one.title}" for one in changed)
+    parts = ", ".join(
+        f"{rounding.plain(class_share.change or 0.0)} times in {class_share.title}" for class_share in changed
+    )
     return f", against {baseline_words(inv, profile)} {parts}"
 
 
 def threads_sentence(inv: Investigation, profile: Profile) -> str:
     """What the target's threads did, on average."""
-    named = [one for one in profile.classes if one.share >= SMALL][:MOST_CLASSES]
-    parts = ", ".join(f"{threads(one)} {one.title}" for one in named)
-    total = rounding.plain(sum(one.amount for one in profile.classes))
+    named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
+    parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in named)
+    total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
     return f"{where(inv, profile)}, of {total} threads on average: {parts}"
 
 
 def rest_sentence(inv: Investigation, profile: Profile) -> str:
     """What else ran meanwhile, by thread name."""
-    cores = sum(one.amount for one in profile.classes)
+    cores = sum(class_share.amount for class_share in profile.classes)
     roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
     names = ", ".join(f"{box.name} {rounding.percent(box.width)}" for box in roots[:MOST_CLASSES])
     most = f" ({names} of it)" if names else ""
@@ -133,9 +137,9 @@ def quality_sentence(profile: Profile) -> str:
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
     """CPU profiles to draw: the target's, past the bend first, the others in order, then the driver's at high load."""
-    driver = [one for one in of_kind(inv, "cpu", "driver") if one.place in HIGH][:1]
+    driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda one: one.place not in HIGH)
-    return tuple(one for one in (*target, *driver) if one.flame)
+    return tuple(profile for profile in (*target, *driver) if profile.flame)
 
 
 def baseline_words(inv: Investigation, profile: Profile) -> str:
@@ -149,13 +153,16 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
 
 def missing_sentences(inv: Investigation) -> tuple[str, ...]:
     """What could not be sampled, and how to get it."""
-    return tuple(f"not sampled: {one.what} ({words.strip(one.how_to_get_it)})" for one in inv.profile_missing)
+    return tuple(
+        f"not sampled: {requirement.what} ({words.strip(requirement.how_to_get_it)})"
+        for requirement in inv.profile_missing
+    )
 
 
 def summary(inv: Investigation) -> list[str]:
     """For a screen: the CPU time (or else the threads) of the first state past the bend, and what is missing."""
-    cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in HIGH]
-    states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in HIGH]
+    cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
+    states = [threads_sentence(inv, profile) for profile in of_kind(inv, "threads") if profile.place in HIGH]
     lines = (cpu or states)[:1]
     return [words.sentence(line) for line in (*lines, *missing_sentences(inv))]
 
@@ -254,9 +261,9 @@ def pair_of(inv: Investigation) -> Difference | None:
     if not inv.rounds:
         return None
     first = inv.rounds[0].treatment
-    sampled = [one for one in of_kind(inv, "cpu") if one.flame and one.place in HIGH]
-    before = next((one for one in sampled if one.treatment == first), None)
-    after = next((one for one in reversed(sampled) if one.treatment != first), None)
+    sampled = [profile for profile in of_kind(inv, "cpu") if profile.flame and profile.place in HIGH]
+    before = next((profile for profile in sampled if profile.treatment == first), None)
+    after = next((profile for profile in reversed(sampled) if profile.treatment != first), None)
     return Difference(before, after) if before is not None and after is not None else None
 
 
@@ -315,10 +322,10 @@ def difference_sentence(inv: Investigation, found: Difference) -> str:
         price = f"a request costs {cost(before)} of CPU before and {cost(after)} after"
     moved = [f"{name} {_shares(node)}" for name, node in changed(found)[:FIRST]]
     where = f"at {words.load(found.after.level, words.axis_unit(inv))}"
-    told = [f"the {found.after.component}'s CPU time {where}, before against after the changes"]
-    told += [price] if price else []
-    told += [f"shares that changed most: {'; '.join(moved)}"] if moved else ["no share differs beyond chance"]
-    return ". ".join(part[:1].upper() + part[1:] for part in told)
+    parts = [f"the {found.after.component}'s CPU time {where}, before against after the changes"]
+    parts += [price] if price else []
+    parts += [f"shares that changed most: {'; '.join(moved)}"] if moved else ["no share differs beyond chance"]
+    return ". ".join(part[:1].upper() + part[1:] for part in parts)
 
 
 def changed(found: Difference) -> list[tuple[str, Node]]:
@@ -328,7 +335,9 @@ def changed(found: Difference) -> list[tuple[str, Node]]:
         node = pending.pop()
         most = abs(node.after - node.before) / 2
         inner = [
-            one for one in node.below.values() if beyond_chance(one, found) and abs(one.after - one.before) >= most
+            child
+            for child in node.below.values()
+            if beyond_chance(child, found) and abs(child.after - child.before) >= most
         ]
         if not inner and beyond_chance(node, found):
             bare = node.name.removesuffix("_[k]")

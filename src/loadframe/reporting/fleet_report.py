@@ -19,8 +19,8 @@ def fleet_json(found: FleetCheck) -> dict[str, Any]:
 def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
     """The answer first, then the problems, the hosts and their links."""
     problems = (
-        f"{'Refused' if one.refuses else 'Mind'}: {one.about}: {one.fact}. {one.remedy}".rstrip()
-        for one in found.problems
+        f"{'Refused' if problem.refuses else 'Mind'}: {problem.about}: {problem.fact}. {problem.remedy}".rstrip()
+        for problem in found.problems
     )
     missing = (f"{host.name}: {', '.join(host.missing)}" for host in found.hosts if host.missing)
     links: tuple[doc.Block, ...] = (doc.Table(LINK_HEAD, tuple(map(_link, found.links))),) if found.links else ()
@@ -58,14 +58,14 @@ def fleet_limits_json(found: Sequence[FleetLimit]) -> list[dict[str, Any]]:
     """The field `fleet_limits` of a measurement's document."""
     return [
         {
-            "host": each.host,
-            "driver": each.driver,
-            **asdict(each.limit),
-            **(dict.fromkeys(("use", "headroom")) if each.unseen else {}),
-            "error": each.error,
-            "unseen": each.unseen,
+            "host": fleet_limit.host,
+            "driver": fleet_limit.driver,
+            **asdict(fleet_limit.limit),
+            **(dict.fromkeys(("use", "headroom")) if fleet_limit.unseen else {}),
+            "error": fleet_limit.error,
+            "unseen": fleet_limit.unseen,
         }
-        for each in found
+        for fleet_limit in found
     ]
 
 
@@ -73,9 +73,9 @@ def fleet_limits(found: Sequence[FleetLimit]) -> doc.Section:
     """Each limit of each host, the fullest first."""
     table = doc.Table(LIMITS_HEAD, tuple(map(_limit, _ranked(found))))
     unseen = tuple(
-        doc.Prose(f"Host {each.host}: {each.limit.title} cannot be seen: {each.unseen}.")
-        for each in found
-        if each.unseen
+        doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
+        for fleet_limit in found
+        if fleet_limit.unseen
     )
     return doc.Section("Limits of the hosts", "hosts", (table, *unseen) if found else ())
 
@@ -83,15 +83,18 @@ def fleet_limits(found: Sequence[FleetLimit]) -> doc.Section:
 def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
     """What is reached or near on each host and link; else the fullest."""
     ranked = _ranked(found)
-    told = [each for each in ranked if each.limit.status != "free"] or ranked[:1]
+    urgent = [fleet_limit for fleet_limit in ranked if fleet_limit.limit.status != "free"] or ranked[:1]
     return [
         f"Host {host}: {title}, {use} of {ceiling} ({share})."
-        for host, title, use, ceiling, share, _ in map(_limit, told)
+        for host, title, use, ceiling, share, _ in map(_limit, urgent)
     ]
 
 
 def _ranked(found: Sequence[FleetLimit]) -> list[FleetLimit]:
-    return sorted((each for each in found if not each.unseen), key=lambda each: -each.limit.use / each.limit.ceiling)
+    return sorted(
+        (fleet_limit for fleet_limit in found if not fleet_limit.unseen),
+        key=lambda each: -each.limit.use / each.limit.ceiling,
+    )
 
 
 LIMITS_HEAD: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
@@ -115,7 +118,7 @@ LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median",
 
 
 def _answer(found: FleetCheck) -> str:
-    reached = sum(each.facts is not None for each in found.hosts)
+    reached = sum(host.facts is not None for host in found.hosts)
     fit = "fit to be loaded" if found.fit else "not fit to be loaded as it is"
     return f"Fleet {found.name}: {reached} of {len(found.hosts)} hosts reached, {fit}"
 
@@ -143,7 +146,7 @@ def _link(link: FleetLink) -> tuple[str, ...]:
     return (
         link.driver,
         link.target,
-        *(_ms(each) for each in (link.round_trip_s, link.median_s, link.p99_s)),
+        *(_ms(seconds) for seconds in (link.round_trip_s, link.median_s, link.p99_s)),
         show(link.there_bytes_per_s, "bytes/s") + "*" * (link.there_cpu > ENCRYPTS),
         show(link.back_bytes_per_s, "bytes/s") + "*" * (link.back_cpu > ENCRYPTS),
     )

@@ -56,7 +56,7 @@ def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
     if forecast.reached is not None:
         said.append(_reached(forecast, forecast.reached, unit, work))
     if forecast.scored:
-        inside, count = sum(one.inside for one in forecast.scored), len(forecast.scored)
+        inside, count = sum(score.inside for score in forecast.scored), len(forecast.scored)
         said.append(f"The throughput was inside its interval at {inside} of the {counted(count, 'load')} forecast.")
     return said
 
@@ -73,7 +73,7 @@ def _reached(forecast: Forecast, found: Reached, unit: str, work: str) -> str:
 
 def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
     """The forecast at each load next to the measured outcome; and where each resource and limit is used up."""
-    slow, came = any(point.latency_p95_ms for point in forecast.at), {one.load: one for one in forecast.scored}
+    slow, came = any(point.latency_p95_ms for point in forecast.at), {score.load: score for score in forecast.scored}
     load, value, measured = doc.numbers(words.capital(unit), f"Forecast, {work}/s", "Measured")
     outcomes: doc.Heads = (measured, doc.Column("", "Outcome"), "Off by") if came else ()
     heads: doc.Heads = (load, value, "90 % interval", *["p95"] * slow, *outcomes)
@@ -91,14 +91,17 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
     """A row for each resource and limit, and for what limits, with the load to sort by."""
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
-    known = {one.resource for one in forecast.saturation} | {one.id for one in forecast.exhaustion}
+    known = {saturation.resource for saturation in forecast.saturation} | {limit.id for limit in forecast.exhaustion}
     by_resource = {of_limit(limit) or limit.id: limit for limit in reversed(forecast.exhaustion)}
-    for one in forecast.saturation:
-        used = f"{rounding.percent(one.utilization)}{f' of {one.servers:g}' if one.servers != 1 else ''} at {top}"
-        demand, limit = f"{rounding.plain(1000 * one.demand_s)} ms", by_resource.pop(one.resource, None)
-        name = doc.Span(one.resource, "code") if limit is None else _named(limit)
-        where = "not visible" if one.at_load is None else _load(one.at_load, unit, _top(forecast))
-        yield math.inf if one.at_load is None else one.at_load.value, (name, used, demand, where)
+    for saturation in forecast.saturation:
+        used = (
+            f"{rounding.percent(saturation.utilization)}"
+            f"{f' of {saturation.servers:g}' if saturation.servers != 1 else ''} at {top}"
+        )
+        demand, limit = f"{rounding.plain(1000 * saturation.demand_s)} ms", by_resource.pop(saturation.resource, None)
+        name = doc.Span(saturation.resource, "code") if limit is None else _named(limit)
+        where = "not visible" if saturation.at_load is None else _load(saturation.at_load, unit, _top(forecast))
+        yield math.inf if saturation.at_load is None else saturation.at_load.value, (name, used, demand, where)
     for limit in by_resource.values():
         if (at := limit.exhausted_at) is not None:
             used = " of ".join(words.limit_number(value, limit) for value in (limit.use, limit.ceiling))
@@ -127,8 +130,8 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
         seen = f"{rounding.plain(forecast.at_least)} {work}/s were measured"
         most = f"At most {seen}." if cause else f"The maximum is unknown; {seen}."
         return " ".join(filter(None, (most, forecast.unexplained, cause and f"Likely cause: {cause}.")))
-    named = {one.id: doc.plain(_named(one)) for one in (*forecast.exhaustion, *([first] if first else ()))}
-    before = any(one.exhausted_at and one.exhausted_at.load < capacity.load.value for one in forecast.exhaustion)
+    named = {limit.id: doc.plain(_named(limit)) for limit in (*forecast.exhaustion, *([first] if first else ()))}
+    before = any(limit.exhausted_at and limit.exhausted_at.load < capacity.load.value for limit in forecast.exhaustion)
     limit, first_of_all = capacity.limited_by, "" if before else " first"
     said = f"What limits{first_of_all}: {named[limit]}" if limit in named else f"{limit} saturates{first_of_all}"
     said = f"What limits: {cause}" if cause else f"{said}, at {_load(capacity.load, unit, top)}"
@@ -199,7 +202,7 @@ def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
     table = doc.Table(heads, tuple(_row(point, found.scored) for point in found.at))
     sections = (
         doc.Section("Forecast", "forecast", (table,) if found.at else ()),
-        doc.listed("Not forecast", (f"{one.entries:,.0f}: {one.because}" for one in found.not_at)),
+        doc.listed("Not forecast", (f"{refusal.entries:,.0f}: {refusal.because}" for refusal in found.not_at)),
         doc.listed("Mind", found.notes),
     )
     return terminal.render(doc.Document("Growth", tuple(sentences(found)), sections), width)
@@ -208,10 +211,12 @@ def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
 def render_following(steps: Sequence[Following], found: Followed) -> str:
     """A row for each step, and the highest rate of changes that is followed without end."""
     rows = []
-    for one in steps:
-        low, high = rounding.plain(one.low), rounding.plain(one.high)
-        grows = (rounding.plain(one.slope), f"{low} to {high}") if math.isfinite(one.low) else ("?", "too few readings")
-        rows.append((rounding.exact(one.offered), *grows, rounding.plain(one.applied), one.verdict))
+    for step in steps:
+        low, high = rounding.plain(step.low), rounding.plain(step.high)
+        grows = (
+            (rounding.plain(step.slope), f"{low} to {high}") if math.isfinite(step.low) else ("?", "too few readings")
+        )
+        rows.append((rounding.exact(step.offered), *grows, rounding.plain(step.applied), step.verdict))
     rate, lag, applied = doc.numbers("changes/s", "lag grows by, 1/s", "applied")
     heads: doc.Heads = (rate, lag, "(95 %)", applied, "")
     section = doc.Section("Each rate", "rates", (doc.Table(heads, tuple(rows)),))
@@ -244,15 +249,15 @@ def sentences(found: GrowthForecast) -> list[str]:
 
 
 def _end(end: MemoryEnd) -> str:
-    one, reads = end.entries, end.by_reads
-    low, high = f"{one.low:,.0f}", f"{one.high:,.0f}"
+    entries, reads = end.entries, end.by_reads
+    low, high = f"{entries.low:,.0f}", f"{entries.high:,.0f}"
     name = f" ({end.memory})" if end.memory else ""
     times = f"an entry costs {rounding.plain(end.times)} times as much at the end"
     if end.confirmed and reads is not None:
         by = f"its reads begin to rise at {reads.load:,.0f} ({reads.low:,.0f} to {reads.high:,.0f})"
-        return f"The database leaves its memory{name} at {one.load:,.0f} entries ({low} to {high}); {by}; {times}."
+        return f"The database leaves its memory{name} at {entries.load:,.0f} entries ({low} to {high}); {by}; {times}."
     where = f", where memory{name} ends" if name else ""
-    return f"The cost climbs from {one.load:,.0f} entries on ({low} to {high}){where}; {times}."
+    return f"The cost climbs from {entries.load:,.0f} entries on ({low} to {high}){where}; {times}."
 
 
 def interval(one: Estimate) -> str:
@@ -262,11 +267,11 @@ def interval(one: Estimate) -> str:
 
 def _row(point: GrowthPoint, scored: Sequence[GrowthScored]) -> tuple[str, ...]:
     rate = rounding.with_interval(point.rate.value, point.rate.low, point.rate.high)
-    time = [rounding.seconds(each) for each in (point.seconds.value, point.seconds.low, point.seconds.high)]
+    time = [rounding.seconds(seconds) for seconds in (point.seconds.value, point.seconds.low, point.seconds.high)]
     cells = (f"{point.entries:,.0f}", rate[0], f"{rate[1]} to {rate[2]}", time[0], f"{time[1]} to {time[2]}")
     if not scored:
         return cells
-    came = next((one for one in scored if one.entries == point.entries), None)
+    came = next((score for score in scored if score.entries == point.entries), None)
     return (*cells, "" if came is None else _came(came))
 
 

@@ -45,7 +45,7 @@ def gains(inv: Investigation) -> list[Gain]:
     ]
     if inv.gain is not None and len(kept_trials(inv.rounds)) > 1:
         tried.append(Gain("All kept changes together", inv.gain, None))
-    return [each for each in tried if each.verdict.has_ratio]
+    return [gain for gain in tried if gain.verdict.has_ratio]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -53,32 +53,32 @@ def gains(inv: Investigation) -> list[Gain]:
 
 def title(inv: Investigation) -> str:
     """How many of the changes are clear of the noise, as a fact."""
-    found = [each for each in gains(inv) if each.kept is not None]
-    if len(found) == 1:
-        said = {True: "is clear of", False: "is within reach of", None: "beside"}[found[0].clear]
-        at = verdict_words.verdict_levels(found[0].verdict, words.axis_unit(inv))
-        return f"The gain {at}, {verdict_words.ratio(found[0].verdict)} times, {said} the noise of its own blocks"
-    clear = sum(each.clear is True for each in found)
-    judged = sum(each.clear is not None for each in found)
+    tried = [gain for gain in gains(inv) if gain.kept is not None]
+    if len(tried) == 1:
+        said = {True: "is clear of", False: "is within reach of", None: "beside"}[tried[0].clear]
+        at = verdict_words.verdict_levels(tried[0].verdict, words.axis_unit(inv))
+        return f"The gain {at}, {verdict_words.ratio(tried[0].verdict)} times, {said} the noise of its own blocks"
+    clear = sum(gain.clear is True for gain in tried)
+    judged = sum(gain.clear is not None for gain in tried)
     if not judged:
-        return f"What each of the {len(found)} changes gives"
-    every = "each is" if clear == judged == len(found) else f"{clear} {'is' if clear == 1 else 'are'}"
-    return f"{len(found)} changes were tried; {every} clear of the noise of its own blocks"
+        return f"What each of the {len(tried)} changes gives"
+    every = "each is" if clear == judged == len(tried) else f"{clear} {'is' if clear == 1 else 'are'}"
+    return f"{len(tried)} changes were tried; {every} clear of the noise of its own blocks"
 
 
 def note(inv: Investigation) -> str:
     """How to read the chart."""
-    told = "Dot: the ratio of the throughputs, with its interval. "
-    if any(each.verdict.floor is not None for each in gains(inv)):
-        told += "Grey band: noise floor, each state against itself, block against block, in the same blocks. "
-    cut = any(_reach(each.verdict) != (each.verdict.low, each.verdict.high) for each in gains(inv))
-    told += "An arrow: the interval goes on." if cut else "Dashed: no difference."
-    return f"{told} {change_words.parts_sentence(inv)}".rstrip()
+    meaning = "Dot: the ratio of the throughputs, with its interval. "
+    if any(gain.verdict.floor is not None for gain in gains(inv)):
+        meaning += "Grey band: noise floor, each state against itself, block against block, in the same blocks. "
+    cut = any(_reach(gain.verdict) != (gain.verdict.low, gain.verdict.high) for gain in gains(inv))
+    meaning += "An arrow: the interval goes on." if cut else "Dashed: no difference."
+    return f"{meaning} {change_words.parts_sentence(inv)}".rstrip()
 
 
 def alt(inv: Investigation) -> str:
     """Each row in a sentence."""
-    return " ".join(f"{each.name}: {_said(each)}." for each in gains(inv))
+    return " ".join(f"{gain.name}: {_said(gain)}." for gain in gains(inv))
 
 
 def _said(each: Gain) -> str:
@@ -93,16 +93,16 @@ def _said(each: Gain) -> str:
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
     """A lane for each change, on one logarithmic scale; None where none was tried."""
-    found = gains(inv)
-    if not found:
+    drawn = gains(inv)
+    if not drawn:
         return None
     across = int(size.width / CHARACTER_PX)
-    heads = [(textwrap.wrap(each.name, across), textwrap.wrap(_said(each), across)) for each in found]
+    heads = [(textwrap.wrap(gain.name, across), textwrap.wrap(_said(gain), across)) for gain in drawn]
     height = sum(LINE_PX * (len(one) + len(two)) + LANE_PX + GAP_PX for one, two in heads) + FOOT_PX
-    drawing = _Drawing(Size(size.width, height), found)
+    drawing = _Drawing(Size(size.width, height), drawn)
     top = 0.0
-    for each, (name, said) in zip(found, heads, strict=True):
-        top = drawing.row(top, each, name, said)
+    for gain, (name, said) in zip(drawn, heads, strict=True):
+        top = drawing.row(top, gain, name, said)
     drawing.scale(top)
     drawing.told = alt(inv)
     return drawing
@@ -116,8 +116,8 @@ class _Drawing(Canvas):
     def __init__(self, size: Size, found: Sequence[Gain]) -> None:
         super().__init__(size)
         ends = [1.0]
-        for each in found:
-            ends += [*_reach(each.verdict), *(each.verdict.floor or ())]
+        for gain in found:
+            ends += [*_reach(gain.verdict), *(gain.verdict.floor or ())]
         ends = [end for end in ends if end > 0 and math.isfinite(end)]
         self._low, self._high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
         self._width = size.width - 2 * EDGE_PX
@@ -137,8 +137,10 @@ class _Drawing(Canvas):
         if each.verdict.floor is not None:
             low, high = (self._at(end) for end in each.verdict.floor)
             self.box(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
-        one = self._at(1.0)
-        self.box(one, one, top - 1, top + LANE_PX + 1, INK, kind="rule", strokeDash=[3, 3], strokeWidth=1)
+        no_difference = self._at(1.0)
+        self.box(
+            no_difference, no_difference, top - 1, top + LANE_PX + 1, INK, kind="rule", strokeDash=[3, 3], strokeWidth=1
+        )
         low, high = (self._at(end) for end in _reach(each.verdict))
         self.box(low, high, middle, middle, colour, kind="rule", strokeWidth=3)
         for end, cut, arrow in ((low, each.verdict.low, "<"), (high, each.verdict.high, ">")):

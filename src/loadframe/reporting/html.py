@@ -172,7 +172,9 @@ class _Page:
             case doc.Table():
                 return _table(block)
             case doc.Facts(rows, look):
-                pairs = ((element("dt", {}, inline(name)), element("dd", {}, inline(told))) for name, told in rows)
+                pairs = (
+                    (element("dt", {}, inline(name)), element("dd", {}, inline(content))) for name, content in rows
+                )
                 return element("dl", {"class": look}, *(element("div", {}, *pair) for pair in pairs))
             case doc.Settings(lines):
                 return element("pre", {"class": "settings"}, "\n".join(lines))
@@ -234,10 +236,10 @@ class _Page:
         )
 
     def _source(self, name: str, metric: str = "") -> Markup:
-        found = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))
+        sources = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))
         places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
-        files = [element("a", {"href": file}, file) for file in found if "." in file]
-        files += [element("code", {}, f"{folder}/") for folder in found if "." not in folder]
+        files = [element("a", {"href": file}, file) for file in sources if "." in file]
+        files += [element("code", {}, f"{folder}/") for folder in sources if "." not in folder]
         which = joined("; metric ", element("code", {}, metric)) if metric else ""
         saved = element("span", {"class": "save", "data-name": name}, "")
         command = f"loadframe report {shlex.quote(self._about.run)} --figures {TO}"

@@ -53,7 +53,7 @@ def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequ
 def learned_json(learned: Learned) -> Json:
     """loadframe.curve/1 of production data, with the rest under `observed`. basis: "response" where the points are 1 /
     response time. Without throughput and response times there are no points."""
-    empty = {each.name: None for each in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
+    empty = {field.name: None for field in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
     observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
     return _object({**shape, "observed": observed})
@@ -81,8 +81,8 @@ def growth_json(found: GrowthForecast) -> Json:
 
 def following_json(steps: Sequence[Following], found: Followed) -> Json:
     """loadframe.following/1; rates in changes/s, intervals of 95 %."""
-    each = [{**_fields(one), "applied": one.applied} for one in steps]
-    return _object({"schema": "loadframe.following/1", **_fields(found), "steps": each})
+    shapes = [{**_fields(step), "applied": step.applied} for step in steps]
+    return _object({"schema": "loadframe.following/1", **_fields(found), "steps": shapes})
 
 
 def ledger_json(now: LedgerNow) -> Json:
@@ -123,7 +123,8 @@ def ladder_json(found: Ladder) -> Json:
                 {"change": rung.change, **_interval(rung.at_top)} for rung in found.kept if rung.at_top is not None
             ],
             "interactions": [
-                {"change": one.change, "partner": one.partner, **_interval(one.verdict)} for one in found.interactions
+                {"change": interaction.change, "partner": interaction.partner, **_interval(interaction.verdict)}
+                for interaction in found.interactions
             ],
             "settings": [_change(change) for change in found.net_changes],
             **_quality(found.quality),
@@ -143,8 +144,8 @@ def _rung(rung: Rung) -> Json:
 
 
 def _interval(verdict: Verdict | None) -> Json:
-    found = {} if verdict is None else verdict_json(verdict)
-    return {name: found.get(name) for name in INTERVAL}
+    shape = {} if verdict is None else verdict_json(verdict)
+    return {name: shape.get(name) for name in INTERVAL}
 
 
 def _change(change: Change) -> Json:
@@ -175,7 +176,7 @@ def tuning_json(found: Tuning) -> Json:
             **_fields(found, "study", "host", "quality", "proof"),
             **{name: getattr(found.proof, name, None) for name in ("verdict", "fresh")},
             "levels": () if found.proof is None else found.proof.levels,
-            "best": {each.name: each.after for each in tuning_report.changed(found)},
+            "best": {setting.name: setting.after for setting in tuning_report.changed(found)},
             "trials": trials,
             "objective": _objective(found.objective, proved=found.proof is not None),
             **_quality(found.quality),
@@ -248,8 +249,8 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
 
 def _fields(record: Any, *without: str) -> Json:
     """A record's fields by their stored names, one level deep; `_clean` opens nested records."""
-    wanted = (each for each in fields(record) if each.name not in without)
-    return {each.metadata.get("alias", each.name): getattr(record, each.name) for each in wanted}
+    wanted = (field for field in fields(record) if field.name not in without)
+    return {field.metadata.get("alias", field.name): getattr(record, field.name) for field in wanted}
 
 
 def _object(value: Mapping[Any, Any]) -> Json:

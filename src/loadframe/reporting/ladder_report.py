@@ -16,7 +16,7 @@ HEAD = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs use
 
 def states(found: Ladder) -> tuple[StateUse, ...]:
     """States with any measured CPU use."""
-    return tuple(one for one in found.cpu_use if one.threads or one.components)
+    return tuple(use for use in found.cpu_use if use.threads or use.components)
 
 
 def row(one: StateUse) -> Row:
@@ -33,16 +33,16 @@ def row(one: StateUse) -> Row:
 
 def sentences(found: Ladder) -> Iterator[str]:
     """The busiest thread at the start and with everything kept; where nothing was kept, over the tried states."""
-    each = states(found)
-    first = next((one for one in each if not one.state), None)
+    uses = states(found)
+    first = next((use for use in uses if not use.state), None)
     if first is None:
         return
     yield f"At the start {_limit(first)}"
     kept = " + ".join(rung.change for rung in found.kept)
-    top = next((one for one in each if kept and one.state == kept), None)
+    top = next((use for use in uses if kept and use.state == kept), None)
     if top is not None:
         yield f"With all that is kept {_limit(top)}"
-    tried = [one.threads[0] for one in each if one.state and one.threads]
+    tried = [use.threads[0] for use in uses if use.state and use.threads]
     if not kept and tried:
         names = words.and_list(sorted({used.name for used in tried}))
         cores = [used.cores for used in tried]
@@ -136,8 +136,8 @@ def _ladder(found: Ladder) -> Iterator[doc.Block]:
     )
     yield doc.Table(columns, tuple(_row(rung, keeps_all=found.keeps_all) for rung in found.rungs))
     yield doc.Prose(NOTE + ("" if found.keeps_all else REVERTED), "note")
-    told = [f"The target does not work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
-    for text in (*told, *map(interaction_sentence, found.interactions)):
+    refusals = [f"The target does not work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
+    for text in (*refusals, *map(interaction_sentence, found.interactions)):
         yield doc.Prose(words.sentence(text))
 
 
@@ -187,8 +187,8 @@ def lines(found: Ladder) -> tuple[str, ...]:
     gain = verdict_words.led_gain(found.total.told, unit)
     said = f"Set {_named(found.kept[0]) if kept == 1 else names}: {gain}."
     if not gain:
-        told = words.strip(verdict_words.gain_sentence(found.total.told, unit))
-        said = words.sentence(f"{told}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")
+        sentence = words.strip(verdict_words.gain_sentence(found.total.told, unit))
+        said = words.sentence(f"{sentence}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")
     shares = [(rung.share, rung.change) for rung in found.kept if rung.share is not None]
     largest = max(shares, default=None) if kept > 1 else None
     cost = "; ".join(words.strip(rung.gives_up) for rung in found.kept if rung.gives_up)
@@ -222,7 +222,7 @@ def next_step(found: Ladder) -> str:
     """What to do with the result."""
     if not found.finished:
         return f"Run it again to finish it; the finished steps are kept in {found.run}."
-    unsure = [one.change for one in found.rungs if not one.kept and one.told and not one.told.decided]
+    unsure = [rung.change for rung in found.rungs if not rung.kept and rung.told and not rung.told.decided]
     more = (
         f" More time (measure.budget) may tell what {words.and_list(unsure)} give{'s' if len(unsure) == 1 else ''}."
         if unsure

@@ -24,12 +24,12 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
     drawn = _states(inv)
     if not drawn:
         return None
-    values = [point.latency_ms for _, _, one in drawn for point in one.points]
-    most = max(point.one_in for _, _, one in drawn for point in one.points)
+    values = [point.latency_ms for _, _, distribution in drawn for point in distribution.points]
+    most = max(point.one_in for _, _, distribution in drawn for point in distribution.points)
     axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
     plot = Plot(size, PercentileAxis(most).channel(), axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
-    for label, colour, one in drawn:
-        rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in one.points]
+    for label, colour, distribution in drawn:
+        rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in distribution.points]
         plot.draw("line", rows, colour, strokeWidth=2.2)
         plot.draw("point", rows[-1:], colour, filled=True, size=38, opacity=1)
         plot.end(label, colour, rows[-1])
@@ -41,9 +41,9 @@ def title(inv: Investigation) -> str:
     drawn = _states(inv)
     if not drawn:
         return ""
-    told = [name for name in BEYOND if all(_beyond(one, name) >= FEW_BEYOND for _, _, one in drawn)]
-    name = told[-1] if told else "p50"
-    said = [(words.milliseconds(_quantities(one)[name]), label) for label, _, one in drawn]
+    names = [name for name in BEYOND if all(_beyond(distribution, name) >= FEW_BEYOND for _, _, distribution in drawn)]
+    name = names[-1] if names else "p50"
+    said = [(words.milliseconds(_quantities(distribution)[name]), label) for label, _, distribution in drawn]
     values = ", ".join(f"{value} {label}" for value, label in said) if len(said) > 1 else said[0][0]
     but = "; the slowest requests take longer" if slower(inv) else ""
     return f"Latencies at {words.load(drawn[0][2].level, words.axis_unit(inv))}: {name} {values}{but}"
@@ -53,15 +53,17 @@ def slower(inv: Investigation) -> str:
     """What the slowest requests take, where after the changes most requests are faster and the slowest are not; else
     "". The last percentile that both states have requests beyond decides, not the longest request, which grows with
     their number."""
-    drawn = [one for _, _, one in _states(inv)]
+    drawn = [distribution for _, _, distribution in _states(inv)]
     if len(drawn) < 2:
         return ""
     before, after = map(_quantities, drawn)
-    name = next((name for name in reversed(BEYOND) if all(_beyond(one, name) >= 1 for one in drawn)), "")
+    name = next(
+        (name for name in reversed(BEYOND) if all(_beyond(distribution, name) >= 1 for distribution in drawn)), ""
+    )
     if not name or after["p50"] >= before["p50"] or after[name] <= SLOWER * before[name]:
         return ""
     loads = words.load(drawn[0].level, words.axis_unit(inv))
-    few = ", from few requests" if any(_beyond(one, name) < FEW_BEYOND for one in drawn) else ""
+    few = ", from few requests" if any(_beyond(distribution, name) < FEW_BEYOND for distribution in drawn) else ""
     return (
         f"At {loads}, 1 request in {BEYOND[name]:,} took longer than {words.milliseconds(after[name])}, before "
         f"{words.milliseconds(before[name])}{few}; the longest {words.milliseconds(after['Max'])}, before "
@@ -71,13 +73,13 @@ def slower(inv: Investigation) -> str:
 
 def note(inv: Investigation) -> str:
     """What the curves include and how certain they are."""
-    drawn = [one for _, _, one in _states(inv)]
+    drawn = [distribution for _, _, distribution in _states(inv)]
     parts = ["All requests of the windows at this level, merged by their counts; the dot is the longest one."]
-    if left_out := sum(one.left_out for one in drawn):
+    if left_out := sum(distribution.left_out for distribution in drawn):
         parts.append(f"{rounding.exact(left_out)} more failed, and are not among them: an error is no response time.")
-    if failed := sum(one.failed for one in drawn):
+    if failed := sum(distribution.failed for distribution in drawn):
         parts.append(f"{rounding.exact(failed)} of them failed, and count like the others.")
-    if few := [name for name in BEYOND if any(_beyond(one, name) < FEW_BEYOND for one in drawn)]:
+    if few := [name for name in BEYOND if any(_beyond(distribution, name) < FEW_BEYOND for distribution in drawn)]:
         parts.append(f"Fewer than {FEW_BEYOND} requests of a state lie beyond {words.and_list(few)}: uncertain.")
     loop = inv.rounds[0].curve.closed_loop if inv.rounds else None
     if loop is not None:
@@ -89,14 +91,16 @@ def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
     """A row per state: its name, and a cell for each of COLUMNS; empty where the requests are too few."""
     drawn = _states(inv)
     names = [label.capitalize() for label, _, _ in drawn] if len(drawn) > 1 else [""]
-    found = []
-    for name, (_, _, one) in zip(names, drawn, strict=False):
+    table = []
+    for name, (_, _, distribution) in zip(names, drawn, strict=False):
         times = [
-            words.milliseconds(value).replace(" ", UNBROKEN) if of not in BEYOND or _beyond(one, of) >= 1 else ""
-            for of, value in _quantities(one).items()
+            words.milliseconds(value).replace(" ", UNBROKEN)
+            if of not in BEYOND or _beyond(distribution, of) >= 1
+            else ""
+            for of, value in _quantities(distribution).items()
         ]
-        found.append((name, [rounding.exact(one.requests), *times]))
-    return found
+        table.append((name, [rounding.exact(distribution.requests), *times]))
+    return table
 
 
 def _beyond(one: LatencyDistribution, name: str) -> int:
@@ -104,14 +108,15 @@ def _beyond(one: LatencyDistribution, name: str) -> int:
 
 
 def _quantities(one: LatencyDistribution) -> dict[str, float]:
-    found = one.latency
-    values = (found.mean_ms, found.p50_ms, found.p99_ms, found.p999_ms, found.max_ms)
+    latency = one.latency
+    values = (latency.mean_ms, latency.p50_ms, latency.p99_ms, latency.p999_ms, latency.max_ms)
     return dict(zip(COLUMNS[1:], values, strict=True))
 
 
 def _states(inv: Investigation) -> Sequence[tuple[str, str, LatencyDistribution]]:
     return [
-        (label, colour, one)
-        for (label, colour), one in zip(STATES, inv.latencies, strict=False)
-        if one.points and all(point.latency_ms > 0 and math.isfinite(point.latency_ms) for point in one.points)
+        (label, colour, distribution)
+        for (label, colour), distribution in zip(STATES, inv.latencies, strict=False)
+        if distribution.points
+        and all(point.latency_ms > 0 and math.isfinite(point.latency_ms) for point in distribution.points)
     ]

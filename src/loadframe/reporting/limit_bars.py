@@ -35,7 +35,7 @@ class Panel:
 
     @property
     def fullest(self) -> float:
-        return max(share for found in self.shares.values() for share in found.values())
+        return max(share for by_level in self.shares.values() for share in by_level.values())
 
     def full_from(self, state: str) -> float | None:
         """The lowest level from which on it is full at every level; None where it is not full at the highest one."""
@@ -54,15 +54,15 @@ class Panel:
 
 def panels(inv: Investigation) -> list[Panel]:
     """The limits whose use was measured at several levels, the fullest first."""
-    found: dict[str, dict[str, Mapping[float, float]]] = {}
+    by_limit: dict[str, dict[str, Mapping[float, float]]] = {}
     names: dict[str, str] = {}
-    for each in plots.measured_ends(inv):
-        for limit in each.round.limits:
-            shares = _shares(limit, each)
+    for state in plots.measured_ends(inv):
+        for limit in state.round.limits:
+            shares = _shares(limit, state)
             if len(shares) > 1:
-                found.setdefault(limit.id, {})[each.role] = shares
+                by_limit.setdefault(limit.id, {})[state.role] = shares
                 names.setdefault(limit.id, name(limit))
-    made = [Panel(names[limit_id], shares) for limit_id, shares in found.items()]
+    made = [Panel(names[limit_id], shares) for limit_id, shares in by_limit.items()]
     return sorted(made, key=lambda panel: -panel.fullest)
 
 
@@ -81,7 +81,7 @@ def _shares(limit: Limit, each: facts.Series) -> dict[float, float]:
 
 def shown(found: Sequence[Panel]) -> list[Panel]:
     """The panels that are drawn."""
-    return [each for rank, each in enumerate(found) if rank < ALWAYS_SHOWN or each.fullest >= SHOWN_FROM][:MOST]
+    return [panel for rank, panel in enumerate(found) if rank < ALWAYS_SHOWN or panel.fullest >= SHOWN_FROM][:MOST]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -89,25 +89,29 @@ def shown(found: Sequence[Panel]) -> list[Panel]:
 
 def title(inv: Investigation) -> str:
     """Which limit is full from which level on, before and after, as a fact."""
-    found, unit = panels(inv), words.axis_unit(inv)
-    if not found:
+    all_panels, unit = panels(inv), words.axis_unit(inv)
+    if not all_panels:
         return ""
-    states = [state for state in COLOURS if any(state in each.shares for each in found)]
-    if (both := _full_in_both(found, unit)) and len(states) > 1:
+    states = [state for state in COLOURS if any(state in panel.shares for panel in all_panels)]
+    if (both := _full_in_both(all_panels, unit)) and len(states) > 1:
         return both
-    told = [_state_words([each for each in found if state in each.shares], state, unit) for state in states]
-    return told[0] if len(told) == 1 else f"Before, {_inside(told[0])}; after, {_inside(told[1])}"
+    sentences = [
+        _state_words([panel for panel in all_panels if state in panel.shares], state, unit) for state in states
+    ]
+    return sentences[0] if len(sentences) == 1 else f"Before, {_inside(sentences[0])}; after, {_inside(sentences[1])}"
 
 
 def _full_in_both(found: Sequence[Panel], unit: str) -> str:
     firsts = []
     for state in COLOURS:
-        full = [(level, each.name) for each in found if state in each.shares and (level := each.full_from(state))]
+        full = [(level, panel.name) for panel in found if state in panel.shares and (level := panel.full_from(state))]
         firsts.append(min(full, default=(math.nan, "")))
-    (before, one), (after, other) = firsts
-    if one != other or not one:
+    (before, limit), (after, other) = firsts
+    if limit != other or not limit:
         return ""
-    return f"{one}: full from {words.load(before, unit)} on before, from {words.load(after, unit)} on after the changes"
+    return (
+        f"{limit}: full from {words.load(before, unit)} on before, from {words.load(after, unit)} on after the changes"
+    )
 
 
 def _inside(text: str) -> str:
@@ -115,32 +119,32 @@ def _inside(text: str) -> str:
 
 
 def _state_words(found: Sequence[Panel], state: str, unit: str) -> str:
-    full = [(level, each.name) for each in found if (level := each.full_from(state)) is not None]
+    full = [(level, panel.name) for panel in found if (level := panel.full_from(state)) is not None]
     if full:
         level, which = min(full)
         return f"{which}: full from {words.load(level, unit)} on"
-    share, level, which = max((*each.peak(state), each.name) for each in found)
+    share, level, which = max((*panel.peak(state), panel.name) for panel in found)
     return f"No limit is full; nearest: {_inside(which)}, {rounding.percent(share)} at {words.load(level, unit)}"
 
 
 def note(inv: Investigation) -> str:
     """How to read the bars, and how many are left out."""
-    found = panels(inv)
-    left = len(found) - len(shown(found))
-    told = (
+    all_panels = panels(inv)
+    left = len(all_panels) - len(shown(all_panels))
+    meaning = (
         f"A bar is the median use at a level ({words.axis_unit(inv)}, below it), as a share of the ceiling; the pale "
         "part is the room that is left."
     )
     rest = f" Not drawn: {left} more, all in the table of limits." if left else ""
-    return told + rest
+    return meaning + rest
 
 
 def alt(inv: Investigation) -> str:
     """Each panel in a sentence."""
     unit = words.axis_unit(inv)
     return " ".join(
-        f"{each.name}, {'; '.join(_panel_words(each, state, unit) for state in each.shares)}."
-        for each in shown(panels(inv))
+        f"{panel.name}, {'; '.join(_panel_words(panel, state, unit) for state in panel.shares)}."
+        for panel in shown(panels(inv))
     )
 
 
@@ -158,21 +162,21 @@ def _panel_words(each: Panel, state: str, unit: str) -> str:
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
     """A panel for each limit; None where none was measured at two levels."""
-    found = shown(panels(inv))
-    if not found:
+    drawn = shown(panels(inv))
+    if not drawn:
         return None
     across = ACROSS[size.width >= TERSE_BELOW]
     width = (size.width - GAP_PX * (across - 1)) / across
-    titles = [textwrap.wrap(each.name, int(width / CHARACTER_PX)) for each in found]
-    said = [_said(each, width) for each in found]
+    titles = [textwrap.wrap(panel.name, int(width / CHARACTER_PX)) for panel in drawn]
+    said = [_said(panel, width) for panel in drawn]
     head = LINE_PX * (max(map(len, titles)) + max(map(len, said))) + 8
     height = head + BARS_PX + FOOT_PX + GAP_PX
-    whole = Size(size.width, round(height * math.ceil(len(found) / across)))
+    whole = Size(size.width, round(height * math.ceil(len(drawn) / across)))
     drawing = _Drawing(whole)
-    for number, each in enumerate(found):
+    for number, panel in enumerate(drawn):
         left, top = (number % across) * (width + GAP_PX), (number // across) * height
         drawing.head(left, top, titles[number], said[number])
-        drawing.bars(left, top + head, width, each)
+        drawing.bars(left, top + head, width, panel)
     drawing.told = alt(inv)
     return drawing.finished()
 
@@ -198,13 +202,13 @@ class _Drawing(Canvas):
             self.label(left, top + LINE_PX * number, line, colour)
 
     def bars(self, left: float, top: float, width: float, each: Panel) -> None:
-        levels = sorted({level for found in each.shares.values() for level in found})
+        levels = sorted({level for by_level in each.shares.values() for level in by_level})
         slot = width / len(levels)
         bar = min(slot * 0.84, 34.0) / len(each.shares)
         for column, level in enumerate(levels):
-            for place, (state, found) in enumerate(each.shares.items()):
-                if level in found:
-                    self._bar(left + column * slot + place * bar, top, bar * 0.92, found[level], COLOURS[state])
+            for place, (state, by_level) in enumerate(each.shares.items()):
+                if level in by_level:
+                    self._bar(left + column * slot + place * bar, top, bar * 0.92, by_level[level], COLOURS[state])
         for column, label in _labelled(levels, slot):
             middle = left + column * slot + bar * len(each.shares) / 2
             self.label(middle, top + BARS_PX + 5, label, QUIET, align="center", fontSize=11)

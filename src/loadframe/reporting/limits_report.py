@@ -50,9 +50,9 @@ def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
             return order
         return reduce(lambda longer, link: linked(link, longer), known[name].chain, (*order, name))
 
-    found = [linked(limit.id, ()) for limit in known.values()]
-    inner = {chain[at:] for chain in found for at in range(1, len(chain))}
-    return sorted({chain for chain in found if len(chain) > 1 and chain not in inner})
+    all_chains = [linked(limit.id, ()) for limit in known.values()]
+    inner = {chain[at:] for chain in all_chains for at in range(1, len(chain))}
+    return sorted({chain for chain in all_chains if len(chain) > 1 and chain not in inner})
 
 
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
@@ -101,15 +101,15 @@ def _urgent(limit: Limit) -> str:
     share = "" if limit.unit == "share" else f" ({_percent(limit)}), when full: {_when_full(limit)}"
     if limit.costs_nothing:
         share = f"{share.partition(',')[0]}, costs nothing"
-    told = [f"{status}: {limit.id}: {_amount(limit)}{share}"]
+    parts = [f"{status}: {limit.id}: {_amount(limit)}{share}"]
     if limit.exhausted_at is not None and limit.status != "reached":
         at = limit.exhausted_at
         value, low, high = map(rounding.seconds, (at.load, at.low, at.high))
-        told.append(f"full in {value} ({low} to {high})" if at.high > 0 else "at its ceiling in the last reading")
+        parts.append(f"full in {value} ({low} to {high})" if at.high > 0 else "at its ceiling in the last reading")
     if limit.harm is not None:
         metric = limit.thrash_metric
-        return "; ".join([*told, limit.title, f"{show_metric(metric, limit.harm)} {metric_of(metric).what}"])
-    return "; ".join([*told, limit.title])
+        return "; ".join([*parts, limit.title, f"{show_metric(metric, limit.harm)} {metric_of(metric).what}"])
+    return "; ".join([*parts, limit.title])
 
 
 def _when_full(limit: Limit) -> str:

@@ -51,7 +51,7 @@ def _block(block: doc.Block) -> Iterator[str]:
         case doc.Table():
             yield from _table(block)
         case doc.Facts(rows):
-            yield "\n".join(f"- **{inline(name)}:** {inline(told)}" for name, told in rows)
+            yield "\n".join(f"- **{inline(name)}:** {inline(content)}" for name, content in rows)
         case doc.Settings(lines):
             yield _fenced(lines)
         case doc.Diff(changes):
@@ -70,15 +70,15 @@ def _block(block: doc.Block) -> Iterator[str]:
 
 def _table(table: doc.Table) -> Iterator[str]:
     kept = [(number, column) for number, column in enumerate(table.columns) if column.only != "page"]
-    told = table.lines[: table.most or None]
+    shown = table.lines[: table.most or None]
     lines = [
         [text(column.head) for _, column in kept],
         ["---:" if column.side == ">" else "---" for _, column in kept],
-        *([inline(row.cells[number]) for number, _ in kept] for row in told),
+        *([inline(row.cells[number]) for number, _ in kept] for row in shown),
     ]
     yield "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    if len(table.lines) > len(told):
-        yield f"And {len(table.lines) - len(told)} more, on the page."
+    if len(table.lines) > len(shown):
+        yield f"And {len(table.lines) - len(shown)} more, on the page."
 
 
 def inline(shown: doc.Words) -> str:

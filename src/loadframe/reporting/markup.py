@@ -12,10 +12,12 @@ VOID = frozenset({"meta", "input"})
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
     """One element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
-    told = Markup("").join(Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != "")
+    rendered = Markup("").join(
+        Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != ""
+    )
     if tag in VOID:
-        return Markup("<{tag}{told}>").format(tag=tag, told=told)
-    return Markup("<{tag}{told}>{inside}</{tag}>").format(tag=tag, told=told, inside=joined(*inside))
+        return Markup("<{tag}{told}>").format(tag=tag, told=rendered)
+    return Markup("<{tag}{told}>{inside}</{tag}>").format(tag=tag, told=rendered, inside=joined(*inside))
 
 
 def joined(*inside: str | Markup) -> Markup:

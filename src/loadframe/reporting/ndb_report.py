@@ -24,7 +24,9 @@ def render_ndb(report: NdbReport, *, width: int = 110) -> str:
     sections = (
         doc.listed("Nodes", (*map(_node, report.data_nodes), *servers)),
         *(
-            doc.listed(head, (_finding(one, report.file) for one in report.findings if one.severity == severity))
+            doc.listed(
+                head, (_finding(finding, report.file) for finding in report.findings if finding.severity == severity)
+            )
             for severity, head in HEADS.items()
         ),
         *(() if report.start is None else (_start(report.start),)),
@@ -59,13 +61,16 @@ def _start(start: NdbStart) -> doc.Section:
         f"threads: {'; '.join(map(_threads, node.threads))}"
         for node in start.nodes
     )
-    told: tuple[doc.Block, ...] = (doc.Items(nodes),)
+    blocks: tuple[doc.Block, ...] = (doc.Items(nodes),)
     if start.seconds is None:
-        head, told = "does not start with it", (doc.Prose(start.refused), doc.Settings(tuple(start.words.splitlines())))
+        head, blocks = (
+            "does not start with it",
+            (doc.Prose(start.refused), doc.Settings(tuple(start.words.splitlines()))),
+        )
     else:
         head = f"starts with it: all data nodes on this machine, after {start.seconds:.1f} s"
     left_out = doc.Prose(f"Left out: {', '.join(start.left_out)}" if start.left_out else "")
-    return doc.Section(f"{start.version} {head}", "start", (*told, left_out))
+    return doc.Section(f"{start.version} {head}", "start", (*blocks, left_out))
 
 
 def _unchecked(report: NdbReport) -> Iterator[str]:

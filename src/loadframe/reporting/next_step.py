@@ -151,42 +151,47 @@ def _growth_next(growing: Finding) -> NextStep:
 
 def _to_confirm(inv: Investigation) -> NextStep | None:
     """What would confirm a finding that only the curve shows; None for others."""
-    found = facts.main_findings(inv)
-    if not found or found[0].id not in OPERATIONAL or found[0].id in GROWTH or found[0].status != "suspected":
+    findings = facts.main_findings(inv)
+    if (
+        not findings
+        or findings[0].id not in OPERATIONAL
+        or findings[0].id in GROWTH
+        or findings[0].status != "suspected"
+    ):
         return None
-    why = words.sentence(found[0].explanation)
+    why = words.sentence(findings[0].explanation)
     if inv.outcome.kind == "no-proven-gain":
-        tried = (change for one in inv.rounds for trial in one.tried for change in trial.remedy.changes)
+        tried = (change for round_ in inv.rounds for trial in round_.tried for change in trial.remedy.changes)
         changed = ", ".join(dict.fromkeys(change.setting for change in tried if change.needed))
         why = f"Changing {changed} has no proven gain. {why}"
-        return _could_confirm(inv, found[0], why) or NextStep(
+        return _could_confirm(inv, findings[0], why) or NextStep(
             "Declare further settings as [target.setting.NAME], or expose what the service counts of its queues and "
             "pools (target.metrics).",
             why,
         )
     if inv.outcome.kind != "limit-without-remedy":
         return None
-    if found[0].advice:
-        return NextStep(found[0].advice, why)
-    return _could_confirm(inv, found[0], why) or NextStep(why)
+    if findings[0].advice:
+        return NextStep(findings[0].advice, why)
+    return _could_confirm(inv, findings[0], why) or NextStep(why)
 
 
 def _not_tried(inv: Investigation) -> NextStep | None:
     """Untried remedies for a suspected cause that acts from the lowest level on; None elsewhere."""
-    found = facts.main_findings(inv)
-    reached = found[0].reached_at if found else None
+    findings = facts.main_findings(inv)
+    reached = findings[0].reached_at if findings else None
     if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
         return None
     if reached.load > inv.rounds[0].curve.points[0].load:
         return None
-    return _could_confirm(inv, found[0])
+    return _could_confirm(inv, findings[0])
 
 
 def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextStep | None:
-    could = [one for one in change_words.untried(inv) if finding.id in one.remedy.addresses]
+    could = [untried for untried in change_words.untried(inv) if finding.id in untried.remedy.addresses]
     if not could:
         return None
-    titles = words.and_list(list(dict.fromkeys(one.remedy.title for one in could)))
+    titles = words.and_list(list(dict.fromkeys(untried.remedy.title for untried in could)))
     was = "was" if len(could) == 1 else "were"
     return NextStep(f"{titles} may confirm it, and {was} not tried: {words.strip(could[0].because)}.", why)
 
@@ -207,18 +212,20 @@ def what_moves(inv: Investigation, limit: NextLimit) -> str:
     """ "To get more, use a faster disk, ...", or the advice of its finding; "" where neither is known."""
     if move := ACTIONS.get(limit.id):
         return words.sentence(f"To get more, {move}")
-    found = _finding(inv, limit)
-    return found.advice if found is not None else ""
+    finding = _finding(inv, limit)
+    return finding.advice if finding is not None else ""
 
 
 def _finding(inv: Investigation, limit: NextLimit) -> Finding | None:
-    return next((one for one in inv.rounds[-1].findings if one.id == limit.id), None) if inv.rounds else None
+    return (
+        next((finding for finding in inv.rounds[-1].findings if finding.id == limit.id), None) if inv.rounds else None
+    )
 
 
 def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
     """Whether it is a cause that no change has proved; False for a limit that was measured or extrapolated."""
-    found = _finding(inv, limit)
-    return found is not None and found.status == "suspected"
+    finding = _finding(inv, limit)
+    return finding is not None and finding.status == "suspected"
 
 
 def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
@@ -229,7 +236,7 @@ def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
     last = inv.rounds[-1]
     unit, highest = words.axis_unit(inv), last.curve.points[-1].load
     acts = (acts_from(last, finding) for finding in last.findings if finding.id == limit.id)  # as the answer has it
-    same = next((one for one in acts if one is not None and one.load == limit.load), None)
+    same = next((start for start in acts if start is not None and start.load == limit.load), None)
     interval = same or last.interval_of(limit) or LoadInterval(*3 * (limit.load,))
     wide = rounding.has_width(interval.low, interval.high)
     where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"

@@ -53,7 +53,7 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
 
 def answer(learned: Learned, unit: str) -> list[str]:
     """Where it saturates, or that the load never came near; and which resource would be full first."""
-    known = [one for one in learned.demands if one.full_at is not None]
+    known = [demand for demand in learned.demands if demand.full_at is not None]
     first = min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
     curve, top = learned.curve, words.load(learned.highest_load, unit)
     said = []
@@ -71,14 +71,18 @@ def answer(learned: Learned, unit: str) -> list[str]:
         said.append(f"The load never came near a limit that is seen: no bend up to {top}.")
     else:
         said.append(f"No bend was seen up to {top}. How near a limit is, no use of a resource tells.")
-    said += [f"{_near_end(one)}, apart from the load." for one in learned.apart]
-    said += [f"{one.resource} grows with time, and is {rounding.percent(one.use)} used." for one in learned.growing]
+    said += [f"{_near_end(apart)}, apart from the load." for apart in learned.apart]
+    said += [
+        f"{trend.resource} grows with time, and is {rounding.percent(trend.use)} used." for trend in learned.growing
+    ]
     if first is not None and first.full_at is not None:
         at, used = _interval(first.full_at, unit), f"{rounding.percent(first.highest_use)} used"
         would = f"would be full first: {used} at {words.load(first.highest_load, unit)}, 100 % at {at}"
         said.append(f"{first.resource} {f'is full from {at} on' if first.highest_use >= SEEN_FULL else would}.")
         # A resource that is used more than the named one may be full before it.
-        higher = [one.resource for one in learned.demands if one.flattens and one.highest_use > first.highest_use]
+        higher = [
+            demand.resource for demand in learned.demands if demand.flattens and demand.highest_use > first.highest_use
+        ]
         said += [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
     elif learned.demands:
         most = max(learned.demands, key=lambda one: one.highest_use)
@@ -91,12 +95,12 @@ def answer(learned: Learned, unit: str) -> list[str]:
 def _resources(learned: Learned, unit: str) -> doc.Section:
     rows = tuple(
         (
-            one.resource,
-            f"{rounding.percent(one.highest_use)} at {words.load(one.highest_load, unit)}",
-            "; ".join(_needs(one)),
-            _where(one, unit),
+            demand.resource,
+            f"{rounding.percent(demand.highest_use)} at {words.load(demand.highest_load, unit)}",
+            "; ".join(_needs(demand)),
+            _where(demand, unit),
         )
-        for one in learned.demands
+        for demand in learned.demands
     )
     table = doc.Table(("Resource", "Highest use", "Takes per request", FULL), rows)
     return doc.Section("Resources", "resources", (table,) if rows else ())
@@ -105,7 +109,7 @@ def _resources(learned: Learned, unit: str) -> doc.Section:
 def _needs(one: ObservedDemand) -> Iterator[str]:
     if one.demand_s is not None and one.low_s is not None and one.high_s is not None:
         value, low, high = rounding.with_interval(
-            *(1000 * one.servers * each for each in (one.demand_s, one.low_s, one.high_s))
+            *(1000 * one.servers * seconds for seconds in (one.demand_s, one.low_s, one.high_s))
         )
         yield f"{value} ms ({low} to {high})" if one.low_s > 0 else f"at most {high} ms or none"
         if (at_rest := one.background or 0.0) >= LEAST_IDLE:
@@ -146,9 +150,9 @@ def apart(one: Apart) -> str:
 
 def growing(one: GrowsByItself) -> str:
     """How fast a use grows with time, and when it would be full."""
-    pace = [100 * each for each in (one.per_day, one.low_per_day, one.high_per_day)]
+    pace = [100 * share for share in (one.per_day, one.low_per_day, one.high_per_day)]
     value, low, high = rounding.with_interval(*pace)
-    at, earliest, latest = (_ends(each) for each in (one.ends_s, one.ends_low_s, one.ends_high_s))
+    at, earliest, latest = (_ends(seconds) for seconds in (one.ends_s, one.ends_low_s, one.ends_high_s))
     ends, between = f"full at about {at} at that pace", f"{earliest} to {latest}"
     return (
         f"{one.resource} grows by {value} % of all there is a day ({low} to {high}) at equal load: "
@@ -204,16 +208,16 @@ def change(one: RegimeChange) -> str:
 
 def data(learned: Learned) -> list[str]:
     """How much data there was, and how the intervals were made."""
-    found = learned.data
+    counts = learned.data
     said = [
-        f"{found.used:,} of {found.rows:,} rows were used, over {rounding.seconds(found.span_s)}; intervals of 95 % "
-        f"from {found.blocks:,} blocks of {rounding.seconds(found.block_s)}."
+        f"{counts.used:,} of {counts.rows:,} rows were used, over {rounding.seconds(counts.span_s)}; intervals of 95 % "
+        f"from {counts.blocks:,} blocks of {rounding.seconds(counts.block_s)}."
     ]
-    kinds = ((found.gaps, "gap"), (found.incomplete, "incomplete row"), (found.outliers, "outlier"))
+    kinds = ((counts.gaps, "gap"), (counts.incomplete, "incomplete row"), (counts.outliers, "outlier"))
     others = [counted(count, name) for count, name in kinds if count]
-    said += absent(found.missing)
-    if found.response_s is not None and found.slow_response_s is not None:  # reveals a wrong unit
-        middle, slow = words.milliseconds(1000 * found.response_s), words.milliseconds(1000 * found.slow_response_s)
+    said += absent(counts.missing)
+    if counts.response_s is not None and counts.slow_response_s is not None:  # reveals a wrong unit
+        middle, slow = words.milliseconds(1000 * counts.response_s), words.milliseconds(1000 * counts.slow_response_s)
         said.append(f"The response time was {middle} in the middle, and above {slow} in one of a hundred rows.")
     return [*said, *([f"{words.and_list(others)}."] if others else [])]
 

@@ -81,8 +81,8 @@ def text(samples: Iterable[Sample], families: Mapping[str, Family] = FAMILIES) -
         if not math.isnan(sample.value):
             labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels.items() if value != "")
             lines.setdefault(sample.family, {}).setdefault(f"{{{labels}}}" if labels else "", _number(sample.value))
-    told = [line for name in families if name in lines for line in _family(name, families[name], lines[name])]
-    return "\n".join([*told, "# EOF", ""])
+    exposition = [line for name in families if name in lines for line in _family(name, families[name], lines[name])]
+    return "\n".join([*exposition, "# EOF", ""])
 
 
 def of_runs(runs: Iterable[CaseStudy]) -> str:
@@ -164,8 +164,8 @@ def _of_limit(limit: Limit, own: Mapping[str, str]) -> Iterator[Sample]:
 def _interval(
     name: str, value: float, low: float, high: float, own: Mapping[str, str], unit: str = ""
 ) -> Iterator[Sample]:
-    for end, found in (("", value), ("_low", low), ("_high", high)):
-        yield Sample(f"{name}{end}{unit}", found, own)
+    for end, quantity in (("", value), ("_low", low), ("_high", high)):
+        yield Sample(f"{name}{end}{unit}", quantity, own)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class _Read:
         at_s = self._at_s = line.at_s
         if len(self._last) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
             self._pruned_s = at_s
-            self._last = {key: one for key, one in self._last.items() if abs(at_s - one[0]) <= HOLDS_S}
+            self._last = {key: reading for key, reading in self._last.items() if abs(at_s - reading[0]) <= HOLDS_S}
         self._keep("watch_load", line.data.get("load"))
         self._keep(f"watch_throughput_{RATE}", line.data.get("throughput"))
         for name, value in _table(line.data.get("values")).items():
@@ -349,4 +349,4 @@ def _table(value: Any) -> Mapping[Any, Any]:
 
 
 def _rows(value: Any) -> list[Mapping[Any, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

@@ -60,22 +60,22 @@ def proof_title(inv: Investigation) -> str:
 
 def proof_note(inv: Investigation) -> str:
     """Meaning of the bands and lines that the chart has."""
-    ends = [each.curve for each in measured_ends(inv)]
+    ends = [state.curve for state in measured_ends(inv)]
     knee = " Dashed: where it bends, with its interval." if any(curve and curve.knee for curve in ends) else ""
     return f"Shaded: 95 % interval.{knee}"
 
 
 def throughput(inv: Investigation, size: Size) -> Plot | None:
     """Throughput of every state over the levels, with interval bands, knees and cliffs."""
-    drawn = [each for each in facts.series(inv) if throughput_rows(each)]
+    drawn = [state for state in facts.series(inv) if throughput_rows(state)]
     if not drawn:
         return None
     drawn.sort(key=lambda each: PAINTED[each.role])
     plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
-    for rank, each in enumerate(drawn):
-        _draw_bend(plot, each, rank)
-    for each in drawn:
-        _draw_curve(plot, each)
+    for rank, state in enumerate(drawn):
+        _draw_bend(plot, state, rank)
+    for state in drawn:
+        _draw_curve(plot, state)
     return plot
 
 
@@ -92,7 +92,7 @@ def throughput_rows(each: facts.Series) -> list[Row]:
 
 def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
     """From zero, with room for the labels; logarithmic where the states are far apart."""
-    rows = [row for each in drawn for row in throughput_rows(each)]
+    rows = [row for state in drawn for row in throughput_rows(state)]
     top, lowest = max(row["high"] for row in rows) or 1.0, min(row["low"] for row in rows)
     if wants_log(drawn) and lowest > 0:
         return ValueAxis(what, lowest / 2, top * 2.2, logarithmic=True)
@@ -106,7 +106,7 @@ def per_second(inv: Investigation) -> str:
 
 def wants_log(drawn: Sequence[facts.Series]) -> bool:
     """Whether a linear axis would flatten the lower state."""
-    peaks = [max(point.throughput for point in each.points) for each in drawn if each.points]
+    peaks = [max(point.throughput for point in state.points) for state in drawn if state.points]
     return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
 
 
@@ -124,10 +124,10 @@ def alternatives_together(inv: Investigation, size: Size) -> Plot | None:
         return None
     plot, drawn = _beside(inv, inv.alternatives, size)
     _draw_curve(plot, drawn[0])
-    for number, each in enumerate(drawn[1:]):
+    for number, other in enumerate(drawn[1:]):
         again, place = divmod(number, len(OTHERS))
         dashes: dict[str, Any] = {"strokeDash": [6, 2 + 2 * again]} if again else {}
-        _draw_curve(plot, each, OTHERS[place], **dashes)
+        _draw_curve(plot, other, OTHERS[place], **dashes)
     return plot
 
 
@@ -139,8 +139,8 @@ def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | Non
     if one.divergence is not None:
         plot.shade(one.divergence.low, one.divergence.high, INK, 0.1)
         plot.rule(one.divergence.load, INK)
-    for each in drawn:
-        _draw_curve(plot, each)
+    for series in drawn:
+        _draw_curve(plot, series)
     return plot
 
 
@@ -149,7 +149,7 @@ def _beside(inv: Investigation, others: Sequence[Alternative], size: Size) -> tu
     first = inv.rounds[0]
     drawn = [
         facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
-        *(facts.Series("after", one.name, one.round.curve.points, None, one.round) for one in others),
+        *(facts.Series("after", other.name, other.round.curve.points, None, other.round) for other in others),
     ]
     return Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv))), drawn
 
@@ -199,13 +199,13 @@ def latency(inv: Investigation, size: Size) -> Plot | None:
     def rows(each: facts.Series) -> list[Row]:
         return [{"load": point.load, "value": point.latency_p95_ms} for point in each.points if _has_latency(point)]
 
-    drawn = [(each.label, COLOURS[each.role], rows(each)) for each in ends_of(inv)]
+    drawn = [(state.label, COLOURS[state.role], rows(state)) for state in ends_of(inv)]
     return _lines(drawn, load_axis(inv), size, "p95 latency in ms", logarithmic=True)
 
 
 def latency_title(inv: Investigation) -> str:
     """The p95 latency of each state at the highest common level."""
-    tables = [{p.load: p.latency_p95_ms for p in each.points if _has_latency(p)} for each in ends_of(inv)]
+    tables = [{p.load: p.latency_p95_ms for p in state.points if _has_latency(p)} for state in ends_of(inv)]
     common = set.intersection(*(set(table) for table in tables)) if tables else set()
     if not common:
         return "p95 latency by load"
@@ -223,25 +223,25 @@ def boxes(inv: Investigation, size: Size) -> Plot | None:
     """Every step's throughput at every level, with quartiles, whiskers and outliers, the medians joined (Tukey,
     Exploratory Data Analysis, 1977: whiskers end at the furthest value within 1.5 boxes)."""
     loads = load_axis(inv)
-    drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, "throughput", 1.0))]
+    drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, "throughput", 1.0))]
     values = [row["value"] for _, rows in drawn for row in rows]
     if not values or not loads.levels:
         return None
-    logarithmic = wants_log([each for each, _ in drawn]) and min(values) > 0
+    logarithmic = wants_log([state for state, _ in drawn]) and min(values) > 0
     low, high = (min(values) / 1.5, max(values) * 1.5) if logarithmic else (0.0, max(values) * 1.15 or 1.0)
     plot = Plot(size, loads.channel(), ValueAxis(per_second(inv), low, high, logarithmic))
-    for each, rows in drawn:
-        colour, found = COLOURS[each.role], [box_of(load, values) for load, values in _by_load(rows)]
-        outside = {(one["load"], value) for one in found for value in one["outliers"]}
+    for state, rows in drawn:
+        colour, box_rows = COLOURS[state.role], [box_of(load, values) for load, values in _by_load(rows)]
+        outside = {(box["load"], value) for box in box_rows for value in box["outliers"]}
         dots = [row for row in rows if (row["load"], row["value"]) not in outside]
         rings = [row for row in rows if (row["load"], row["value"]) in outside]
-        plot.draw("rule", found, colour, "low", "high")
-        plot.draw("bar", found, colour, "quarter", "three_quarters", opacity=0.25, size=BOX_WIDTH)
-        plot.draw("line", found, colour, "median", strokeWidth=1.6)
-        plot.draw("tick", found, colour, "median", thickness=2, size=BOX_WIDTH, orient="horizontal")
+        plot.draw("rule", box_rows, colour, "low", "high")
+        plot.draw("bar", box_rows, colour, "quarter", "three_quarters", opacity=0.25, size=BOX_WIDTH)
+        plot.draw("line", box_rows, colour, "median", strokeWidth=1.6)
+        plot.draw("tick", box_rows, colour, "median", thickness=2, size=BOX_WIDTH, orient="horizontal")
         plot.draw("point", dots, colour, filled=True, size=14, opacity=0.6)
         plot.draw("point", rings, colour, filled=False, size=40)
-        plot.end(each.label, colour, found[-1], "median")
+        plot.end(state.label, colour, box_rows[-1], "median")
     return plot
 
 
@@ -270,21 +270,26 @@ def _by_load(rows: Iterable[Row]) -> list[tuple[float, list[float]]]:
 
 def forecast(inv: Investigation, size: Size) -> Plot | None:
     """The forecast with its intervals, the throughput measured before any change, and where saturation was expected."""
-    found, before = inv.forecast, next(iter(facts.series(inv)), None)
-    if found is None or not found.at or before is None:
+    foretold, before = inv.forecast, next(iter(facts.series(inv)), None)
+    if foretold is None or not foretold.at or before is None:
         return None
     measured = throughput_rows(before)
     expected = [
-        {"load": one.load, "value": one.throughput.value, "low": one.throughput.low, "high": one.throughput.high}
-        for one in found.at
+        {
+            "load": point.load,
+            "value": point.throughput.value,
+            "low": point.throughput.low,
+            "high": point.throughput.high,
+        }
+        for point in foretold.at
     ]
     top = max(row["high"] for row in (*measured, *expected))
     if not math.isfinite(top):
         return None
     plot = Plot(size, load_axis(inv).channel(), ValueAxis(per_second(inv), 0.0, top * 1.15 or 1.0))
     highest = max(row["load"] for row in (*measured, *expected))
-    if found.capacity is not None and found.capacity.load.low < highest:
-        at = found.capacity.load
+    if foretold.capacity is not None and foretold.capacity.load.low < highest:
+        at = foretold.capacity.load
         plot.shade(at.low, min(at.high, highest), AFTER, 0.12)
     plot.draw("rule", expected, AFTER, "low", "high", strokeWidth=7, opacity=0.35)
     plot.draw("tick", expected, AFTER, thickness=2.5, size=22, orient="horizontal")
@@ -297,12 +302,12 @@ def forecast(inv: Investigation, size: Size) -> Plot | None:
 
 def forecast_title(inv: Investigation) -> str:
     """The fact that the forecast's chart shows; "" without a forecast."""
-    found = inv.forecast
-    if found is None or not found.scored:
-        return "The forecast" if found else ""
-    inside = sum(one.inside for one in found.scored)
-    loads = words.and_list([rounding.exact(load) for load in found.measured])
-    return f"Forecast from {loads}: inside its interval at {inside} of {len(found.scored)} loads"
+    foretold = inv.forecast
+    if foretold is None or not foretold.scored:
+        return "The forecast" if foretold else ""
+    inside = sum(score.inside for score in foretold.scored)
+    loads = words.and_list([rounding.exact(load) for load in foretold.measured])
+    return f"Forecast from {loads}: inside its interval at {inside} of {len(foretold.scored)} loads"
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
@@ -324,14 +329,14 @@ def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plo
     """One metric over the levels, before and after, and the ceilings of the limit (by its id) in both states."""
     unit = metric_of(name).unit
     factor, title = SCALES.get(unit, (1.0, unit))
-    drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, name, factor))]
+    drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, name, factor))]
     ceilings = [
-        (COLOURS[each.role], limit.ceiling * factor)
-        for each, _ in drawn
-        for limit in each.round.limits
+        (COLOURS[state.role], limit.ceiling * factor)
+        for state, _ in drawn
+        for limit in state.round.limits
         if limit.id == limit_id and math.isfinite(limit.ceiling) and limit.ceiling > 0
     ]
-    lines = [(each.label, COLOURS[each.role], rows) for each, rows in drawn]
+    lines = [(state.label, COLOURS[state.role], rows) for state, rows in drawn]
     return _lines(lines, load_axis(inv), size, title, ceilings=ceilings)
 
 
@@ -342,18 +347,18 @@ def _footprint_rows(each: facts.Series, name: str, factor: float) -> list[Row]:
 
 def ends_of(inv: Investigation) -> list[facts.Series]:
     """The states before and after, without those between."""
-    return [each for each in facts.series(inv) if each.role != "between"]
+    return [state for state in facts.series(inv) if state.role != "between"]
 
 
 def measured_ends(inv: Investigation) -> list[facts.Series]:
     """Those that were measured over all levels in a round of their own."""
-    return [each for each in ends_of(inv) if each.curve is not None]
+    return [state for state in ends_of(inv) if state.curve is not None]
 
 
 def seen(inv: Investigation, chart: str, levels: Callable[[facts.Series], object]) -> list[tuple[str, facts.Series]]:
     """Those for which `levels` finds anything, with the names of their charts."""
-    found = [each for each in measured_ends(inv) if levels(each)]
-    return list(zip((chart, f"{chart}-after"), found, strict=False))
+    states = [state for state in measured_ends(inv) if levels(state)]
+    return list(zip((chart, f"{chart}-after"), states, strict=False))
 
 
 def _lines(
@@ -375,7 +380,7 @@ def _lines(
     low, high = (min(values) / 1.5, top * 1.5) if logarithmic else (0.0, top * 1.15)
     plot = Plot(size, loads.channel(), ValueAxis(title, low, high, logarithmic))
     for label, colour, rows in drawn:
-        means = [{"load": load, "value": sum(found) / len(found)} for load, found in _by_load(rows)]
+        means = [{"load": load, "value": sum(measured) / len(measured)} for load, measured in _by_load(rows)]
         plot.draw("point", rows, colour, filled=True, size=26, opacity=0.55)
         plot.draw("line", means, colour, strokeWidth=2.2)
         plot.end(label, colour, means[-1])
@@ -397,5 +402,5 @@ def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, st
 
 def load_axis(inv: Investigation) -> LoadAxis:
     """The load axis of all charts: the levels that were measured."""
-    loads = {point.load for each in facts.series(inv) for point in each.points}
+    loads = {point.load for state in facts.series(inv) for point in state.points}
     return LoadAxis(words.axis_unit(inv), tuple(sorted(loads)))

@@ -11,30 +11,30 @@ from loadframe.units import show
 def sentences(quality: RunQuality) -> list[str]:
     """Changes not reverted, steps, counters that did not work, flags in plain words, the recorder's cost."""
     again = f", {quality.repeated} of them run again" if quality.repeated else ""
-    told = [
+    lines = [
         *not_reverted_sentences(quality.not_reverted),
         f"{quality.steps} {'step was' if quality.steps == 1 else 'steps were'} measured{again}",
     ]
-    told += [beside_sentence(one) for one in quality.beside if one.cores >= TOLD * one.of]
-    told += [_influence(one, quality.steps) for one in quality.influences]
-    told += [
-        f"a counter did not work in {one.steps} of {quality.steps} steps; it rules out and confirms nothing: "
-        f"{one.because}"
-        for one in quality.blind
+    lines += [beside_sentence(program) for program in quality.beside if program.cores >= TOLD * program.of]
+    lines += [_influence(influence, quality.steps) for influence in quality.influences]
+    lines += [
+        f"a counter did not work in {counter.steps} of {quality.steps} steps; it rules out and confirms nothing: "
+        f"{counter.because}"
+        for counter in quality.blind
     ]
-    judged = {one.flag for one in quality.influences}
-    told += [
+    judged = {influence.flag for influence in quality.influences}
+    lines += [
         f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}"
         for flag, count in quality.flags.items()
         if count and flag not in judged
     ]
     if not any(quality.flags.values()):
-        told.append("no step was flagged")
+        lines.append("no step was flagged")
     cost = f"{rounding.percent(quality.recorder_cpu_share)} of one CPU and {show(quality.recorder_rss_bytes, 'bytes')}"
     ticks = f"{quality.late_ticks:,} of its {quality.ticks:,} ticks came late"
     if quality.ticks and math.isfinite(quality.recorder_cpu_share):
-        told.append(f"Loadframe's own recorder used {cost}; {ticks}")
-    return told
+        lines.append(f"Loadframe's own recorder used {cost}; {ticks}")
+    return lines
 
 
 QUANTITIES = {
@@ -75,22 +75,22 @@ def _influence(one: Influence, steps: int) -> str:
 def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
     """Changes that could not be reverted when the run ended, and what to do."""
     return [
-        f"{each.setting} of {each.of} {words.strip(each.because)}; "
-        f"`loadframe changes revert`{f' on host {each.host}' if each.host else ''} tries again"
-        for each in changes
+        f"{change.setting} of {change.of} {words.strip(change.because)}; "
+        f"`loadframe changes revert`{f' on host {change.host}' if change.host else ''} tries again"
+        for change in changes
     ]
 
 
 def silence_sentence(inv: Investigation) -> str:
     """Where and for how long no request completed: the worst case of the run; "" where there was none."""
-    rounds = [(inv.study.target_kind, one) for one in inv.rounds]
-    rounds += [(one.name, one.round) for one in inv.alternatives]
-    found = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]
-    if not found:
+    rounds = [(inv.study.target_kind, round_) for round_ in inv.rounds]
+    rounds += [(alternative.name, alternative.round) for alternative in inv.alternatives]
+    silences = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]
+    if not silences:
         return ""
-    name, worst = max(found, key=lambda one: one[1].silence_ms)
+    name, worst = max(silences, key=lambda one: one[1].silence_ms)
     still = "; the whole machine stalled" if worst.stalled_ms >= facts.SILENT_MS else ""
-    loads = {silence.load for _, silence in found}
+    loads = {silence.load for _, silence in silences}
     often = f", and at {len(loads)} loads in total" if len(loads) > 1 else ""
     at, longest = words.load(worst.load, words.axis_unit(inv)), words.milliseconds(worst.silence_ms)
     return f"No request completed for up to {longest} ({name}, at {at}{often}){still}."

@@ -30,29 +30,29 @@ def kind(trial: TuningTrial) -> str:
 
 def best_so_far(found: Tuning) -> list[float]:
     """The highest ratio of all complete trials up to each one; the start has 1."""
-    ratios = (each.ratio if each.ratio is not None and kind(each) == "trial" else 1.0 for each in found.trials)
+    ratios = (trial.ratio if trial.ratio is not None and kind(trial) == "trial" else 1.0 for trial in found.trials)
     return list(itertools.accumulate(ratios, max, initial=1.0))[1:]
 
 
 def title(found: Tuning) -> str:
     """ "The best of 24 trials came to 9.3 times the start; the proof in fresh blocks: 7 times"."""
     best = rounding.plain(max(best_so_far(found), default=1.0))
-    told = found.told
-    where = " in fresh blocks" if told and not told.may_overstate else ""
-    proof = f"; the proof{where}: {verdict_words.ratio(told)} times" if told else ""
+    verdict = found.told
+    where = " in fresh blocks" if verdict and not verdict.may_overstate else ""
+    proof = f"; the proof{where}: {verdict_words.ratio(verdict)} times" if verdict else ""
     return f"The best of {len(found.trials)} trials came to {best} times the start{proof}"
 
 
 def note(found: Tuning) -> str:
     """Meaning of its lines and marks."""
     lowest, _ = _range(found)
-    told = ["Line: the best trial so far. Dotted: the start."]
+    sentences = ["Line: the best trial so far. Dotted: the start."]
     if found.told is not None:
         blocks = "the deciding blocks" if found.told.may_overstate else "fresh blocks"
-        told.append(f"Square: the best settings in {blocks}, {verdict_words.confidence(found.told)} interval.")
-    if any(each.ratio is None or each.ratio < lowest for each in found.trials):
-        told.append("At the bottom: trials that failed, or came to less than is shown.")
-    return " ".join(told)
+        sentences.append(f"Square: the best settings in {blocks}, {verdict_words.confidence(found.told)} interval.")
+    if any(trial.ratio is None or trial.ratio < lowest for trial in found.trials):
+        sentences.append("At the bottom: trials that failed, or came to less than is shown.")
+    return " ".join(sentences)
 
 
 def _proof(found: Tuning) -> Verdict | None:
@@ -60,9 +60,9 @@ def _proof(found: Tuning) -> Verdict | None:
 
 
 def _range(found: Tuning) -> tuple[float, float]:
-    told = _proof(found)
-    proved = (told.low, told.ratio, told.high) if told is not None else ()
-    known = [1.0, *(each.ratio for each in found.trials if each.ratio is not None), *filter(math.isfinite, proved)]
+    verdict = _proof(found)
+    proved = (verdict.low, verdict.ratio, verdict.high) if verdict is not None else ()
+    known = [1.0, *(trial.ratio for trial in found.trials if trial.ratio is not None), *filter(math.isfinite, proved)]
     return min(1.0, max(min(known), max(known) / DEEPEST)) / 1.15, max(known)
 
 
@@ -85,10 +85,11 @@ def trials(found: Tuning, size: Size) -> Plot | None:
     numbers = {"domain": [0.5, right + 0.5], "nice": False}
     x = vega.quantity("number", "trial", numbers, values=ticks, format="d", grid=False)
     rows = [
-        {"number": each.number, "ratio": max(each.ratio or lowest, lowest), "kind": kind(each)} for each in found.trials
+        {"number": trial.number, "ratio": max(trial.ratio or lowest, lowest), "kind": kind(trial)}
+        for trial in found.trials
     ]
     best = [
-        {"number": each.number, "ratio": ratio} for each, ratio in zip(found.trials, best_so_far(found), strict=True)
+        {"number": trial.number, "ratio": ratio} for trial, ratio in zip(found.trials, best_so_far(found), strict=True)
     ]
     used = [name for name in KINDS if any(row["kind"] == name for row in rows)]
     columns = 2 if size.width < TERSE_BELOW else len(KINDS)
@@ -123,11 +124,11 @@ STEPS = ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 1.1, 1.2, 1.3, 1
 def even_steps(low: float, high: float) -> list[float]:
     """1, 2, 5, 10, 20 and so on between two values; finer ones where those would be fewer than two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found = [
+    choices = [
         [step for power in powers for digit in digits if low <= (step := digit * 10.0**power) <= high]
         for digits in STEPS
     ]
-    return next((steps for steps in found if len(steps) > 1), found[-1])
+    return next((steps for steps in choices if len(steps) > 1), choices[-1])
 
 
 LOGARITHMIC = 8.0
@@ -161,12 +162,15 @@ def capacity(found: Capacity, size: Size) -> Plot | None:
     if found.low is not None and found.high is not None:
         plot.shade(found.low, found.high, AFTER, 0.12)
     for met, colour in ((True, AFTER), (False, BEFORE)):
-        of = [{"load": one.load, "value": one.latency_p95_ms} for one in drawn if one.met is met]
+        of = [{"load": trial.load, "value": trial.latency_p95_ms} for trial in drawn if trial.met is met]
         if of:
             plot.draw("point", of, colour, filled=True, size=52, opacity=0.75)
     if limit is not None:
         plot.ceiling(limit, f"objective: {limit:g} ms", INK, levels[0])
-    said = [(one.load, f"{words.milliseconds(one.latency_p95_ms)} {'met' if one.met else 'missed'}") for one in drawn]
+    said = [
+        (trial.load, f"{words.milliseconds(trial.latency_p95_ms)} {'met' if trial.met else 'missed'}")
+        for trial in drawn
+    ]
     by_level = [
         f"{words.load(level, unit(found))}: {', '.join(text for load, text in said if load == level)}"
         for level in levels
@@ -176,4 +180,4 @@ def capacity(found: Capacity, size: Size) -> Plot | None:
 
 
 def _drawn(found: Capacity) -> list[CapacityTrial]:
-    return [one for one in found.trials if one.counted and 0 < one.latency_p95_ms < math.inf]
+    return [trial for trial in found.trials if trial.counted and 0 < trial.latency_p95_ms < math.inf]

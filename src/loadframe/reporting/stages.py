@@ -41,26 +41,28 @@ def title(each: facts.Series, unit: str) -> str:
     levels = _levels(each)
     load = max(levels)
     where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
-    told = {name: cell for name, cell in levels[load].items() if cell.busy is not None}
-    if not told:
+    cells = {name: cell for name, cell in levels[load].items() if cell.busy is not None}
+    if not cells:
         return f"{where}, the stages of the pipeline and their queues"
-    name = max(told, key=lambda name: told[name].busy or 0.0)
-    return f"{where}, the workers of {name} are at work for {_percent(told[name].busy)} of the time"
+    name = max(cells, key=lambda name: cells[name].busy or 0.0)
+    return f"{where}, the workers of {name} are at work for {_percent(cells[name].busy)} of the time"
 
 
 def note(each: facts.Series) -> str:
     """Meaning of the bars."""
-    told = "Each bar is the time of all workers of a stage; before it the queue, with the number of operations in it."
+    meaning = (
+        "Each bar is the time of all workers of a stage; before it the queue, with the number of operations in it."
+    )
     levels = _levels(each)
-    most = max(len(found) for found in levels.values())
-    return told + (f" The first {MOST_STAGES} of {most} stages are shown." if most > MOST_STAGES else "")
+    most = max(len(cells) for cells in levels.values())
+    return meaning + (f" The first {MOST_STAGES} of {most} stages are shown." if most > MOST_STAGES else "")
 
 
 def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
     """A row for each stage, in the order of the pipeline, a column for each level."""
     levels = _levels(each)
     shown = _some(sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW])
-    names = list(dict.fromkeys(name for found in levels.values() for name in found))[:MOST_STAGES]
+    names = list(dict.fromkeys(name for cells in levels.values() for name in cells))[:MOST_STAGES]
     if not names:
         return None
     drawing = _Drawing(Size(size.width, HEAD_PX + ROW_PX * len(names)), len(shown), len(names))
@@ -79,14 +81,14 @@ def table(inv: Investigation) -> list[dict[str, object]]:
     """For the JSON: the stages by state and level."""
     return [
         {
-            "state": each.role,
+            "state": state.role,
             "level": level,
             "stage": name,
             **{field: getattr(cell, field) for field in TOLD},
         }
-        for _, each in rounds(inv)
-        for level, found in sorted(_levels(each).items())
-        for name, cell in found.items()
+        for _, state in rounds(inv)
+        for level, cells in sorted(_levels(state).items())
+        for name, cell in cells.items()
     ]
 
 
@@ -110,10 +112,10 @@ def helping(inv: Investigation) -> str:
         last = words.load(max(point.load for point in curve.points), unit)
         return f"It was not seen that more {unit} stop helping, up to {last}.{_gives(curve.more, unit)}"
     at = curve.enough
-    told = words.load(at.load, unit)
+    where = words.load(at.load, unit)
     if at.low != at.high:
-        told += f" ({rounding.plain(at.low)} to {rounding.plain(at.high)})"
-    said = f"More {unit} stopped helping at {told}: no higher level gave {100 * WORTH:.0f} % more."
+        where += f" ({rounding.plain(at.low)} to {rounding.plain(at.high)})"
+    said = f"More {unit} stopped helping at {where}: no higher level gave {100 * WORTH:.0f} % more."
     return said + _gives(curve.more, unit)
 
 
@@ -129,13 +131,13 @@ def _gives(found: More | None, unit: str) -> str:
 
 def sentences(inv: Investigation) -> list[str]:
     """For the text: each stage at the highest level of the first state."""
-    found = rounds(inv)
-    if not found:
+    states = rounds(inv)
+    if not states:
         return []
-    levels = _levels(found[0][1])
+    levels = _levels(states[0][1])
     load = max(levels)
-    told = [f"- {name}: {_said(cell)}" for name, cell in list(levels[load].items())[:MOST_STAGES]]
-    return [helping(inv), f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *told]
+    lines = [f"- {name}: {_said(cell)}" for name, cell in list(levels[load].items())[:MOST_STAGES]]
+    return [helping(inv), f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *lines]
 
 
 def _said(cell: Stage) -> str:
@@ -222,12 +224,12 @@ class _Drawing(Canvas):
 
 
 def _levels(each: facts.Series) -> dict[float, dict[str, Stage]]:
-    found: dict[float, dict[str, Stage]] = {}
+    by_level: dict[float, dict[str, Stage]] = {}
     for level, rows in facts.by_level(each.round).items():
         means = facts.means(row for row in rows if any(name.startswith(pipelines.STAGES) for name in row))
         if cells := {stage.name: stage for stage in stages_in(means)}:
-            found[level] = cells
-    return found
+            by_level[level] = cells
+    return by_level
 
 
 def _some(levels: Sequence[float], most: int) -> list[float]:

@@ -86,16 +86,16 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
     kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
     heads = [table.columns[number].label or table.columns[number].head for number in kept]
     rows = [[doc.plain(row.cells[number]) for number in kept] for row in table.lines]
-    told = rows[: table.most or None]
-    lines = _columns([heads, *told], "".join(table.columns[number].side for number in kept))
+    shown = rows[: table.most or None]
+    lines = _columns([heads, *shown], "".join(table.columns[number].side for number in kept))
     if max(map(len, lines)) <= width - 2:
         yield from (f"  {line}" for line in lines)
     else:
-        for first, *others in told:
+        for first, *others in shown:
             cells = (_named(head, cell) for head, cell in zip(heads[1:], others, strict=True) if cell)
             yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
-    if len(rows) > len(told):
-        yield f"  and {len(rows) - len(told)} more, on the page"
+    if len(rows) > len(shown):
+        yield f"  and {len(rows) - len(shown)} more, on the page"
 
 
 def _columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:

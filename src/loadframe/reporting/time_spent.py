@@ -29,10 +29,10 @@ READING = (
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
     """In a text the largest classes in a sentence; on a page tables and flame graphs."""
-    if told := flame.summary(inv):
-        yield doc.Group(tuple(map(doc.Prose, told)), only="text")
+    if sentences := flame.summary(inv):
+        yield doc.Group(tuple(map(doc.Prose, sentences)), only="text")
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
-    rest = (flame.rest_sentence(inv, one) for one in flame.of_kind(inv, "cpu", "rest"))
+    rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
     if inv.profile_missing:
         shown.append(doc.Items(tuple(map(words.sentence, flame.missing_sentences(inv)))))
@@ -43,7 +43,7 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
 def _tables(inv: Investigation) -> Iterator[doc.Block]:
     for kind, title in TABLES.items():
         shown = flame.of_kind(inv, kind)
-        heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, one) for one in shown)))
+        heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in shown)))
         rows: list[doc.Cells] = []
         for name, shares in flame.rows(shown):
             if kind == "threads":
@@ -69,15 +69,15 @@ def _drawings(inv: Investigation) -> Iterator[doc.Block]:
             "flame-difference",
         )
         yield doc.Group((drawn,), heading="CPU time, before against after")
-    for number, one in enumerate(flame.with_flame(inv), start=1):
-        name = f"Flame graph of the {one.component}"
-        where = flame.where(inv, one)
+    for number, profile in enumerate(flame.with_flame(inv), start=1):
+        name = f"Flame graph of the {profile.component}"
+        where = flame.where(inv, profile)
         drawn = doc.Drawing(
             f"flame-{number}",
-            words.sentence(flame.cpu_sentence(inv, one)),
-            _choice(inv, one, number),
-            flame.svg(one, label=f"{name}, {where}"),
-            f"{words.sentence(flame.quality_sentence(one))} {READING}",
+            words.sentence(flame.cpu_sentence(inv, profile)),
+            _choice(inv, profile, number),
+            flame.svg(profile, label=f"{name}, {where}"),
+            f"{words.sentence(flame.quality_sentence(profile))} {READING}",
         )
         unfolded = "open" if number == 1 and difference is None else ""
         yield doc.Group((drawn,), unfolded, summary=f"{name}: {where}")
@@ -164,13 +164,13 @@ NOT_COUNTED = "not counted"
 
 def metrics() -> frozenset[str]:
     """The metrics that the page shows of every run where measured, besides those of its evidence."""
-    of_resources = (name for one in RESOURCES for name in (*one.use, *one.saturation, *one.errors))
+    of_resources = (name for resource in RESOURCES for name in (*resource.use, *resource.saturation, *resource.errors))
     return frozenset((*of_resources, *waits.METRICS))
 
 
 def level(inv: Investigation) -> float | None:
     """The highest level at which every shown state was measured; None without one."""
-    levels = [set(facts.by_level(each.round)) for each in plots.measured_ends(inv)]
+    levels = [set(facts.by_level(state.round)) for state in plots.measured_ends(inv)]
     return max(set.intersection(*levels), default=None) if levels else None
 
 
@@ -189,12 +189,12 @@ def table(inv: Investigation, to: str = "") -> tuple[doc.Cells, ...]:
     at = level(inv)
     if at is None:
         return ()
-    states = [facts.means(facts.by_level(each.round)[at]) for each in plots.measured_ends(inv)]
+    states = [facts.means(facts.by_level(state.round)[at]) for state in plots.measured_ends(inv)]
     rows: list[doc.Cells] = []
-    for one in RESOURCES:
-        quantities = ((one.use, one.high), (one.saturation, math.inf), (one.errors, math.inf))
+    for resource in RESOURCES:
+        quantities = ((resource.use, resource.high), (resource.saturation, math.inf), (resource.errors, math.inf))
         if any(state.get(name) for names, _ in quantities for name in _first(names, states) for state in states):
-            rows.append((one.name, *(_cell(names, states, high, to) for names, high in quantities)))
+            rows.append((resource.name, *(_cell(names, states, high, to) for names, high in quantities)))
     return tuple(rows)
 
 

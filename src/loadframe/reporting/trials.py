@@ -21,7 +21,7 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     yield doc.Prose((doc.Span(words.sentence(change_words.trial_sentence(trial, unit)), "b"), blocks, note))
     yield _chain(trial)
     if trial.controls:
-        yield doc.Items(tuple(words.sentence(change_words.control_sentence(one)) for one in trial.controls))
+        yield doc.Items(tuple(words.sentence(change_words.control_sentence(control)) for control in trial.controls))
     if trial.levels:
         yield levels(trial.levels, unit, f"Before, {work}/s", f"After, {work}/s", "steps.jsonl")
     if trial.operations:
@@ -102,11 +102,13 @@ def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Blo
 def untried(inv: Investigation) -> Iterator[doc.Block]:
     """The known remedies that were not tried, and why."""
     rows: list[tuple[doc.Words, doc.Words]] = []
-    for one in change_words.untried(inv):
-        changes = doc.code_list([change_words.change(change) for change in one.remedy.changes])
-        told = (f"not tried: {one.because}", *change_words.price_sentences(one.remedy.price))
+    for skipped in change_words.untried(inv):
+        changes = doc.code_list([change_words.change(change) for change in skipped.remedy.changes])
+        remarks = (f"not tried: {skipped.because}", *change_words.price_sentences(skipped.remedy.price))
         dot = ". " if changes else ""
-        rows.append((finding_words.heading(one.remedy.title), (*changes, dot, " ".join(map(words.sentence, told)))))
+        rows.append(
+            (finding_words.heading(skipped.remedy.title), (*changes, dot, " ".join(map(words.sentence, remarks))))
+        )
     if rows:
         yield doc.Facts(tuple(rows), "facts wide-facts")
 
@@ -116,11 +118,11 @@ def settings(inv: Investigation) -> Iterator[doc.Block]:
     net, given_up = facts.net_changes(inv), facts.gives_up(inv)
     if not net:
         return
-    copied = [one for one in inv.variants if one.to_copy]
-    for one in copied:
+    copied = [variant for variant in inv.variants if variant.to_copy]
+    for variant in copied:
         if len(copied) > 1:
-            yield doc.Prose(verdict_words.variant_head(one))
-        yield doc.Settings(one.to_copy)
+            yield doc.Prose(verdict_words.variant_head(variant))
+        yield doc.Settings(variant.to_copy)
     yield doc.Group((doc.Diff(net),), summary="Before and after")
     if given_up:
         yield doc.Prose((doc.Span("Given up with these settings:", "b"), f" {'; '.join(given_up)}."), "price")

@@ -63,25 +63,30 @@ def of(found: Tuning) -> doc.Document:
 
 
 def _asides(found: Tuning) -> Iterator[doc.Aside]:
-    told, changing = found.told, changed(found)
-    if told is not None:
-        levels = verdict_words.verdict_levels(told, words.study_unit(found.study)) if found.study else ""
-        fresh = "" if told.may_overstate else " fresh"
-        overstated = verdict_words.MAY_OVERSTATE if told.may_overstate else ""
-        lines = (f"the throughput {levels}, in {told.blocks}{fresh} blocks", verdict_words.confident_interval(told))
+    verdict, changing = found.told, changed(found)
+    if verdict is not None:
+        levels = verdict_words.verdict_levels(verdict, words.study_unit(found.study)) if found.study else ""
+        fresh = "" if verdict.may_overstate else " fresh"
+        overstated = verdict_words.MAY_OVERSTATE if verdict.may_overstate else ""
+        lines = (
+            f"the throughput {levels}, in {verdict.blocks}{fresh} blocks",
+            verdict_words.confident_interval(verdict),
+        )
         shown = tuple(line for line in (*lines, overstated) if line)
-        yield doc.Aside(verdict_words.headline(told), shown, "gain", "page")
+        yield doc.Aside(verdict_words.headline(verdict), shown, "gain", "page")
     if found.end == "gained":
-        yield doc.Aside("What changes", (f"{words.and_list([change_words.change(one) for one in _changes(found)])}.",))
-    if told is not None:
-        yield doc.Aside("Proof", (verdict_words.proof_sentence(told, found.axis_unit),))
+        yield doc.Aside(
+            "What changes", (f"{words.and_list([change_words.change(change) for change in _changes(found)])}.",)
+        )
+    if verdict is not None:
+        yield doc.Aside("Proof", (verdict_words.proof_sentence(verdict, found.axis_unit),))
     yield doc.Aside("To copy", tuple(found.file_text.splitlines()), only="screen")
     yield doc.Aside("Next", (_next_step(found),), "next")
     if given_up := _prices(found):
         yield doc.Aside("Given up for it", (" ".join(given_up),))
-    if told is not None:
+    if verdict is not None:
         yield doc.Aside("Gain expected from the trials", (f"{rounding.plain(found.expected)} times, after shrinkage",))
-    if found.objective is not None and told is not None:
+    if found.objective is not None and verdict is not None:
         kept = f"Met {_blocks(found)} at every judged level." if found.objective.met else f"Missed {_blocks(found)}."
         yield doc.Aside("The objective", (kept,))
     if found.findings:
@@ -219,7 +224,7 @@ def answer(found: Tuning) -> str:
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
         gain = verdict_words.led_gain(proof.told, found.axis_unit)
-        names = [f"{one.setting} = {facts.shown(one.after)}" for one in _changes(found)]
+        names = [f"{change.setting} = {facts.shown(change.after)}" for change in _changes(found)]
         proved = f"Set {names[0] if len(names) == 1 else f'the {len(names)} settings below'}: "
         if gain and proof.told.may_overstate:
             kept += "; it may be overstated, as the same blocks decided"
@@ -231,8 +236,10 @@ def answer(found: Tuning) -> str:
         failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
         return f"{proved}{gain}{kept}. Found in {varied}{failed}."
     times = verdict_words.times_the_throughput(proof.told, found.axis_unit)
-    told = f" gives {times} in fresh blocks" if proof.told.has_ratio else f": {verdict_words.without_ratio(proof.told)}"
-    best = f"the best of {varied}{told}"
+    outcome = (
+        f" gives {times} in fresh blocks" if proof.told.has_ratio else f": {verdict_words.without_ratio(proof.told)}"
+    )
+    best = f"the best of {varied}{outcome}"
     if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
             f"No gain within the objective: {best}, and misses the objective there{_after_it(found)}. "
@@ -274,20 +281,20 @@ def other_proofs(found: Tuning) -> list[TuningProof]:
 
 def changed(found: Tuning) -> list[TunedSetting]:
     """The settings that are recommended to change."""
-    return [each for each in found.settings if each.after != each.before]
+    return [setting for setting in found.settings if setting.after != setting.before]
 
 
 def _changes(found: Tuning) -> list[Change]:
-    return [Change("server", each.name, each.before, each.after) for each in changed(found)]
+    return [Change("server", setting.name, setting.before, setting.after) for setting in changed(found)]
 
 
 def worth(each: TunedSetting) -> str:
     """ "1.8 times (1.5 to 2.1)"; for a setting that stays, with the value that was estimated."""
-    told = each.worth
-    if told is None:
+    estimate = each.worth
+    if estimate is None:
         return ""
-    ratio, low, high = rounding.with_interval(told.ratio, told.low, told.high)
-    of = "" if each.after != each.before else f"{facts.shown(told.value)}: "
+    ratio, low, high = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
+    of = "" if each.after != each.before else f"{facts.shown(estimate.value)}: "
     return f"{of}{ratio} times ({low} to {high})"
 
 
@@ -307,9 +314,9 @@ def _next_step(found: Tuning) -> str:
 
 def _prices(found: Tuning) -> list[str]:
     return [
-        f"{each.name} = {facts.shown(each.after)} gives up durability ({each.gives_up})."
-        for each in changed(found)
-        if each.gives_up
+        f"{setting.name} = {facts.shown(setting.after)} gives up durability ({setting.gives_up})."
+        for setting in changed(found)
+        if setting.gives_up
     ]
 
 

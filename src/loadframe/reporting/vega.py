@@ -152,10 +152,10 @@ class Plot:
 
     def add(self, kind: str, rows: Rows, encoding: Mapping[str, Channel], **look: Any) -> None:
         """A mark for each of these rows, or one through all. Equal rows are stored once in the specification."""
-        told = [dict(row) for row in rows]
-        if told not in self._rows:
-            self._rows.append(told)
-        named = f"rows-{self._rows.index(told)}"
+        data = [dict(row) for row in rows]
+        if data not in self._rows:
+            self._rows.append(data)
+        named = f"rows-{self._rows.index(data)}"
         self._layers.append({"data": {"name": named}, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
 
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
@@ -196,21 +196,21 @@ class Plot:
         """The picture in words: start, extremes and end of each line."""
         if self.told or not self._lines:
             return self.told
-        told = []
+        sentences = []
         for colour, points in ((colour, points) for colour, points in self._lines if points):
             name = next((name for point in points if (name := self._names.get((colour, point)))), "")
-            told.append(f"{f'{name}: ' if name and len(self._lines) > 1 else ''}{self._course(points)}.")
+            sentences.append(f"{f'{name}: ' if name and len(self._lines) > 1 else ''}{self._course(points)}.")
         x, y = (str(axis["title"]).removesuffix(" (log scale)") for axis in (self.x, self.y.channel()))
-        return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *told])
+        return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *sentences])
 
     def _course(self, points: list[tuple[float, float]]) -> str:
         ordered = sorted(points)
         ends, values = (ordered[0], ordered[-1]), [value for _, value in ordered]
         by_value = {"at most": max(ordered, key=itemgetter(1)), "at least": min(ordered, key=itemgetter(1))}
         inner = [
-            f"{word} {self._point(found)}"
-            for word, found in by_value.items()
-            if found[1] not in (ends[0][1], ends[1][1]) and max(values) > min(values)
+            f"{word} {self._point(point)}"
+            for word, point in by_value.items()
+            if point[1] not in (ends[0][1], ends[1][1]) and max(values) > min(values)
         ]
         parts = [self._point(ends[0]), *inner, *([self._point(ends[1])] if len(ordered) > 1 else [])]
         return ", ".join(parts)

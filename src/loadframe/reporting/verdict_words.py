@@ -109,8 +109,8 @@ def apart(verdict: Verdict, where: str) -> str:
     """ "2.1 times at 4 workers (1.8 to 2.5)", "no proven difference at 4 workers (0.9 to 1.1)"."""
     if not verdict.has_ratio:
         return f"{where}, {without_ratio(verdict)}"
-    told = f"{ratio(verdict)} times" if verdict.decided else DECISIONS[verdict.decision]
-    return f"{told} {where} ({ratio_interval(verdict)})"
+    outcome = f"{ratio(verdict)} times" if verdict.decided else DECISIONS[verdict.decision]
+    return f"{outcome} {where} ({ratio_interval(verdict)})"
 
 
 def comparison_sentence(comparison: Comparison) -> str:
@@ -133,7 +133,7 @@ MOST_LOADS = 6
 
 def variant_name(variant: Variant) -> str:
     """ "journal_mode and synchronous"; of more than two settings the last, which the others are for."""
-    names = [one.setting for one in variant.changes]
+    names = [change.setting for change in variant.changes]
     return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
 
 
@@ -145,18 +145,20 @@ def variant_head(variant: Variant) -> str:
 def by_load(compared: Compared, unit: str) -> str:
     """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4; at 1 from the curves, not block by block"; of more than
     MOST_LOADS loads only the lowest, the judged ones, that of the answer, and the highest."""
-    shown, told = list(compared.levels), compared.told
+    shown, verdict = list(compared.levels), compared.told
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
-        chosen = {shown[0].load, *told.levels, *about, shown[-1].load}
-        shown = [one for one in shown if one.load in chosen]
-    each = []
-    for number, one in enumerate(shown):
-        ends = f" ({ratio_interval(one)})" if ratio_interval(one) else ""
-        each.append(f"{ratio(one)}x{ends} at {rounding.exact(one.load) if number else words.load(one.load, unit)}")
-    from_curves = [rounding.exact(one.load) for one in shown if one.from_curves and told.block_ratios]
+        chosen = {shown[0].load, *verdict.levels, *about, shown[-1].load}
+        shown = [level for level in shown if level.load in chosen]
+    parts = []
+    for number, level in enumerate(shown):
+        ends = f" ({ratio_interval(level)})" if ratio_interval(level) else ""
+        parts.append(
+            f"{ratio(level)}x{ends} at {rounding.exact(level.load) if number else words.load(level.load, unit)}"
+        )
+    from_curves = [rounding.exact(level.load) for level in shown if level.from_curves and verdict.block_ratios]
     source = f"; at {words.and_list(from_curves)} from the curves, not block by block" if from_curves else ""
-    return ", ".join(each) + source
+    return ", ".join(parts) + source
 
 
 def noise_sentence(verdict: Verdict) -> str:
@@ -264,8 +266,8 @@ MAY_OVERSTATE = "from the deciding blocks, may be overstated"
 
 def fresh_words(decided: Verdict) -> str:
     """ "from fresh blocks; the deciding blocks gave 2.9 times (95 % interval 2.1 to 4)"."""
-    told = f"{ratio(decided)} times ({interval(decided)})" if decided.has_ratio else without_ratio(decided)
-    return f"from fresh blocks; the deciding blocks gave {told}"
+    outcome = f"{ratio(decided)} times ({interval(decided)})" if decided.has_ratio else without_ratio(decided)
+    return f"from fresh blocks; the deciding blocks gave {outcome}"
 
 
 USUAL = 0.95
@@ -324,20 +326,20 @@ def answers_sentence(compared: AnswersCompared) -> str:
     if compared.equal is None:
         return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
     if compared.equal:
-        told = ", ".join(f"{one.answer} {one.target:,}" for one in compared.answers)
-        return f"The same as {compared.beside}, of {compared.of}: {told}."
-    told = "; ".join(
-        f"{one.answer}: the target says {one.target:,}, {compared.beside} {one.other:,}"
-        + (f" ({one.differences[0]})" if one.differences else "")
-        for one in compared.answers
-        if not one.equal
+        listed = ", ".join(f"{answer.answer} {answer.target:,}" for answer in compared.answers)
+        return f"The same as {compared.beside}, of {compared.of}: {listed}."
+    listed = "; ".join(
+        f"{answer.answer}: the target says {answer.target:,}, {compared.beside} {answer.other:,}"
+        + (f" ({answer.differences[0]})" if answer.differences else "")
+        for answer in compared.answers
+        if not answer.equal
     )
-    return f"Other answers than {compared.beside}, of {compared.of}: {told}."
+    return f"Other answers than {compared.beside}, of {compared.of}: {listed}."
 
 
 def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
     """Sentences on answers that differ or were not compared."""
-    return [answers_sentence(one) for one in compared if not one.equal]
+    return [answers_sentence(comparison) for comparison in compared if not comparison.equal]
 
 
 def reach_of(inv: Investigation) -> Reach | None:
@@ -346,14 +348,14 @@ def reach_of(inv: Investigation) -> Reach | None:
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]
-    found = divergence.reach(first.curve, last.curve)
-    if found is None:
+    reach = divergence.reach(first.curve, last.curve)
+    if reach is None:
         return None
-    found = replace(found, knee=(explained(first).knee, explained(last).knee))
-    if found.before.load != found.after.load:
-        return found
-    row = next((one for one in inv.variants[-1].levels if one.load == found.after.load), None)
-    return found if row is None else replace(found, ratio=row.ratio, low=row.low, high=row.high)
+    reach = replace(reach, knee=(explained(first).knee, explained(last).knee))
+    if reach.before.load != reach.after.load:
+        return reach
+    row = next((level for level in inv.variants[-1].levels if level.load == reach.after.load), None)
+    return reach if row is None else replace(reach, ratio=row.ratio, low=row.low, high=row.high)
 
 
 def height_words(found: Reach, unit: str) -> str:

@@ -38,10 +38,10 @@ def title(each: facts.Series, unit: str) -> str:
     """What the threads did at the highest level, as a fact."""
     levels = _levels(each)
     load = max(levels)
-    found = levels[load]
-    many = sorted(((count, name) for name, count in found.items() if count >= 0.5 and name != "idle"), reverse=True)
+    counts = levels[load]
+    many = sorted(((count, name) for name, count in counts.items() if count >= 0.5 and name != "idle"), reverse=True)
     said = words.and_list([f"{_threads(count)} {BANDS[name][2]}" for count, name in many[:2]])
-    threads = f"{_threads(sum(found.values()))} threads of the target"
+    threads = f"{_threads(sum(counts.values()))} threads of the target"
     where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
     return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
 
@@ -53,12 +53,12 @@ def _threads(count: float) -> str:
 
 def note(each: facts.Series) -> str:
     """Meaning of the bands, and what is not drawn."""
-    told = "Threads on average, by what they wait for. An idle pool and a lock look alike from outside."
+    meaning = "Threads on average, by what they wait for. An idle pool and a lock look alike from outside."
     levels = _levels(each)
     if _hides_idle(levels):
-        idle = max(found["idle"] for found in levels.values())
-        told += f" Not drawn: up to {rounding.plain(idle)} threads that wait for the next request."
-    return told
+        idle = max(counts["idle"] for counts in levels.values())
+        meaning += f" Not drawn: up to {rounding.plain(idle)} threads that wait for the next request."
+    return meaning
 
 
 def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
@@ -67,8 +67,8 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
     if len(levels) < 2:
         return None
     hidden = {"idle"} if _hides_idle(levels) else set()
-    names = [name for name in BANDS if name not in hidden and any(found[name] for found in levels.values())]
-    top = max(sum(found[name] for name in names) for found in levels.values()) or 1.0
+    names = [name for name in BANDS if name not in hidden and any(counts[name] for counts in levels.values())]
+    top = max(sum(counts[name] for name in names) for counts in levels.values()) or 1.0
     cpus = _cpus(each)
     high = max(top, cpus) if cpus is not None and cpus < CPUS_SHOWN_BELOW * top else top
     plot = Plot(size, plots.load_axis(inv).channel(), ValueAxis("threads", 0.0, high * 1.12))
@@ -76,8 +76,8 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
     for name in names:
         label, colour, _ = BANDS[name]
         rows = [
-            {"load": load, "low": floor[load], "value": floor[load] + found[name]}
-            for load, found in sorted(levels.items())
+            {"load": load, "low": floor[load], "value": floor[load] + counts[name]}
+            for load, counts in sorted(levels.items())
         ]
         plot.draw("area", rows, colour, "low", "value", opacity=0.85)
         last = rows[-1]
@@ -92,15 +92,15 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
 def _levels(each: facts.Series) -> dict[float, dict[str, float]]:
     means = {level: facts.means(rows) for level, rows in facts.by_level(each.round).items()}
     return {
-        level: {name: found[f"target.waits.{name}"] for name in BANDS}
-        for level, found in means.items()
-        if all(f"target.waits.{name}" in found for name in BANDS)
+        level: {name: averages[f"target.waits.{name}"] for name in BANDS}
+        for level, averages in means.items()
+        if all(f"target.waits.{name}" in averages for name in BANDS)
     }
 
 
 def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
-    idle = max(found["idle"] for found in levels.values())
-    return idle > IDLE_HIDES * max(sum(found.values()) - found["idle"] for found in levels.values())
+    idle = max(counts["idle"] for counts in levels.values())
+    return idle > IDLE_HIDES * max(sum(counts.values()) - counts["idle"] for counts in levels.values())
 
 
 def _cpus(each: facts.Series) -> float | None:

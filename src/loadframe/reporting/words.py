@@ -53,9 +53,9 @@ def load(value: float, unit: str) -> str:
 
 def _singular(unit: str) -> str:
     for between in (" of ", "/"):
-        first, found, rest = unit.partition(between)
-        if found:
-            return f"{_singular(first)}{found}{rest}"
+        first, separator, rest = unit.partition(between)
+        if separator:
+            return f"{_singular(first)}{separator}{rest}"
     if unit.endswith("ies"):
         return f"{unit[:-3]}y"
     if unit.endswith("sses"):
@@ -118,14 +118,14 @@ def state_sentence(
 ) -> str:
     """Peak and knee of one state. limit: explains its bend. curve: the state's own, to say why there is no bend."""
     if state.bend:
-        told = bends(state.bend, unit, limit)
+        bend = bends(state.bend, unit, limit)
     elif state.knee:
-        told = f"bends at {load_interval(state.knee, unit)}"
+        bend = f"bends at {load_interval(state.knee, unit)}"
     elif curve is not None and is_flat(curve):  # it is saturated below its lowest level
-        told = f"flat from {load(min(point.load for point in curve.points), unit)} on, the lowest level"
+        bend = f"flat from {load(min(point.load for point in curve.points), unit)} on, the lowest level"
     else:
-        told = "no bend within the tested levels"
-    return f"peak {peak(state, unit, work)}; {told}"
+        bend = "no bend within the tested levels"
+    return f"peak {peak(state, unit, work)}; {bend}"
 
 
 def bends(bend: Bend, unit: str, limit: str = "") -> str:
