@@ -157,16 +157,16 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
 
     async def run(request: Request) -> Response:
         run_id = _id(request)
-        found = await follower.whole(run_id)
-        if found["schema"] == WATCH:  # it has no report
-            return _json(found)
-        return _json({**found, "report": f"/report/{known.ticket(run_id)}/{run_id}/"})
+        whole = await follower.whole(run_id)
+        if whole["schema"] == WATCH:  # it has no report
+            return _json(whole)
+        return _json({**whole, "report": f"/report/{known.ticket(run_id)}/{run_id}/"})
 
     def has_ticket(request: Request, run_id: str) -> bool:
-        found = hmac.compare_digest(request.path_params["ticket"].encode(), known.ticket(run_id).encode())
-        if found:
+        valid = hmac.compare_digest(request.path_params["ticket"].encode(), known.ticket(run_id).encode())
+        if valid:
             request.scope["state"][HAS_KEY] = True
-        return found
+        return valid
 
     async def report(request: Request) -> Response:
         run_id = _id(request)

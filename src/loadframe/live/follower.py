@@ -18,14 +18,14 @@ YOUNG_NS = 10_000_000_000
 
 def row(run: RunFolder, run_id: str, reads: Reads | None = None) -> dict[str, Any]:
     """A run in the list, as plain values. For an unreadable run the reason is in `error`."""
-    found: dict[str, Any] = {"id": run_id, "name": run.path.name}
+    entry: dict[str, Any] = {"id": run_id, "name": run.path.name}
     try:
         running = run.in_progress() and not run.closed()
         status = "running" if running else "finished" if run.closed() else "stopped"
         heading = Heading(run, reads).row(running)
     except UserError as error:
-        return {**found, "status": "unreadable", "error": str(error)}
-    return {**found, "status": status, **{name: heading[name] for name in LISTED}}
+        return {**entry, "status": "unreadable", "error": str(error)}
+    return {**entry, "status": status, **{name: heading[name] for name in LISTED}}
 
 
 class Listing:
@@ -61,15 +61,15 @@ class Listing:
                 self.rows[run_id] = watch.row()
                 return watch
             young = time.time_ns() - folder.changed_ns() < YOUNG_NS
-            found = row(run := self._places.find(run_id), run_id, self._reads)
+            entry = row(run := self._places.find(run_id), run_id, self._reads)
         except (UserError, OSError):  # a folder of something else, or a run that is being created
             self._young |= self._is_young(run_id)
             return None
-        if found["status"] == "unreadable" and young:
+        if entry["status"] == "unreadable" and young:
             self._young = True
             return None
-        self.rows[run_id] = found
-        return RunView(run, run_id, self._reads) if found["status"] == "running" else None
+        self.rows[run_id] = entry
+        return RunView(run, run_id, self._reads) if entry["status"] == "running" else None
 
     def _is_young(self, run_id: str) -> bool:
         try:
@@ -147,13 +147,13 @@ class Follower:
                 self._listing.rows[view.id] = view.row()
                 self._kept[view.id] = self._followed.pop(view.id)
         rows = self._rows()
-        if new := [each for run_id, each in rows.items() if before.get(run_id) != each]:
+        if new := [entry for run_id, entry in rows.items() if before.get(run_id) != entry]:
             changes.append(("runs", {"runs": new}))
         return changes
 
     def _rows(self) -> dict[str, dict[str, Any]]:
         own = {run_id: view.row() for run_id, view in self._followed.items() if view.heading}
-        return {run_id: own.get(run_id, each) for run_id, each in self._listing.rows.items()}
+        return {run_id: own.get(run_id, entry) for run_id, entry in self._listing.rows.items()}
 
     def _opened(self, run_id: str) -> View:
         view = self._kept.pop(run_id, None) or self._viewed(run_id)

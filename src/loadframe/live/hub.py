@@ -91,7 +91,7 @@ class Hub:
         known = epoch == self._epoch and number.isascii() and number.isdigit() and len(number) < 20
         if not known or not oldest - 1 <= int(number) <= self._number:
             return [f"id: {self.last_id}\nevent: reset\ndata: {{}}\n\n".encode()]
-        return [event for one, event in self._kept if one > int(number)]
+        return [event for event_number, event in self._kept if event_number > int(number)]
 
     def close(self) -> None:
         """End every stream."""

@@ -32,11 +32,11 @@ class Metrics:
         ids = sorted(self._places.ids(), key=lambda run_id: run_id.partition("/")[2], reverse=True)
         self._watches = {run_id: watch for run_id in ids if (watch := self._watch(run_id)) is not None}
         runs = [run_id for run_id in ids if run_id not in self._watches][:MOST_RUNS]
-        self._known = {run_id: found for run_id in runs if (found := self._of(run_id)) is not None}
+        self._known = {run_id: known for run_id in runs if (known := self._of(run_id)) is not None}
         of_runs = (
-            one for _, found in self._known.values() if found is not None for one in openmetrics.samples_of(found)
+            sample for _, case in self._known.values() if case is not None for sample in openmetrics.samples_of(case)
         )
-        of_watches = (one for watch in list(self._watches.values())[:MOST_WATCHES] for one in watch.samples())
+        of_watches = (sample for watch in list(self._watches.values())[:MOST_WATCHES] for sample in watch.samples())
         return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics.WATCH_FAMILIES})
 
     def _watch(self, run_id: str) -> "WatchMetrics | None":

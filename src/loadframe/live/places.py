@@ -42,11 +42,11 @@ class Places:
 
     def ids(self) -> list[str]:
         """The runs, newest first within each folder, without names that no run has."""
-        found = []
+        ids = []
         for number, root in enumerate(self._roots):
             names = [root.only] if root.only else root.storage.folders(MOST_RUNS)[::-1]
-            found += [one for name in names if ID.fullmatch(one := f"{number}/{name}")]
-        return found
+            ids += [run_id for name in names if ID.fullmatch(run_id := f"{number}/{name}")]
+        return ids
 
     def find(self, run: str) -> RunFolder:
         """A run. RunError for anything else."""
@@ -67,10 +67,10 @@ class Places:
 
 def parse(run: str) -> tuple[int, str]:
     """The folder's number and the run's name. RunError for an invalid id."""
-    found = ID.fullmatch(run)
-    if found is None:
+    matched = ID.fullmatch(run)
+    if matched is None:
         raise RunError(f"{run[:200]!a} is not the id of a run", remedy="Choose one of the list.")
-    return int(found[1]), found[2]
+    return int(matched[1]), matched[2]
 
 
 def _root(path: Path) -> Root:
@@ -80,12 +80,12 @@ def _root(path: Path) -> Root:
         if single:
             parse(f"0/{path.name}")
         named = Folder(path.parent if single else path, Whose.NAMED, what="run folder")
-        found = Root(named, path.name) if single else Root(named)
-        found.storage.changed_ns()
+        root = Root(named, path.name) if single else Root(named)
+        root.storage.changed_ns()
     except RunError as error:
         remedy = "Give a folder that holds runs (`--runs` of the command that measured; runs/ by default), or one run."
         raise RunError(f"{path} is not a folder of runs: {error.fact}", remedy=remedy) from error
-    return found
+    return root
 
 
 TEXT, JSON, PARQUET = "text/plain", "application/json", "application/vnd.apache.parquet"

@@ -63,9 +63,17 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_a_request()
-        there = [one for one in self.connections if isinstance(one, _Connection) and not one.transport.is_closing()]
+        there = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, _Connection) and not connection.transport.is_closing()
+        ]
         if len(there) > most_connections():
-            others = [one for one in there if one is not self and not (one.has_key and one.is_busy)]
+            others = [
+                connection
+                for connection in there
+                if connection is not self and not (connection.has_key and connection.is_busy)
+            ]
             min(others, key=lambda one: (one.has_key, one._since), default=self).transport.abort()
 
     @property

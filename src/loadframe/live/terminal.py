@@ -38,11 +38,11 @@ Points = Mapping[str, Sequence[tuple[float, float]]]
 
 def points_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
     """By treatment, each level with the median of its throughputs, of steps that count."""
-    found: dict[str, dict[float, list[float]]] = {}
+    throughputs: dict[str, dict[float, list[float]]] = {}
     for step in steps:
         if step["counts"]:
-            found.setdefault(step["treatment"], {}).setdefault(step["level"], []).append(step["throughput"])
-    return {name: [(level, median(all_)) for level, all_ in sorted(of.items())] for name, of in found.items()}
+            throughputs.setdefault(step["treatment"], {}).setdefault(step["level"], []).append(step["throughput"])
+    return {name: [(level, median(all_)) for level, all_ in sorted(of.items())] for name, of in throughputs.items()}
 
 
 def curve(lines: Points, width: int, height: int, *, axis: str) -> Text:
@@ -94,14 +94,14 @@ def bars(uses: Mapping[str, Sequence[Any]], titles: Mapping[str, Mapping[str, An
     """The limits with the highest use, as bars. uses: by id the share, use and ceiling in words, and if reached."""
     text = Text()
     ranked = sorted(uses.items(), key=lambda item: -item[1][0])[:most]
-    for name, (share, told, reached) in ranked:
+    for name, (share, use, reached) in ranked:
         colour = "red" if reached else "dark_orange" if share >= NEAR else "deep_sky_blue1"
         title = words(titles.get(name, {}).get("title", name))
         text.append(f"{title[:1].upper()}{title[1:]}"[: width - 1] + "\n")
         filled = round(min(share, 1.0) * (width - 1))
         text.append("█" * filled, style=colour)
         text.append("░" * (width - 1 - filled) + "\n", style="dim")
-        text.append(f"{words(told)}{', reached' if reached else ''}\n", style=colour if share >= NEAR else "dim")
+        text.append(f"{words(use)}{', reached' if reached else ''}\n", style=colour if share >= NEAR else "dim")
     return text if ranked else Text("They appear with the first step.")
 
 

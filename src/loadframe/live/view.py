@@ -73,22 +73,24 @@ class Heading:
         case = None if running or self._reads is None else _unless_refused(self._reads.case, run)
         rounds = run.rounds() if case is None else case.rounds
         quality = run.quality() if case is None else case.quality
-        curves = {one.treatment: one.curve for one in rounds}
+        curves = {round_.treatment: round_.curve for round_ in rounds}
         curves |= {} if case is None else {name: state.curve for name, state in case.states.items()}
         listed = self._listed(None if case is None else case.answer)
         unit = listed["unit"] or listed["axis"].replace("_", " ")
         return {
             **listed,
-            "treatments": {one.name: one.title for one in run.treatments().values()},
+            "treatments": {treatment.name: treatment.title for treatment in run.treatments().values()},
             "curves": {} if case is None else {name: _points(curve) for name, curve in curves.items()},
             "knees": {
                 name: [curve.knee.load, curve.knee.low, curve.knee.high]
                 for name, curve in curves.items()
                 if curve.knee is not None
             },
-            "findings": _findings((one for of in rounds for one in of.findings), unit),
-            "trials": [_trial(one) for of in rounds for one in of.tried],
-            "quality": [] if quality is None else [words.sentence(each) for each in quality_words.sentences(quality)],
+            "findings": _findings((finding for of in rounds for finding in of.findings), unit),
+            "trials": [_trial(trial) for of in rounds for trial in of.tried],
+            "quality": []
+            if quality is None
+            else [words.sentence(sentence) for sentence in quality_words.sentences(quality)],
             "recorder": None if quality is None else _recorder(quality),
             "seconds": None if quality is None else quality.seconds,
         }
@@ -111,7 +113,7 @@ class Heading:
     def _described(self) -> dict[str, Any]:
         """For a study that this version cannot carry out, only what any study has."""
         raw = self._run.study()
-        found: dict[str, Any] = {
+        described: dict[str, Any] = {
             "name": self._run.path.name,
             "study": _text(raw, "study", "name"),
             "question": _text(raw, "study", "question"),
@@ -125,11 +127,11 @@ class Heading:
         try:
             study = self._run.declared()
         except UserError:
-            return found
+            return described
         self.declared_limits = study.target.limit
         summary = describe_study(study, version="", axis_unit="", work_unit="")
         return {
-            **found,
+            **described,
             "levels": list(summary.levels),
             "objective": summary.objective,
             "budget_s": study.measure.budget,
@@ -163,8 +165,8 @@ def _points(curve: Curve) -> list[list[float | None]]:
 
 
 def _text(study: dict[str, Any], table: str, key: str) -> str:
-    found = study.get(table)
-    return str(found.get(key, "")) if isinstance(found, dict) else ""
+    section = study.get(table)
+    return str(section.get(key, "")) if isinstance(section, dict) else ""
 
 
 def _findings(found: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
@@ -237,18 +239,18 @@ class RunView:
 
     def row(self) -> Change:
         """The run in the list."""
-        known = {name: each for name, each in self.heading.items() if name in LISTED}
+        known = {name: value for name, value in self.heading.items() if name in LISTED}
         return {"id": self.id, "name": self.run.path.name, "status": self.status, **known}
 
     def refresh(self) -> Change:
         """Read what is new; the changes of the page, {} for none. An unreadable file is reported in `error`."""
-        found: Change = {}
+        change: Change = {}
         for part in (self._new_heading, self._new_steps, self._new_lines):
             try:
-                found |= part()
+                change |= part()
             except UserError as error:
-                found |= self._failed(error)
-        return {"id": self.id, **found} if found else {}
+                change |= self._failed(error)
+        return {"id": self.id, **change} if change else {}
 
     def _failed(self, error: UserError) -> Change:
         """Only the first error is reported; later ones often follow from it."""
@@ -293,22 +295,22 @@ class RunView:
 
     def _new_steps(self) -> Change:
         known, shapes = set(self.limits), []
-        found: Change = {}
+        change: Change = {}
         try:
             for line in self._new(STEPS):
                 shapes.append(self._step(decode("step", line, Step, where=str(self.run.place(STEPS)))))  # noqa: PERF401
         except UserError as error:
-            found |= self._failed(error)
+            change |= self._failed(error)
         if shapes:
-            found["steps"] = shapes
+            change["steps"] = shapes
             self.steps = [*self.steps, *shapes][-MOST_STEPS:]
-        if added := {name: each for name, each in self.limits.items() if name not in known}:
-            found["limits"] = added
-        return found
+        if added := {name: limit for name, limit in self.limits.items() if name not in known}:
+            change["limits"] = added
+        return change
 
     def _step(self, step: Step) -> Change:
         rules = rules_for(self._head.declared_limits, [step])
-        limits = [one.limit for one in read_limits([step], TargetState(), {}, rules)]
+        limits = [series.limit for series in read_limits([step], TargetState(), {}, rules)]
         return {
             "number": step.number,
             "treatment": step.treatment,
@@ -334,23 +336,23 @@ class RunView:
 
     def _new_lines(self) -> Change:
         lines = [decode(SCHEMA, line, Told, where=f"{self.run.place(PROGRESS)}") for line in self._new(PROGRESS)]
-        found: Change = {}
+        change: Change = {}
         for line in lines:
             if line.event == "step":
-                self.now = found["now"] = _now(line)
+                self.now = change["now"] = _now(line)
             elif line.event == "recorder":
                 cost = {"cpu_share": line.cpu_share, "rss_bytes": line.rss_bytes, "late_ticks": line.late_ticks}
-                self.recorder = found["recorder"] = cost
+                self.recorder = change["recorder"] = cost
             else:
-                told = {"at": line.at, "event": line.event, "words": line.words, "steps": line.steps}
-                found.setdefault("lines", []).append(told)
-        new = found.get("lines", ())
+                entry = {"at": line.at, "event": line.event, "words": line.words, "steps": line.steps}
+                change.setdefault("lines", []).append(entry)
+        new = change.get("lines", ())
         self.lines = [*self.lines, *new][-MOST_LINES:]
         self.lines_told += len(new)
         if self.status != "running":
             self.now = None
-            found.pop("now", None)
-        return found
+            change.pop("now", None)
+        return change
 
     def _new(self, name: str) -> Iterator[bytes]:
         """The complete lines after those read before. RunError, after them, for one that is too long."""

@@ -82,7 +82,7 @@ class WatchView:
     def row(self) -> Change:
         """The watch in the list."""
         count = f"{len(self.alarms)} alarm{'' if len(self.alarms) == 1 else 's'}"
-        told = f"{count}. The last: {self.alarms[-1]['title']}" if self.alarms else "No alarm."
+        answer = f"{count}. The last: {self.alarms[-1]['title']}" if self.alarms else "No alarm."
         return {
             "id": self.id,
             "name": self._storage.path.name,
@@ -90,7 +90,7 @@ class WatchView:
             "status": self.status,
             "version": self.heading.get("subject", ""),
             "started_at": self.heading.get("since", ""),
-            "answer": told,
+            "answer": answer,
             "watch": True,
         }
 
@@ -109,13 +109,13 @@ class WatchView:
         self._forget()
         if self.blind != blind:
             touched.add("blind")
-        found = {name: each for name, each in self.whole().items() if name in touched}
+        change = {name: part for name, part in self.whole().items() if name in touched}
         if "minutes" in touched and self._told_minutes:
-            found["minutes"] = found["minutes"][-2:]
+            change["minutes"] = change["minutes"][-2:]
         if before != (self.status, self.heading):
-            found |= {"heading": self.heading, "status": self.status}
+            change |= {"heading": self.heading, "status": self.status}
         self._told_minutes = True
-        return {"id": self.id, **found} if found else {}
+        return {"id": self.id, **change} if change else {}
 
     def whole(self) -> Change:
         """All that the page shows, as read so far."""
@@ -186,7 +186,7 @@ class WatchView:
             self._minute = (number, Gathered())
         use = data.get("use")
         items = islice(use.items(), MOST_USES) if isinstance(use, dict) else ()
-        shares = {str(name)[:LONGEST_WORD]: found for name, share in items if (found := _number(share)) is not None}
+        shares = {str(name)[:LONGEST_WORD]: finite for name, share in items if (finite := _number(share)) is not None}
         alone = Gathered()
         for gathered in (self._minute[1], alone):
             gathered.take({**data, "use": shares})
@@ -221,7 +221,7 @@ class WatchView:
 
     def _forget(self) -> None:
         last = 0 if self._minute is None else self._minute[0]  # a clock that was set back begins again there
-        self.minutes = {at: told for at, told in self.minutes.items() if last - MOST_MINUTES < at <= last}
+        self.minutes = {at: minute for at, minute in self.minutes.items() if last - MOST_MINUTES < at <= last}
 
     # --- files
 
@@ -302,8 +302,8 @@ def _told(at_s: float, gathered: Gathered) -> Change:
 
 
 def _number(value: object) -> float | None:
-    found = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if found else None  # type: ignore[arg-type]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_number else None  # type: ignore[arg-type]
 
 
 def _numbers(value: object) -> dict[str, float | None] | None:
