@@ -21,7 +21,7 @@ app = typer.Typer(no_args_is_help=True, **PLAIN)
 
 
 def _names() -> list[str]:
-    return [one.name for one in loadframe.cases()]
+    return [case.name for case in loadframe.cases()]
 
 
 Name = Annotated[str, typer.Argument(autocompletion=_names, help="A case's name; `loadframe case list` shows them.")]
@@ -100,12 +100,15 @@ def run_case(
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )
     far = over is not None
-    studies = {each: case.study(profile=profile, which=each, overrides=overrides, over_fleet=far) for each in names}
+    studies = {
+        study_name: case.study(profile=profile, which=study_name, overrides=overrides, over_fleet=far)
+        for study_name in names
+    }
     shapes: dict[str, Any] = {}
-    for each, study in studies.items():
+    for study_name, study in studies.items():
         if shapes and not as_json:
             answer()
-        shapes[each] = carry_out(case.verb, study, runs, as_json, over)
+        shapes[study_name] = carry_out(case.verb, study, runs, as_json, over)
         reached["studies"] = shapes
     if as_json and len(shapes) == 1:
         emit(next(iter(shapes.values())), run=next(iter(shapes.values()))["run"])
@@ -120,10 +123,10 @@ def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path 
         raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
     act: Callable[..., RunAnswer] = loadframe.ladder if verb == "ladder" else loadframe.investigate
     with executor_of(over, study, drives=True) as executor:
-        found = measured(quiet, lambda progress: act(study, runs, progress=progress, executor=executor))
+        outcome = measured(quiet, lambda progress: act(study, runs, progress=progress, executor=executor))
     if not quiet:
-        tell(found, as_json=False)
-    return document(found)
+        tell(outcome, as_json=False)
+    return document(outcome)
 
 
 CASE = "job-queue"

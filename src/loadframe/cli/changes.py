@@ -31,8 +31,8 @@ def list_changes(
         now, unreadable = loadframe.changes_not_reverted(), loadframe.unreadable_changes()
         if as_json:
             rows = [{"run": str(path), **_row(entry)} for path, entries in journals.items() for entry in entries]
-            rows_now = [row for each in now for row in _rows(each)]
-            odd = [{"file": str(each.file), "because": each.because} for each in unreadable]
+            rows_now = [row for record in now for row in _rows(record)]
+            odd = [{"file": str(damaged.file), "because": damaged.because} for damaged in unreadable]
             emit({"schema": "loadframe.changes/1", "standing": rows_now, "unreadable": odd, "changes": rows})
             return
         for record in now:
@@ -41,8 +41,8 @@ def list_changes(
                 answer(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
             if record.because:
                 answer(f"  Could not be reverted: {record.because}")
-        for each in unreadable:
-            answer(str(each))
+        for damaged in unreadable:
+            answer(str(damaged))
         if not (now or unreadable or any(journals.values())):
             answer("No run has changed anything.")
         for path, entries in journals.items():
@@ -68,12 +68,12 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
         running = [record for record in loadframe.changes_not_reverted() if record.alive()]
         if as_json:
             rows = [{"run": str(path), **_row(entry)} for path, left in ended.items() for entry in left]
-            told = [
-                {**shape(each), "outcome": each.status, "value": each.read_back, "because": each.because}
-                for each in outcomes
+            reverted = [
+                {**shape(outcome), "outcome": outcome.status, "value": outcome.read_back, "because": outcome.because}
+                for outcome in outcomes
             ]
-            odd = [{"file": str(each.file), "because": each.because} for each in unreadable]
-            document = {"reverted": told, "unreadable": odd, "ended_with_their_target": rows}
+            odd = [{"file": str(damaged.file), "because": damaged.because} for damaged in unreadable]
+            document = {"reverted": reverted, "unreadable": odd, "ended_with_their_target": rows}
             emit({"schema": "loadframe.reverted/1", **document})
         else:
             for line in (*outcomes, *unreadable):
@@ -101,7 +101,7 @@ def forget(
 
         outcomes = loadframe.forget_changes(identifier)
         if as_json:
-            rows = [{**shape(each), "because": each.because} for each in outcomes]
+            rows = [{**shape(outcome), "because": outcome.because} for outcome in outcomes]
             emit({"schema": "loadframe.forgotten/1", "forgotten": rows})
             return
         for outcome in outcomes:

@@ -66,9 +66,9 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
     except PASSED_ON:
         raise
     except Exception as error:  # noqa: BLE001 - unforeseen errors become a message here
-        told = faults.in_words(error)
-        kind, code = ("usage", USAGE) if isinstance(told, UsageError) else (type(told).__name__, MUST_ACT)
-        _fail({"kind": kind, "message": str(told), "remedy": told.remedy, **reached}, json_wanted, code)
+        failure = faults.in_words(error)
+        kind, code = ("usage", USAGE) if isinstance(failure, UsageError) else (type(failure).__name__, MUST_ACT)
+        _fail({"kind": kind, "message": str(failure), "remedy": failure.remedy, **reached}, json_wanted, code)
 
 
 def _clean_up(measures: bool, tells: bool) -> None:

@@ -59,21 +59,23 @@ def compare(
         wanted = comparing.asked(github, junit)
         if second is None:
             _refuse_direction(lower_is_better, by)
-            found = comparing.of_study(first, overrides or [], allowed, runs, as_json)
+            comparisons = comparing.of_study(first, overrides or [], allowed, runs, as_json)
         elif overrides:
             raise UsageError("--set changes a study, and no study was given", remedy="Omit it.")
         elif is_folder(first) or is_folder(second):
             _refuse_direction(lower_is_better, by)
-            found = [loadframe.compare_runs(opened(Path(first)), opened(Path(second)))]
+            comparisons = [loadframe.compare_runs(opened(Path(first)), opened(Path(second)))]
         else:
-            found = [comparing.files(first, second, lower_is_better=lower_is_better, by=by)]
-        found = [comparing.with_margin(each, allowed) for each in found]
+            comparisons = [comparing.files(first, second, lower_is_better=lower_is_better, by=by)]
+        comparisons = [comparing.with_margin(comparison, allowed) for comparison in comparisons]
         if as_json:
-            emit(loadframe.comparison_json(found), run=found[0].run)
+            emit(loadframe.comparison_json(comparisons), run=comparisons[0].run)
         else:
-            wanted.tell("\n\n".join(loadframe.render_comparison(each) for each in found), found[0].run)
-        wanted.leave(found)
-        answers = {each.margin.answer for each in found if each.margin is not None}
+            wanted.tell(
+                "\n\n".join(loadframe.render_comparison(comparison) for comparison in comparisons), comparisons[0].run
+            )
+        wanted.leave(comparisons)
+        answers = {comparison.margin.answer for comparison in comparisons if comparison.margin is not None}
         if "proven-worse" in answers:
             raise typer.Exit(FAILED)
         if "cannot-tell" in answers:

@@ -96,21 +96,19 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
     before, after = read_sample(first), read_sample(second)
     try:
         arranged = arrange(before, after)
-        found = arranged.judged(chosen)
+        verdict = arranged.judged(chosen)
     except ValueError as error:
         raise SampleError(f"{before.name} and {after.name}: {error}", remedy="Give more values.") from error
     turned = verdicts.turned if lower_is_better else (lambda verdict: verdict)
     return Comparison(
         before=before.name,
         after=after.name,
-        verdict=turned(found),
+        verdict=turned(verdict),
         what="value" if chosen == quantity.TYPICAL else f"{chosen} of the values",
         lower_is_better=lower_is_better,
         notes=arranged.notes,
         by=chosen,
-        quantities=tuple(
-            replace(each, verdict=each.verdict and turned(each.verdict)) for each in arranged.table(chosen)
-        ),
+        quantities=tuple(replace(row, verdict=row.verdict and turned(row.verdict)) for row in arranged.table(chosen)),
     )
 
 

@@ -66,11 +66,11 @@ def curve(
                 learned = loadframe.learn(rows, within_latency_p95_ms=within_latency_p95_ms)
                 show(as_json, loadframe.learned_json, partial(loadframe.render_learned, unit=UNIT), learned)
             case Observations() as levels:
-                found = loadframe.fit_curve(levels, within_latency_p95_ms=within_latency_p95_ms)
-                show(as_json, loadframe.curve_json, partial(loadframe.render_curve, unit=UNIT), found)
+                fitted = loadframe.fit_curve(levels, within_latency_p95_ms=within_latency_p95_ms)
+                show(as_json, loadframe.curve_json, partial(loadframe.render_curve, unit=UNIT), fitted)
             case run:
-                told = loadframe.conclude(run, within_latency_p95_ms=within_latency_p95_ms)
-                found = told.state(treatment or "A").curve
-                unit, quality, work = told.study.axis_unit, told.quality, told.study.work_unit
+                case = loadframe.conclude(run, within_latency_p95_ms=within_latency_p95_ms)
+                fitted = case.state(treatment or "A").curve
+                unit, quality, work = case.study.axis_unit, case.quality, case.study.work_unit
                 to_text = partial(loadframe.render_curve, unit=unit, quality=quality, work=work)
-                show(as_json, partial(loadframe.curve_json, quality=quality), to_text, found)
+                show(as_json, partial(loadframe.curve_json, quality=quality), to_text, fitted)

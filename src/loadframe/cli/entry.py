@@ -108,8 +108,8 @@ def _run() -> int:
     except Exception as error:
         if any(signal.getsignal(number) == ignore for number in STOPPING):  # pydantic's builder makes Ctrl-C its error
             raise KeyboardInterrupt from error
-        told = faults.in_words(error)
-        terminal.say(str(told))
+        failure = faults.in_words(error)
+        terminal.say(str(failure))
         if terminal.wants_json(sys.argv[1:]):
-            terminal.emit_error({"kind": type(told).__name__, "message": str(told), "remedy": told.remedy})
+            terminal.emit_error({"kind": type(failure).__name__, "message": str(failure), "remedy": failure.remedy})
         return 1

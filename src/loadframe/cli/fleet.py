@@ -70,9 +70,9 @@ def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], a
             from loadframe.fleet.check import check as checked
         except ModuleNotFoundError as error:
             raise missing("A fleet", error, "fleet") from error
-        found = checked(declared, told=say)
-        show(as_json, fleet_json, render_fleet, found)
-        if not found.fit:
+        outcome = checked(declared, told=say)
+        show(as_json, fleet_json, render_fleet, outcome)
+        if not outcome.fit:
             raise typer.Exit(MUST_ACT)
 
 

@@ -53,15 +53,17 @@ def growth(
             show(as_json, loadframe.following_json, loadframe.render_following, steps, followed)
             return
         windows = loadframe.windows_of_run(run) if run is not None else loadframe.read_load(data)
-        held = dict(_memory(each) for each in memory or [])
+        held = dict(_memory(text) for text in memory or [])
         if held and database is None:
             raise UsageError(
                 "--memory alone does not tell how many entries it holds",
                 remedy="Add --database SIZE, at the load's end.",
             )
-        entry = _size(database, "--database") / max(one.after for one in windows) if database is not None else None
-        found = loadframe.forecast_growth(windows, sizes, memories=Memories(held, entry), up_to=limit)
-        show(as_json, loadframe.growth_json, loadframe.render_growth, found)
+        entry = (
+            _size(database, "--database") / max(window.after for window in windows) if database is not None else None
+        )
+        forecast = loadframe.forecast_growth(windows, sizes, memories=Memories(held, entry), up_to=limit)
+        show(as_json, loadframe.growth_json, loadframe.render_growth, forecast)
 
 
 def _count(text: str, option: str) -> float:
@@ -83,7 +85,7 @@ def _memory(text: str) -> tuple[str, float]:
 
 
 def _size(text: str, option: str, example: str = "4GiB") -> float:
-    found = size_of(option, text, example)
-    if found == 0:
+    size = size_of(option, text, example)
+    if size == 0:
         raise UsageError(f"{option} is 0", remedy="Leave it out, or give a size above zero.")
-    return float(found)
+    return float(size)

@@ -61,15 +61,15 @@ def init(
         from loadframe.study import parse
 
         study = parse(beginning.toml, SHORT if check else (), name=str(written))
-        found = None
+        measurement = None
         try:
             if check:
-                found = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
+                measurement = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
         except TooFewRequests as error:
             beginning = beginning.slower(error)
         _write(written, beginning.toml)  # once all went well: a failure leaves no file
         say(f"Wrote {written}.")
-        point = found.curve.points[0] if found is not None else None
+        point = measurement.curve.points[0] if measurement is not None else None
         if as_json:
             emit(
                 {
@@ -79,7 +79,7 @@ def init(
                     "found": list(beginning.found),
                     "hints": list(beginning.hints),
                     "checked": None if point is None else {"load": point.load, "throughput": point.throughput},
-                    "run": None if found is None else str(found.run),
+                    "run": None if measurement is None else str(measurement.run),
                 }
             )
             return
@@ -93,7 +93,7 @@ def init(
 def _ask() -> tuple[str | None, int | None]:
     """Ask for the command or the port, or raise a usage error without a terminal. Both list the services that listen
     here."""
-    here = _listed([one.words for one in loadframe.services()])
+    here = _listed([service.words for service in loadframe.services()])
     if not sys.stdin.isatty():
         raise typer.BadParameter("\n".join(("name your service with --command, --port or --pid", *here)))
     for line in here:
@@ -108,9 +108,9 @@ def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
     if len(several) < 2:
         return port, pid
     say("Several could be meant:")
-    for number, one in enumerate(several, start=1):
-        say(f"  {number}  {one.words}")
-    numbers = {str(number): one for number, one in enumerate(several, start=1)}
+    for number, service in enumerate(several, start=1):
+        say(f"  {number}  {service.words}")
+    numbers = {str(number): service for number, service in enumerate(several, start=1)}
     while (said := typer.prompt("Which one is yours? Its number", err=True).strip()) not in numbers:
         say(f"A number from 1 to {len(several)}, please.")
     return numbers[said].port, numbers[said].pid

@@ -61,7 +61,7 @@ def limits(
         from loadframe.cli.progress import shown
 
         with shown(quiet=as_json) as progress:
-            found = loadframe.limits(
+            ledger = loadframe.limits(
                 pid=pid,
                 study=study,
                 server=attach,
@@ -71,7 +71,7 @@ def limits(
                 stages=stages or (),
                 progress=progress if over_s is not None else None,
             )
-        show(as_json, loadframe.ledger_json, loadframe.render_limits, found)
+        show(as_json, loadframe.ledger_json, loadframe.render_limits, ledger)
 
 
 def _duration_s(text: str) -> float:

@@ -86,10 +86,10 @@ def ndb(
 
 
 def _change(text: str) -> tuple[str, str, str]:
-    found = re.fullmatch(r"([^.=]+)\.([^=]+)=(.*)", text)
-    if found is None:
+    matched = re.fullmatch(r"([^.=]+)\.([^=]+)=(.*)", text)
+    if matched is None:
         raise UsageError(f"--set {text!r} is not a change", remedy="Write --set 'ndbd default.DataMemory=1G'.")
-    return found[1].strip(), found[2].strip(), found[3].strip()
+    return matched[1].strip(), matched[2].strip(), matched[3].strip()
 
 
 def _bound(text: str) -> tuple[str, frozenset[int]]:

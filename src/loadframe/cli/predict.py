@@ -90,21 +90,21 @@ def predict(
         mapping = mapping_of(load, throughput, response, response_is, use, counter)
         match run_or_data(data, treatment, mapping, also):
             case Observed() as rows:
-                found = loadframe.predict_observed(rows, loads, up_to=up_to, kind=kind)
+                forecast = loadframe.predict_observed(rows, loads, up_to=up_to, kind=kind)
             case Observations() as levels:
-                found = loadframe.predict(levels, loads, up_to=up_to, kind=kind)
+                forecast = loadframe.predict(levels, loads, up_to=up_to, kind=kind)
             case run:
                 unit, work = run.axis_unit(), run.work_unit()
-                found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
+                forecast = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
         where = None
         if verify is not None:
-            found, where = _verified(found, verify, overrides or [], runs, as_json)
+            forecast, where = _verified(forecast, verify, overrides or [], runs, as_json)
         calibration = loadframe.calibration()
         if as_json:
-            shape = loadframe.forecast_json(found, calibration=calibration)
+            shape = loadframe.forecast_json(forecast, calibration=calibration)
             emit(shape if where is None else {**shape, "run": str(where)}, run=where)
         else:
-            answer(loadframe.render_forecast(found, unit=unit, calibration=calibration, work=work), run=where)
+            answer(loadframe.render_forecast(forecast, unit=unit, calibration=calibration, work=work), run=where)
             if where is not None:
                 answer(f"Run folder: {where}")
 

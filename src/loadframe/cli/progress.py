@@ -107,7 +107,7 @@ class Drawing:
     def follow(self, run: Path) -> None:
         """Returns once the view is there, so that its start does not disturb the first step."""
         theirs, self._hold = os.pipe()
-        told, ready = os.pipe()
+        reading_end, ready = os.pipe()
         try:
             self._process = subprocess.Popen(
                 python("loadframe.live.terminal", str(run.absolute()), str(theirs), str(ready)),
@@ -119,9 +119,9 @@ class Drawing:
             os.close(theirs)
             os.close(ready)
         try:
-            select.select([told], [], [], BEGINS_WITHIN_S)
+            select.select([reading_end], [], [], BEGINS_WITHIN_S)
         finally:
-            os.close(told)
+            os.close(reading_end)
 
     def _left(self) -> bool:
         return self._process is None or self._process.poll() is not None

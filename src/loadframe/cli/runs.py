@@ -49,17 +49,17 @@ def report(
         if speedscope is not None:
             loadframe.write_speedscope(folder, speedscope)
         case = loadframe.conclude(folder)
-        found, page = loadframe.write_answer(folder, case), folder.place(REPORT)
+        outcome, page = loadframe.write_answer(folder, case), folder.place(REPORT)
         if figures is not None:
-            loadframe.write_figures(found, figures)
+            loadframe.write_figures(outcome, figures)
         match form:
             case Form.PAGE:
                 deliver(folder.report())
             case Form.MARKDOWN:
                 about = About(str(run), case.study, folder.host())
-                answer(loadframe.render_markdown(found, details=details, about=about), run=run)
+                answer(loadframe.render_markdown(outcome, details=details, about=about), run=run)
             case Form.TEXT:
-                tell(found, as_json, details=details)
+                tell(outcome, as_json, details=details)
         if opens and not webbrowser.open_new_tab(page.absolute().as_uri()):
             raise MissingTool("No browser can be started here", remedy=f"Open {page} on a machine that has one.")
 
@@ -70,7 +70,7 @@ STDOUT = "-"
 def _formats() -> list[str]:
     from loadframe.experiments.exporting_watch import WATCH_FORMATS
 
-    of_runs, of_watches = [one.name for one in loadframe.exports()], [one.name for one in WATCH_FORMATS]
+    of_runs, of_watches = [form.name for form in loadframe.exports()], [form.name for form in WATCH_FORMATS]
     return list(dict.fromkeys([*of_runs, *of_watches]))
 
 
@@ -129,8 +129,13 @@ def serve(
 
         def told(address: Address) -> None:
             if as_json:
-                told = {"schema": "loadframe.serve/1", "url": address.url, "port": address.port, "token": address.token}
-                emit(told, with_secrets=True)
+                shape = {
+                    "schema": "loadframe.serve/1",
+                    "url": address.url,
+                    "port": address.port,
+                    "token": address.token,
+                }
+                emit(shape, with_secrets=True)
             else:
                 answer(f"Open {address.url}\nThe address is a key: whoever has it can read these runs. Ctrl-C ends it.")
 

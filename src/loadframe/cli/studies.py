@@ -52,8 +52,8 @@ def investigate(
     limit."""
     with command(as_json, measures=True):
         carry_out = partial(loadframe.investigate, runs=runs)
-        found = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
-        tell(found, as_json, details=details)
+        investigation = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
+        tell(investigation, as_json, details=details)
 
 
 def measure(
@@ -67,32 +67,40 @@ def measure(
     """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
         carry_out = partial(loadframe.measure, runs=runs)
-        found = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
+        measurement = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
         from loadframe.reporting import document as doc
         from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits, fleet_limits_json
         from loadframe.reporting.json_shapes import drivers_json
 
         if as_json:
-            shape = loadframe.curve_json(found.curve, quality=found.quality, answers=found.answers)
-            warnings, clamped = [*shape["warnings"], *found.warnings], list(found.clamped)
-            if found.drivers is not None:
-                shape["drivers"] = drivers_json(found.drivers)
-            if found.fleet_limits:
-                shape["fleet_limits"] = fleet_limits_json(found.fleet_limits)
-            emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": clamped}, run=found.run)
+            shape = loadframe.curve_json(measurement.curve, quality=measurement.quality, answers=measurement.answers)
+            warnings, clamped = [*shape["warnings"], *measurement.warnings], list(measurement.clamped)
+            if measurement.drivers is not None:
+                shape["drivers"] = drivers_json(measurement.drivers)
+            if measurement.fleet_limits:
+                shape["fleet_limits"] = fleet_limits_json(measurement.fleet_limits)
+            emit(
+                {**shape, "warnings": warnings, "run": str(measurement.run), "silent_cuts": clamped},
+                run=measurement.run,
+            )
         else:
             more = (
-                doc.listed("Drivers", () if found.drivers is None else (drivers_sentence(found.drivers),)),
-                fleet_limits(found.fleet_limits),
-                doc.listed("Silently clamped", found.clamped),
-                doc.listed("Recording", found.warnings),
+                doc.listed("Drivers", () if measurement.drivers is None else (drivers_sentence(measurement.drivers),)),
+                fleet_limits(measurement.fleet_limits),
+                doc.listed("Silently clamped", measurement.clamped),
+                doc.listed("Recording", measurement.warnings),
             )
-            unit, work, quality, answers = found.axis_unit, found.work_unit, found.quality, found.answers
+            unit, work, quality, answers = (
+                measurement.axis_unit,
+                measurement.work_unit,
+                measurement.quality,
+                measurement.answers,
+            )
             text = loadframe.render_curve(
-                found.curve, unit=unit, work=work, quality=quality, answers=answers, more=more
+                measurement.curve, unit=unit, work=work, quality=quality, answers=answers, more=more
             )
-            answer(text, run=found.run)
-            answer(f"Run folder: {found.run}")
+            answer(text, run=measurement.run)
+            answer(f"Run folder: {measurement.run}")
 
 
 LONE_GUESS = 1.5
@@ -123,8 +131,8 @@ def capacity(
         expected = None if guess is None else _interval(guess)
         hold_s = 0.0 if hold is None else duration_of("--hold", hold, "60s")
         carry_out = partial(loadframe.capacity, runs=runs, hold_s=hold_s, guess=expected)
-        found = _found(study, overrides, over, as_json, carry_out, capacities=True)
-        tell(found, as_json)
+        outcome = _found(study, overrides, over, as_json, carry_out, capacities=True)
+        tell(outcome, as_json)
 
 
 def _interval(text: str) -> "LoadInterval":
@@ -162,8 +170,8 @@ def tune(
     """Search for better settings for the study's target, and prove them against the starting ones."""
     with command(as_json, measures=True):
         carry_out = partial(loadframe.tune, runs=runs, trials=trials, resume=resume)
-        found = _found(study, overrides, over, as_json, carry_out)
-        tell(found, as_json)
+        outcome = _found(study, overrides, over, as_json, carry_out)
+        tell(outcome, as_json)
 
 
 def ladder(
@@ -179,8 +187,8 @@ def ladder(
     """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
         carry_out = partial(loadframe.ladder, runs=runs, keep_all=keep_all)
-        found = _found(study, overrides, over, as_json, carry_out)
-        tell(found, as_json)
+        outcome = _found(study, overrides, over, as_json, carry_out)
+        tell(outcome, as_json)
 
 
 app = typer.Typer(no_args_is_help=True, **PLAIN)

@@ -85,7 +85,7 @@ def watch(
         from loadframe.experiments import watch as watching
         from loadframe.reporting.observed_report import render_import
 
-        subjects = sum(one is not None for one in (study, pid, attach))
+        subjects = sum(subject is not None for subject in (study, pid, attach))
         if subjects > 1 or (subjects == 0 and not imports):
             raise typer.BadParameter("name exactly one of STUDY, --pid and --attach")
         if (series or counter) and not imports:
@@ -121,8 +121,8 @@ def watch(
         if imports:
             from loadframe.experiments.watch_import import begin_from, mapping_of
 
-            found = begin_from(imports, mapping_of(series or [], counter or []), Path(plan.folder), plan=plan)
-            say(render_import(found))
+            imported = begin_from(imports, mapping_of(series or [], counter or []), Path(plan.folder), plan=plan)
+            say(render_import(imported))
         watching.begin(plan)
 
 
@@ -133,8 +133,8 @@ def _import_alone(
     from loadframe.reporting.observed_report import import_json, render_import
 
     mapping = mapping_of(series, counters)
-    found = learn_from(files, mapping, load) if folder is None else begin_from(files, mapping, folder, load=load)
-    show(as_json, import_json, render_import, found)
+    imported = learn_from(files, mapping, load) if folder is None else begin_from(files, mapping, folder, load=load)
+    show(as_json, import_json, render_import, imported)
 
 
 def _duration_s(option: str, text: str) -> float:
