@@ -88,16 +88,16 @@ def forecast(
     )
     if first is not None and first.load is not None:
         first_from = first_from or LoadInterval(first.load, first.load, first.load)
-    found = Forecast(observations.name, observations.axis, kind, observations.loads, exhaustion=tuple(running_out))
-    found = replace(found, first=first, first_from=first_from)
+    foretold = Forecast(observations.name, observations.axis, kind, observations.loads, exhaustion=tuple(running_out))
+    foretold = replace(foretold, first=first, first_from=first_from)
     if (reason := refusal.too_little(observations)) is not None:
-        return replace(found, refused=reason)
+        return replace(foretold, refused=reason)
     system, unexplained = _explained(observations, kind)
     if unexplained is not None and (reason := refusal.too_few_alone(observations)) is not None:
-        return replace(found, refused=f"{unexplained} {reason}")
+        return replace(foretold, refused=f"{unexplained} {reason}")
     resources = tuple(system.demands) if system is not None else ()
     data = candidates.seen(observations, kind, resources)
-    limit = saturating.first_limit([one for one in running_out if libraries.binds(one)], data)
+    limit = saturating.first_limit([limit for limit in running_out if libraries.binds(limit)], data)
     if limit is not None and limit.exhausted_at is not None:
         data = replace(data, limit=limit.exhausted_at.load)
     calibrated = library.alone if system is None else library.explained
@@ -109,7 +109,7 @@ def forecast(
     least = float(data.throughputs.max())
     full = saturating.seen_full(running_out, data)
     saturation = () if system is None else saturating.saturations(system, observations, data, calibrated, full)
-    capacity = _capacity(data, saturation, weighed, calibrated, None if found.limited else limit, least)
+    capacity = _capacity(data, saturation, weighed, calibrated, None if foretold.limited else limit, least)
     if capacity is not None and first is not None and first_from is not None:
         capacity = replace(capacity, load=saturating.measured(first_from), limited_by=first.id)
     elif capacity is not None and capacity.limited_by in full:
@@ -121,7 +121,7 @@ def forecast(
         unexplained = (
             f"At {refusal.load(observations)} the most used resource is at {100 * used:.0f} %.{refusal.OUT_OF_SIGHT}"
         )
-    if unexplained is not None and found.limited:
+    if unexplained is not None and foretold.limited:
         unexplained = unexplained.removesuffix(refusal.UNMEASURED).removesuffix(refusal.OUT_OF_SIGHT)
     points = _points(data, system, observations, loads, weighed, calibrated)
     if capacity is not None:
@@ -132,7 +132,7 @@ def forecast(
     if any(point.latency_p95_ms is not None for point in points):
         notes.append(NO_INTERVAL)
     return replace(
-        found,
+        foretold,
         at=points,
         capacity=capacity,
         saturation=saturation,
@@ -163,14 +163,14 @@ def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrat
     measured maximum, unless the highest load had less than that. For a rate no more than is offered."""
     top, measured = float(data.loads[-1]), np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
-    each = candidates.forecasts(data, beyond, tuple(weighed.weights))
+    foretold = candidates.forecasts(data, beyond, tuple(weighed.weights))
     *law, there = candidates.least_squares(data, np.append(beyond, top))
-    found = pool.pooled(each, doublings, weighed, np.array(law) if abs(there - measured[-1]) <= MISSED else None)
+    pooled = pool.pooled(foretold, doublings, weighed, np.array(law) if abs(there - measured[-1]) <= MISSED else None)
     falls = measured[-1] < measured.max() - pool.FLOOR
     least = -math.inf if falls else measured.max()
     between = np.interp(np.log(loads), np.log(data.loads), measured)
-    log_x = np.where(loads <= top, between, np.maximum(found.log_x, least))
-    scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(doublings, found.apart))
+    log_x = np.where(loads <= top, between, np.maximum(pooled.log_x, least))
+    scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(doublings, pooled.apart))
     return [
         _at_most(saturating.estimated(calibrated.points, float(value), float(wide)), float(most))
         for value, wide, most in zip(log_x, scale, np.exp(candidates.offered(data, loads)), strict=True)
@@ -248,7 +248,7 @@ def _notes(
         )
     if capacity is not None:
         notes += _apart(saturation, capacity)
-    left = [name for name in observations.resources if name not in {one.resource for one in saturation}]
+    left = [name for name in observations.resources if name not in {resource.resource for resource in saturation}]
     flat = [name for name in left if name in observations.flattening]
     hourly = [name for name in left if name in observations.by_the_hour and name not in flat]
     still = [name for name in left if name not in (*flat, *hourly)]
@@ -267,14 +267,18 @@ def _notes(
 
 def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> list[str]:
     notes = []
-    close = [one.resource for one in saturation if one.at_load and one.at_load.low <= capacity.load.high]
+    close = [
+        resource.resource for resource in saturation if resource.at_load and resource.at_load.low <= capacity.load.high
+    ]
     if len(close) > 1 and capacity.limited_by in close:
         notes.append(f"Which of {', '.join(close)} saturates first is not distinguishable.")
-    soon = [one for one in saturation if one.at_load and one.at_load.value <= SOON * capacity.load.value]
+    soon = [
+        resource for resource in saturation if resource.at_load and resource.at_load.value <= SOON * capacity.load.value
+    ]
     return notes + [
-        _grown(one.resource, one.growth)
-        for one in soon
-        if one.growth is not None and (one.growth.low > 1 or one.growth.high < 1)
+        _grown(resource.resource, resource.growth)
+        for resource in soon
+        if resource.growth is not None and (resource.growth.low > 1 or resource.growth.high < 1)
     ]
 
 
@@ -291,10 +295,10 @@ def _grown(resource: str, growth: Estimate) -> str:
 def _rounded(value: float, low: float, high: float) -> tuple[str, str, str]:
     """Two significant digits each, or more where these would hide that the ends differ."""
     for digits in (2, 3, 4):
-        found = tuple(f"{float(f'{one:.{digits}g}'):,.15g}" for one in (value, low, high))
-        if len(set(found)) == len({value, low, high}):
+        texts = tuple(f"{float(f'{number:.{digits}g}'):,.15g}" for number in (value, low, high))
+        if len(set(texts)) == len({value, low, high}):
             break
-    return found[0], found[1], found[2]
+    return texts[0], texts[1], texts[2]
 
 
 LEAST_FACTOR = 1.15

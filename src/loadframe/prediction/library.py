@@ -111,7 +111,7 @@ def _bounds(ends: Mapping[str, float | None]) -> Bounds:
 
 def document(name: str) -> dict[str, Any]:
     """One of the data files."""
-    found: dict[str, Any] = json.loads(
+    content: dict[str, Any] = json.loads(
         resources.files("loadframe.prediction").joinpath("data", name).read_text(encoding="utf-8")
     )
-    return found
+    return content

@@ -53,22 +53,22 @@ class Pooled:
 
 def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
     """Errors per doubling of each candidate's forecasts of the last loads from those before."""
-    found: dict[str, list[float]] = {name: [] for name in names}
+    errors: dict[str, list[float]] = {name: [] for name in names}
     count = len(data.loads)
     for cut in range(max(FEWEST, count - BACKTESTS), count):
         foretold = candidates.forecasts(data.before(cut), data.loads[cut:], names)
         doublings = np.log2(data.loads[cut:] / data.loads[cut - 1])
         for name in names:
             wrong = np.abs(foretold[name] - np.log(data.throughputs[cut:]))
-            found[name] += (wrong / (doublings + BASE)).tolist()
-    return found
+            errors[name] += (wrong / (doublings + BASE)).tolist()
+    return errors
 
 
 def weigh(own: Mapping[str, Sequence[float]], library: Mapping[str, float], trust: float = TRUST) -> Weighed:
     """own: errors of the backtests; library: mean errors of the candidates there; trust: its weight."""
     errors = {
         name: math.exp(
-            (trust * math.log(library[name] + LEAST_ERROR) + sum(math.log(one + LEAST_ERROR) for one in mine))
+            (trust * math.log(library[name] + LEAST_ERROR) + sum(math.log(error + LEAST_ERROR) for error in mine))
             / (trust + len(mine))
         )
         for name, mine in own.items()
@@ -111,10 +111,10 @@ def _middle(values: Floats, weight: Floats) -> Floats:
 def most(data: Seen, errors: Mapping[str, float]) -> tuple[float, float, float]:
     """(log of the highest throughput, log of the load at which it is reached in proportion, scale of both). errors: of
     each candidate's ceiling, in the library."""
-    each = {name: np.array([value]) for name, value in candidates.ceilings(data).items() if math.isfinite(value)}
-    weighed = Weighed(shares({name: errors[name] for name in each}), errors)
+    ceilings = {name: np.array([value]) for name, value in candidates.ceilings(data).items() if math.isfinite(value)}
+    weighed = Weighed(shares({name: errors[name] for name in ceilings}), errors)
     slope, top = math.log(candidates.slope(data)), math.log(float(data.loads[-1]))
-    middle = float(pooled(each, np.zeros(1), weighed).log_x[0])
+    middle = float(pooled(ceilings, np.zeros(1), weighed).log_x[0])
     doublings = np.array([(middle - slope - top) / math.log(2)])
-    found = pooled(each, doublings, weighed)
-    return middle, middle - slope, float(found.scale[0])
+    guess = pooled(ceilings, doublings, weighed)
+    return middle, middle - slope, float(guess.scale[0])

@@ -51,7 +51,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
     that are nearly used up."""
     rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
-    found = []
+    names = []
     for name in observations.resources:
         if name in observations.flattening | observations.by_the_hour:
             continue
@@ -64,8 +64,8 @@ def rising(observations: Observations) -> tuple[str, ...]:
             fitted.slope * float(np.ptp(throughputs)) >= demands.RESOLUTION and fitted.slope > fitted.half
         )
         if rises or (np.median(used) >= NEAR and not constant):
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:

@@ -54,12 +54,12 @@ def saturations(
     slope = math.log(candidates.slope(data))
     laws = {law: library.most_errors[law] for law in ("line", "economy")}
     weighed = Weighed(pool.shares(laws), laws)
-    found = []
+    forecasts = []
     for name in data.used:
-        each = {law: np.array([candidates.used_up(data, name, grows=law == "economy") - slope]) for law in laws}
-        middle = pool.pooled(each, np.zeros(1), weighed).log_x[0]
+        by_law = {law: np.array([candidates.used_up(data, name, grows=law == "economy") - slope]) for law in laws}
+        middle = pool.pooled(by_law, np.zeros(1), weighed).log_x[0]
         doublings = (middle - math.log(top)) / math.log(2)
-        guess = pool.pooled(each, np.array([doublings]), weighed)
+        guess = pool.pooled(by_law, np.array([doublings]), weighed)
         servers = observations.servers.get(name, 1.0)
         demand = of_draws(system.demands[name].at(np.array([top]))[:, 0] * servers)
         in_sight = doublings <= library.doublings
@@ -67,7 +67,7 @@ def saturations(
         least = least_load(data, float(data.used[name][-1]))
         ahead = estimated(library.most_load, log_x, scale, least) if in_sight else None
         at_load = measured(full[name]) if name in full else ahead
-        found.append(
+        forecasts.append(
             ResourceForecast(
                 resource=name,
                 demand_s=demand.value,
@@ -79,7 +79,7 @@ def saturations(
                 at_load=at_load,
             )
         )
-    return tuple(sorted(found, key=lambda one: one.at_load.value if one.at_load else math.inf))
+    return tuple(sorted(forecasts, key=lambda one: one.at_load.value if one.at_load else math.inf))
 
 
 def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> Estimate | None:
@@ -89,8 +89,10 @@ def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> 
     if by_requests < LEAST_BASE * float(data.used[name][0]):
         return None
     ends = [at_load.value, at_load.low, at_load.high] if at_load else [float(data.loads[-1])]
-    each = [of_draws(grown) for grown in demand.grown(np.array([end for end in ends if end < math.inf])).T]
-    return Estimate(each[0].value, min(one.low for one in each), max(one.high for one in each))
+    estimates = [of_draws(grown) for grown in demand.grown(np.array([end for end in ends if end < math.inf])).T]
+    return Estimate(
+        estimates[0].value, min(estimate.low for estimate in estimates), max(estimate.high for estimate in estimates)
+    )
 
 
 def measured(at: LoadInterval) -> Estimate:
@@ -102,13 +104,13 @@ def one_figure(
 ) -> tuple[ResourceForecast, ...]:
     """With the first resource at the capacity's load: that interval is of the first of all to be used up, and
     calibrated by the library. No other one comes before it, except those that were seen to be full."""
-    first, found = capacity.load, []
-    for one in saturation:
-        at = first if one.resource == capacity.limited_by else one.at_load
-        if at is not None and at.value < first.value and one.resource not in full:
+    first, forecasts = capacity.load, []
+    for resource in saturation:
+        at = first if resource.resource == capacity.limited_by else resource.at_load
+        if at is not None and at.value < first.value and resource.resource not in full:
             at = Estimate(first.value, at.low, at.high if at.high > first.value else math.inf)
-        found.append(replace(one, at_load=at))
-    return tuple(found)
+        forecasts.append(replace(resource, at_load=at))
+    return tuple(forecasts)
 
 
 def by_resources(
@@ -137,14 +139,14 @@ def by_limit(limit: Limit, throughput: Estimate) -> ForecastCapacity:
 def first_limit(limits: Sequence[Limit], data: Seen) -> Limit | None:
     """The first to run out beyond the measured loads, of those that end the growth; one within them did not end it."""
     top = float(data.loads[-1])
-    found = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.load > top]
-    return min(found, key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf, default=None)
+    beyond = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.load > top]
+    return min(beyond, key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf, default=None)
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
     """The resources that a limit shows to be used up within the measured loads, and where. limits: in order."""
-    found = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
-    return {name: at for name, at in found.items() if name and at is not None and at.load <= data.loads[-1]}
+    by_resource = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
+    return {name: at for name, at in by_resource.items() if name and at is not None and at.load <= data.loads[-1]}
 
 
 ENDS_BELOW, SEEN = 1.0, 0.95
@@ -161,22 +163,22 @@ def flattening(observations: Observations) -> frozenset[str]:
     loads = sorted({row.load for row in rows})
     served = np.array([float(np.median([row.throughput for row in rows if row.load == load])) for load in loads])
     rises = [at for at in range(len(loads)) if served[at] > served[:at].max(initial=0.0)]
-    found = []
+    flattened = []
     for name in observations.resources if rises else ():
-        each = [np.array([row.utilizations[name] for row in rows if row.load == loads[at]]) for at in rises]
-        used = np.array([float(np.median(values)) for values in each])
+        uses = [np.array([row.utilizations[name] for row in rows if row.load == loads[at]]) for at in rises]
+        used = np.array([float(np.median(values)) for values in uses])
         if not np.all(used > 0) or used[-1] < LEAST_USED:
             continue
-        if max(map(np.max, each)) < SEEN and most(served[rises], used, _error(each)) < ENDS_BELOW:
-            found.append(name)
-    return frozenset(found)
+        if max(map(np.max, uses)) < SEEN and most(served[rises], used, _error(uses)) < ENDS_BELOW:
+            flattened.append(name)
+    return frozenset(flattened)
 
 
 def _error(each: list[Floats]) -> float:
     """The relative standard error of a level's median, by the pooled scatter; 0 where no level has two."""
     logs = [np.log(values) for values in each if len(values) > 1 and values.min() > 0]
-    freedom = sum(len(one) - 1 for one in logs)
+    freedom = sum(len(log) - 1 for log in logs)
     if not freedom:
         return 0.0
-    squares = sum(float(((one - one.mean()) ** 2).sum()) for one in logs)
+    squares = sum(float(((log - log.mean()) ** 2).sum()) for log in logs)
     return float(np.sqrt(squares / freedom / (sum(map(len, each)) / len(each))))

@@ -12,14 +12,14 @@ USED_UP = 0.95
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
     """The forecast with a score for each load that was forecast and measured, by the median of several windows."""
-    found = []
+    scores = []
     for point in forecast.at:
         actual = [row.throughput for row in measured if row.load == point.load]
         if actual:
             value, expected = median(actual), point.throughput
             inside = expected.low <= value <= expected.high
-            found.append(Scored(point.load, expected.value, expected.low, expected.high, value, inside))
-    return replace(forecast, scored=tuple(found))
+            scores.append(Scored(point.load, expected.value, expected.low, expected.high, value, inside))
+    return replace(forecast, scored=tuple(scores))
 
 
 def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
@@ -31,21 +31,21 @@ def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
     peak = curve.peak
     at_peak = [row for row in measured.rows if row.load == peak.load]
     used = {
-        one.resource: median(row.utilizations[one.resource] for row in at_peak)
-        for one in forecast.saturation
-        if one.resource in measured.resources
+        resource.resource: median(row.utilizations[resource.resource] for row in at_peak)
+        for resource in forecast.saturation
+        if resource.resource in measured.resources
     }
     most = max(used, key=lambda name: used[name], default="")
-    found = Reached(peak.load, peak.throughput, most, used.get(most, 0.0))
-    if curve.shape != "linear" or found.utilization >= USED_UP:
+    reached = Reached(peak.load, peak.throughput, most, used.get(most, 0.0))
+    if curve.shape != "linear" or reached.utilization >= USED_UP:
         at, capacity = peak.throughput / rise, forecast.capacity
-        found = replace(
-            found,
+        reached = replace(
+            reached,
             saturated_at=at,
             load_inside=capacity.load.low <= at <= capacity.load.high,
             throughput_inside=capacity.throughput.low <= peak.throughput <= capacity.throughput.high,
         )
-    return replace(forecast, reached=found)
+    return replace(forecast, reached=reached)
 
 
 def calibrate(scores: Iterable[Scored]) -> Calibration | None:
@@ -53,6 +53,6 @@ def calibrate(scores: Iterable[Scored]) -> Calibration | None:
     all_scores = list(scores)
     if not all_scores:
         return None
-    errors = [abs(one.predicted / one.actual - 1) for one in all_scores if one.actual > 0]
-    inside = sum(one.inside for one in all_scores)
+    errors = [abs(scored.predicted / scored.actual - 1) for scored in all_scores if scored.actual > 0]
+    inside = sum(scored.inside for scored in all_scores)
     return Calibration(inside, len(all_scores), median(errors) if errors else 0.0)

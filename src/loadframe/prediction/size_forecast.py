@@ -63,17 +63,17 @@ def forecast(
     windows give the same forecast. ValueError for impossible windows, and for sizes not finite and above zero."""
     if not all(math.isfinite(size) and size > 0 for size in at):
         raise ValueError(f"sizes to forecast must be finite and above zero, got {list(at)}")
-    last = max((one.after for one in windows), default=0.0)
-    found = GrowthForecast(last, len(windows))
+    last = max((window.after for window in windows), default=0.0)
+    foretold = GrowthForecast(last, len(windows))
     law = size_law.fit(windows)
     if law is None:
         return replace(
-            found,
+            foretold,
             refused=f"{len(size_law.joined(windows))} windows that span an eighth of a doubling of the entries each; "
             f"{size_law.FEWEST} are needed. Load more entries, or note the time more often.",
         )
     if _is_unbounded(law, last):
-        return replace(found, refused=_too_noisy(law))
+        return replace(foretold, refused=_too_noisy(law))
     sizes_of = _sizes(memories or Memories())
     reads = size_law.fit(windows, of_reads=True)
     end = _memory_end(law, reads, sizes_of)
@@ -87,18 +87,18 @@ def forecast(
             why := _refused(size, last, end, walls, memories) or (_too_noisy(law) if _is_unbounded(law, size) else None)
         )
     ]
-    kept = [size for size in sizes if size not in {one.entries for one in refused}]
+    kept = [size for size in sizes if size not in {refusal.entries for refusal in refused}]
     points = tuple(_point(law, windows, size) for size in kept)
     now = _estimate(_rates(law, last))
     notes = tuple(_notes(windows, end, reads_end))
-    return replace(found, now=now, end=end, walls=walls, at=points, not_at=tuple(refused), notes=notes)
+    return replace(foretold, now=now, end=end, walls=walls, at=points, not_at=tuple(refused), notes=notes)
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
     """The forecast with the results of all windows, later ones included, at the sizes that they reach: the mean time of
     repeated loads. Unchanged for loads that do not begin with an empty database, or have a gap; where they would reach
     a size, a note explains why it is not scored."""
-    reached = max((one.after for one in windows), default=0.0)
+    reached = max((window.after for window in windows), default=0.0)
     within = [point for point in forecast.at if point.entries <= reached * (1 + ROUNDING)]
     loads = _loads(windows)
     if loads is None:
@@ -108,8 +108,8 @@ def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthFore
     for point in within:
         size = point.entries
         there = _reaching(loads, size)
-        near = [one for load in there for one in _near(load, size)]
-        rate = sum(one.after - one.before for one in near) / sum(one.seconds for one in near)
+        near = [window for load in there for window in _near(load, size)]
+        rate = sum(window.after - window.before for window in near) / sum(window.seconds for window in near)
         seconds = fmean(_seconds_to(load, size) for load in there)
         rate_inside = point.rate.low <= rate <= point.rate.high
         seconds_inside = point.seconds.low <= seconds <= point.seconds.high
@@ -118,8 +118,8 @@ def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthFore
 
 
 def _near(load: Sequence[LoadWindow], size: float) -> list[LoadWindow]:
-    near = [one for one in load if size / NEAR <= one.before and one.after <= size * NEAR]
-    return near or [one for one in load if one.before < size <= one.after * (1 + ROUNDING)]
+    near = [window for window in load if size / NEAR <= window.before and window.after <= size * NEAR]
+    return near or [window for window in load if window.before < size <= window.after * (1 + ROUNDING)]
 
 
 def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
@@ -127,16 +127,16 @@ def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
     only one's total is known, which has no rate at a size."""
     loads: list[list[LoadWindow]] = []
     ends: dict[float, list[list[LoadWindow]]] = {}
-    for one in sorted(windows, key=lambda one: (one.before, one.after)):
-        if one.before == 0:
+    for window in sorted(windows, key=lambda one: (one.before, one.after)):
+        if window.before == 0:
             load: list[LoadWindow] = []
             loads.append(load)
-        elif going := ends.get(one.before):
+        elif going := ends.get(window.before):
             load = going.pop()
         else:
             return None
-        load.append(one)
-        ends.setdefault(one.after, []).append(load)
+        load.append(window)
+        ends.setdefault(window.after, []).append(load)
     return loads if loads and all(len(load) > 1 for load in loads) else None
 
 
@@ -245,7 +245,9 @@ def _reaching(loads: Sequence[Sequence[LoadWindow]], size: float) -> list[Sequen
 
 
 def _seconds_to(load: Sequence[LoadWindow], size: float) -> float:
-    return sum(one.seconds * min(max((size - one.before) / (one.after - one.before), 0.0), 1.0) for one in load)
+    return sum(
+        window.seconds * min(max((size - window.before) / (window.after - window.before), 0.0), 1.0) for window in load
+    )
 
 
 def _estimate(draws: Numbers) -> Estimate:
@@ -267,7 +269,7 @@ def _notes(windows: Sequence[LoadWindow], end: MemoryEnd | None, reads_end: Load
         return []
     if end.by_reads is not None and not end.memory:
         return ["The cost climbs at another size than the reads from beyond memory: a second cause is likely."]
-    if any(one.reads is None for one in windows):
+    if any(window.reads is None for window in windows):
         return ["Reads from beyond memory were not counted: that memory ended is suspected from the cost alone."]
     if end.memory:
         return [f"The cost climbs where the memory ({end.memory}) is full, but the counted reads do not rise there."]

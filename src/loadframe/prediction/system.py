@@ -105,21 +105,23 @@ class System:
         rows, before = np.arange(len(over)), np.maximum(first - 1, 0)
         rise = over[rows, first] - over[rows, before]
         share = np.where(rise > 0, -over[rows, before] / np.where(rise > 0, rise, 1), 0.0)
-        found = np.exp(np.log(loads[before]) + np.clip(share, 0, 1) * np.log(loads[first] / loads[before]))
-        return np.where(crossed.any(axis=1), found, np.inf)
+        crossing = np.exp(np.log(loads[before]) + np.clip(share, 0, 1) * np.log(loads[first] / loads[before]))
+        return np.where(crossed.any(axis=1), crossing, np.inf)
 
     def _work_s(self, loads: Floats) -> Floats:
         """D of each station at each load: (S, L, K)."""
-        each = [self.demands[name].at(loads) * count for name, count in zip(self.stations, self.servers, strict=False)]
-        return np.stack(each, axis=-1) if each else np.zeros((len(self.delay_s), len(loads), 1))
+        work_s = [
+            self.demands[name].at(loads) * count for name, count in zip(self.stations, self.servers, strict=False)
+        ]
+        return np.stack(work_s, axis=-1) if work_s else np.zeros((len(self.delay_s), len(loads), 1))
 
     def stations_at(self, loads: Floats) -> Stations:
         """Seconds of work and of waiting of a request at each station (inf beyond the highest possible rate)."""
         work = self._work_s(loads)
         if self.kind == "rate":
             return Stations(work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers))
-        found = queueing.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
-        return Stations(work, np.maximum(found.residence_s - work, 0.0))
+        solved = queueing.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
+        return Stations(work, np.maximum(solved.residence_s - work, 0.0))
 
     def _delay(self, work: Floats) -> Floats:
         """A negative delay leaves at least the longest station; a request without any station still takes some time."""
@@ -296,11 +298,11 @@ def p95_ms(system: System, observations: Observations, loads: Floats, random: np
     lacking = np.where(usable, measured - seen, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
     ratio = np.log(np.where(usable, measured, 1.0)) - np.log(np.where(usable, seen, 1.0))  # a quotient underflows
     scale = np.exp(ratio.sum(axis=1) / np.maximum(usable.sum(axis=1), 1))
-    found = np.where(lacking[:, None] >= 0, asked + lacking[:, None], asked * scale[:, None])
+    latencies = np.where(lacking[:, None] >= 0, asked + lacking[:, None], asked * scale[:, None])
     top = float(np.median(measured[levels[where] == levels[-1]]))
-    doublings = np.abs(np.log2(np.maximum(np.nan_to_num(found, posinf=top), LEAST_MS) / max(top, LEAST_MS)))
+    doublings = np.abs(np.log2(np.maximum(np.nan_to_num(latencies, posinf=top), LEAST_MS) / max(top, LEAST_MS)))
     error = system.error[:, None] + MODEL_ERROR * doublings
-    return np.asarray(found * np.exp(error * random.standard_normal((len(found), 1))))
+    return np.asarray(latencies * np.exp(error * random.standard_normal((len(latencies), 1))))
 
 
 def _p95_s(system: System, loads: Floats) -> Floats:
