@@ -293,10 +293,8 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 def _dealt(values: NDArray[np.float64], treatments: Sequence[str], random: np.random.Generator) -> NDArray[np.float64]:
     """These values by cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS,
     cells)."""
-    treatment_numbers = np.unique(treatments, return_inverse=True)[1]
-    turn = (
-        random.random((PERMUTATIONS, treatment_numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, treatment_numbers]
-    )
+    numbers = np.unique(treatments, return_inverse=True)[1]
+    turn = random.random((PERMUTATIONS, numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, numbers]
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
     dealt = np.empty((PERMUTATIONS, len(values)))
     np.put_along_axis(dealt, order, np.broadcast_to(values, dealt.shape), axis=1)

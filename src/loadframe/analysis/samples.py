@@ -238,10 +238,7 @@ def _as_written(before: float, after: float) -> tuple[float, float, float]:
     if not (before and after):
         return 0.0, 0.0, 0.0
     half = (
-        10.0
-        ** min(
-            0, *(int(Decimal(repr(float(constant))).normalize().as_tuple().exponent) for constant in (before, after))
-        )
+        10.0 ** min(0, *(int(Decimal(repr(float(side))).normalize().as_tuple().exponent) for side in (before, after)))
         / 2
     )
     return (

@@ -92,14 +92,11 @@ class SizeLaw:
     @property
     def end(self) -> LoadInterval | None:
         """The end of memory with its 90 % interval, where one is LIKELY."""
-        ends_weighted = sorted((choice.end, choice.weight) for choice in self.choices if 2 in choice.terms)
-        total = sum(weight for _, weight in ends_weighted)
+        pairs = sorted((choice.end, choice.weight) for choice in self.choices if 2 in choice.terms)
+        total = sum(weight for _, weight in pairs)
         if total < LIKELY:
             return None
-        ends, weights = (
-            np.array([end for end, _ in ends_weighted]),
-            np.cumsum([weight for _, weight in ends_weighted]) / total,
-        )
+        ends, weights = np.array([end for end, _ in pairs]), np.cumsum([weight for _, weight in pairs]) / total
         low, middle, high = (
             float(ends[min(int(np.searchsorted(weights, p)), len(ends) - 1)]) for p in (LOW, 0.5, HIGH)
         )
