@@ -211,6 +211,6 @@ def _quoted(text: str) -> str:
 
 
 def _check_version() -> None:
-    major = re.search(r"\d+", PACKAGE.version())
-    if major is not None and int(major[0]) < OLDEST:
+    match = re.search(r"\d+", PACKAGE.version())
+    if match is not None and int(match[0]) < OLDEST:
         raise MissingTool(f"{PACKAGE.version()} is older than PostgreSQL {OLDEST}", remedy=PACKAGE.install)
