@@ -26,7 +26,7 @@ Answer = TypeVar("Answer", Ladder, Tuning)
 def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
     """Write the ladder as far as it went; it is on the disk when this returns. A later call replaces it."""
     study, bench = run.declared(), run.bench()
-    found = Ladder(
+    ladder = Ladder(
         run=str(run.path),
         report=str(run.place(REPORT)),
         study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
@@ -38,7 +38,7 @@ def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
         finished=False,
         warnings=climbed.missing,
     )
-    run.write_record(*LADDER, found)
+    run.write_record(*LADDER, ladder)
 
 
 def save_tuning(run: RunFolder, found: Tuning) -> None:
@@ -82,7 +82,7 @@ def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
         warnings=end.after(found.warnings),
     )
     if isinstance(found, Ladder):
-        titles = {name: "" if name == START else one.title for name, one in run.treatments().items()}
+        titles = {name: "" if name == START else treatment.title for name, treatment in run.treatments().items()}
         return replace(
             found,
             finished=run.closed(),

@@ -111,7 +111,7 @@ def _check_words(name: str, path: str) -> None:
             f"--name {one_line(name, 80)}: the name of a study has lower-case letters, digits and dashes only",
             remedy="For example --name my-shop.",
         )
-    if wrong := [each for each in path.split() or [path] if PATH.fullmatch(each) is None]:
+    if wrong := [word for word in path.split() or [path] if PATH.fullmatch(word) is None]:
         raise UsageError(f"--path {one_line(wrong[0], 80)!r} is not a path", remedy="It begins with /, as in /about.")
 
 
@@ -144,15 +144,15 @@ def of_command(
         target["pass_environment"] = sorted(secrets)
     if not line.takes_port:
         target["listen"] = port
-    found = (f"The command starts {what}, which listens on {_port(line, port)}.",)
-    declared = [one.knob.setting for one in given if _values(one)]
+    sentences = (f"The command starts {what}, which listens on {_port(line, port)}.",)
+    declared = [option.knob.setting for option in given if _values(option)]
     hint = (
         f"It may vary {' and '.join(declared)}. Declare further settings of yours under [target.setting.NAME]."
         if declared
         else "No setting of it is declared: causes stay suspected. Declare yours under [target.setting.NAME]."
     )
     hints = (*([SECRETS.format(", ".join(sorted(secrets)))] if secrets else []), hint)
-    return Beginning(name, _toml(name, what, target, path, given), found, hints, secrets)
+    return Beginning(name, _toml(name, what, target, path, given), sentences, hints, secrets)
 
 
 def _port(line: CommandLine, port: int | None) -> str:
@@ -165,26 +165,28 @@ def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
     """The study of a running service, which is loaded and never changed."""
     process = discover(chosen.first[0])
     name = name or _name(process.command)
-    found = [f"It is {process.words}."]
-    found += [
+    sentences = [f"It is {process.words}."]
+    sentences += [
         f"It has {process.processes} {'process' if process.processes == 1 else 'processes'} with "
         f"{process.threads} {'thread' if process.threads == 1 else 'threads'}."
     ]
-    found += chosen.said
-    found += [f"Its unit is {process.unit}."] if process.unit else []
-    found += [f"It runs in the container {process.container[:12]}."] if process.container else []
-    found += company(chosen.first, process.unit)
-    found += [*_peers(process.pid), *_limits(process)]
-    found += [
-        f"{one.knob.meaning[:1].upper()}{one.knob.meaning[1:]}: {one.value}." for one in process.knobs if one.said
+    sentences += chosen.said
+    sentences += [f"Its unit is {process.unit}."] if process.unit else []
+    sentences += [f"It runs in the container {process.container[:12]}."] if process.container else []
+    sentences += company(chosen.first, process.unit)
+    sentences += [*_peers(process.pid), *_limits(process)]
+    sentences += [
+        f"{option.knob.meaning[:1].upper()}{option.knob.meaning[1:]}: {option.value}."
+        for option in process.knobs
+        if option.said
     ]
-    toml = _toml(name, process.words, {"kind": "service", **chosen.where}, path, (), found)
+    toml = _toml(name, process.words, {"kind": "service", **chosen.where}, path, (), sentences)
     hint = "To have a cause confirmed, give the command: then Loadframe starts an instance of its own and changes that."
-    return Beginning(name, toml, tuple(found), (hint,))
+    return Beginning(name, toml, tuple(sentences), (hint,))
 
 
 def _peers(pid: int) -> Iterator[str]:
-    known = listening.peers([each.pid for each in identity.family(pid)])
+    known = listening.peers([member.pid for member in identity.family(pid)])
     if not known:
         yield "It has no open connection that it made."
     for peer in known[:MOST_PEERS]:
@@ -196,19 +198,19 @@ def _peers(pid: int) -> Iterator[str]:
 
 def _named(peer: Peer) -> str:
     here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
-    holders = listening.first_of(listening.holders([one.inode for one in here]))
+    holders = listening.first_of(listening.holders([socket.inode for socket in here]))
     return "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
 
 
 def _limits(process: Discovered) -> Iterator[str]:
     now = limits(pid=process.pid)
-    near = [one for one in now.limits if one.status in ("reached", "near") and not one.costs_nothing]
-    for one in near:
-        use, most = (show(value, one.unit) for value in (one.use, one.ceiling))
-        yield f"{'Reached' if one.status == 'reached' else 'Near'}: {one.title}, {use} of {most} ({one.id})."
+    near = [limit for limit in now.limits if limit.status in ("reached", "near") and not limit.costs_nothing]
+    for limit in near:
+        use, most = (show(value, limit.unit) for value in (limit.use, limit.ceiling))
+        yield f"{'Reached' if limit.status == 'reached' else 'Near'}: {limit.title}, {use} of {most} ({limit.id})."
     if not near:
         yield f"Of {len(now.limits)} limits of it and of this machine none is reached or near."
-    if process.open_files is not None and "process.open_files" not in [one.id for one in near]:
+    if process.open_files is not None and "process.open_files" not in [limit.id for limit in near]:
         use_, most_ = process.open_files
         yield f"It has {use_:,} of at most {most_:,} open files."
 
@@ -216,12 +218,12 @@ def _limits(process: Discovered) -> Iterator[str]:
 def _program(line: CommandLine, folder: Path | None) -> str:
     word = line.words[0]
     if "/" in word:
-        found = str((folder or Path.cwd()) / word) if os.access((folder or Path.cwd()) / word, os.X_OK) else None
+        program = str((folder or Path.cwd()) / word) if os.access((folder or Path.cwd()) / word, os.X_OK) else None
     else:
-        found = located(word, line.environment.get("PATH", ""))
-    if found is None:
+        program = located(word, line.environment.get("PATH", ""))
+    if program is None:
         raise StudyError(f"there is no program {word}", remedy="Correct the command, or install the program.")
-    return found
+    return program
 
 
 def _name(command: Iterable[str]) -> str:
@@ -251,7 +253,7 @@ def _toml(
 ) -> str:
     given, question = tuple(given), f"How many requests a second does {name} answer, and what limits it?"
     command, folder = tuple(target.get("command", ())), Path(target.get("folder", "."))
-    varied = [(one, values) for one in given if (values := _values(one))]
+    varied = [(option, values) for option in given if (values := _values(option))]
     other = suggested(command, target.get("environment", {}), folder)
     return "\n".join(
         (
@@ -284,11 +286,13 @@ def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str,
 
 def _settings(varied: Iterable[tuple[Given, tuple[int | str, ...]]]) -> Iterator[str]:
     varied = tuple(varied)
-    yield _table("target.settings", {one.knob.setting: values[0] for one, values in varied})
-    for one, values in varied:
-        apply = {"apply": "environment", "name": one.knob.variable} if one.knob.variable else {"apply": "argument"}
+    yield _table("target.settings", {option.knob.setting: values[0] for option, values in varied})
+    for option, values in varied:
+        apply = (
+            {"apply": "environment", "name": option.knob.variable} if option.knob.variable else {"apply": "argument"}
+        )
         row = {"values": list(values), **apply}
-        yield _table(f"target.setting.{one.knob.setting}", row, note=f"{one.knob.meaning} ({one.knob.source})")
+        yield _table(f"target.setting.{option.knob.setting}", row, note=f"{option.knob.meaning} ({option.knob.source})")
 
 
 def _commented(one: Suggestion) -> str:
@@ -310,7 +314,7 @@ def _table(name: str, rows: Mapping[str, Any], note: str = "") -> str:
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         keys = [tomli_w.dumps({key: 0}).removesuffix(" = 0\n") for key in value]
-        return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in zip(keys, value.values(), strict=True))} }}"
+        return f"{{ {', '.join(f'{key} = {_value(entry)}' for key, entry in zip(keys, value.values(), strict=True))} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
@@ -321,9 +325,9 @@ def _value(value: Any) -> str:
 
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:
     """The setting to suggest, or an example where none is found. folder: the command's working directory."""
-    found = [*_of_environment(environment), *_of_files(command, folder)]
-    named = [one for one in found if _bounds_work(one.name)]
-    return next(iter(named or found), Suggestion("pool", 4, EXAMPLE, {"apply": "environment", "name": "POOL"}))
+    suggestions = [*_of_environment(environment), *_of_files(command, folder)]
+    named = [suggestion for suggestion in suggestions if _bounds_work(suggestion.name)]
+    return next(iter(named or suggestions), Suggestion("pool", 4, EXAMPLE, {"apply": "environment", "name": "POOL"}))
 
 
 def _bounds_work(name: str) -> bool:

@@ -38,23 +38,23 @@ class Service:
 
 def services(port: int | None = None, pid: int | None = None) -> tuple[Service, ...]:
     """The services of this machine that the port and the process could mean; one where they decide."""
-    found = candidates(port)
+    known = candidates(port)
     if pid is not None:
-        pid, of_it = of_process(pid, found)
-        found = of_it if port is None else ()
-    told = []
-    for one in found:
+        pid, of_it = of_process(pid, known)
+        known = of_it if port is None else ()
+    alive = []
+    for candidate in known:
         with suppress(TargetError):  # it has ended
-            told.append(Service(one.port, one.pid if pid is None else pid, _words(one)))
-    return tuple(told)
+            alive.append(Service(candidate.port, candidate.pid if pid is None else pid, _words(candidate)))
+    return tuple(alive)
 
 
 def choose(port: int | None, pid: int | None) -> Chosen:
     """The service that a port, a process or both name. TargetError where there is none, or more than one."""
     if pid is None:
         assert port is not None, "one of them names it"
-        one = _only(candidates(port), port)
-        return Chosen(one.first, {"listen": one.listen}, tuple(_group(one)))
+        candidate = _only(candidates(port), port)
+        return Chosen(candidate.first, {"listen": candidate.listen}, tuple(_group(candidate)))
     discover(pid)  # raises TargetError unless it runs
     known = candidates()
     first, own = of_process(pid, known)
@@ -65,8 +65,8 @@ def choose(port: int | None, pid: int | None) -> Chosen:
         else (f"Process {pid} belongs to the service that {parent} has started, which the study is of.",)
     )
     if port is not None:
-        at = [one for one in own if one.port == port]
-        others = [one for one in known if one.port == port and one not in own]
+        at = [candidate for candidate in own if candidate.port == port]
+        others = [candidate for candidate in known if candidate.port == port and candidate not in own]
         listen = at[0].listen if at else port
         where = {"pid": first, "listen": listen}
         return Chosen((first,), where, (*said, *_also(port, at, others)))
@@ -113,8 +113,8 @@ def _words(one: Candidate) -> str:
 
 
 def _list(found: Sequence[Candidate]) -> str:
-    told = "; ".join(map(_words, found[:MOST_NAMED]))
-    return told + (f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else "")
+    text = "; ".join(map(_words, found[:MOST_NAMED]))
+    return text + (f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else "")
 
 
 def _pids(pids: Sequence[int]) -> str:
@@ -155,9 +155,9 @@ def _also(port: int, own: Sequence[Candidate], others: Sequence[Candidate]) -> I
 
 def company(first: Sequence[int], unit: str) -> Iterator[str]:
     """Sentences on its other programs, and on processes of its unit that it did not start. first: its parents."""
-    family = list(dict.fromkeys(one.pid for pid in first for one in identity.family(pid)))
+    family = list(dict.fromkeys(member.pid for pid in first for member in identity.family(pid)))
     names = {comm_of(pid) for pid in first}
-    helpers = [each for each in family if comm_of(each) not in (*names, "")]
+    helpers = [pid for pid in family if comm_of(pid) not in (*names, "")]
     if helpers:
         yield f"Of its processes {len(helpers)} ha{'s' if len(helpers) == 1 else 've'} another name: {_named(helpers)}."
     beside: list[int] = []
@@ -173,8 +173,8 @@ def company(first: Sequence[int], unit: str) -> Iterator[str]:
 
 def _named(pids: Sequence[int]) -> str:
     names = Counter(name_of(pid) for pid in pids)
-    told = []
+    parts = []
     for name, count in names.most_common(MOST_NAMED):
-        pid = next(each for each in pids if name_of(each) == name)
-        told.append(f"{name} (pid {pid})" if count == 1 else f"{count} x {name} (pid {pid}, ...)")
-    return ", ".join(told) + (", ..." if len(names) > MOST_NAMED else "")
+        pid = next(pid for pid in pids if name_of(pid) == name)
+        parts.append(f"{name} (pid {pid})" if count == 1 else f"{count} x {name} (pid {pid}, ...)")
+    return ", ".join(parts) + (", ..." if len(names) > MOST_NAMED else "")

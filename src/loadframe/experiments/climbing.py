@@ -35,11 +35,11 @@ class LadderStates:
     def of(self, state: State) -> TargetState:
         """The target's settings in this state."""
         study = self.book.bench.study
-        found = self.book.bench.start_state
+        settings = self.book.bench.start_state
         for change in study.change:
             if change.name in state:
-                found = changed(found, change, self._host[change.name])
-        return found
+                settings = changed(settings, change, self._host[change.name])
+        return settings
 
     def name(self, state: State) -> str:
         """The state's treatment."""
@@ -59,10 +59,10 @@ class LadderStates:
 
     def groups(self, states: Sequence[State]) -> list[list[str]]:
         """Their treatments, grouped so that the target need not restart within a group."""
-        found: dict[Hashable, list[str]] = {}
+        grouped: dict[Hashable, list[str]] = {}
         for state in states:
-            found.setdefault(self._restart_part(self.of(state)), []).append(self.name(state))
-        return list(found.values())
+            grouped.setdefault(self._restart_part(self.of(state)), []).append(self.name(state))
+        return list(grouped.values())
 
     def _restart_part(self, state: TargetState) -> Hashable:
         """The part of a state that a running target cannot be changed to."""
@@ -178,8 +178,8 @@ def _try(
         book.bench.recover(before)
         return replace(rung, refused=error.fact)
     better = proved.verdict.decision == "better"
-    told = replace(proved, verdict=replace(proved.verdict, may_overstate=better))
-    return replace(rung, comparison=told, kept=better)
+    compared = replace(proved, verdict=replace(proved.verdict, may_overstate=better))
+    return replace(rung, comparison=compared, kept=better)
 
 
 def _rung(book: Bookkeeping, states: LadderStates, before: State, change: ChangeTable, *, kept: bool) -> Rung:
@@ -205,20 +205,20 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
     what = f"the whole ladder, {len(wanted)} states of it"
     steps = _measured(book, states, wanted, what, len(study.change) + 1)
     samples = _samples(steps, states, wanted)
-    found = analysis.decompose(samples, kept)
+    decomposition = analysis.decompose(samples, kept)
 
     def known(gain: Verdict, before: State, after: State) -> Verdict:
         """A product of throughputs has no ratio where a state served nothing; the steps say whether it failed."""
         return gain if gain.has_ratio else verdict_on(steps, states.name(before), states.name(after))
 
-    climbs = zip(found.gains, itertools.pairwise(analysis.rising(kept)), strict=True)
+    climbs = zip(decomposition.gains, itertools.pairwise(analysis.rising(kept)), strict=True)
     gains = dict(zip(kept, (known(gain, *pair) for gain, pair in climbs), strict=True))
-    tops = dict(zip(kept, found.at_top, strict=True))
+    tops = dict(zip(kept, decomposition.at_top, strict=True))
     rungs = tuple(
         replace(rung, comparison=_again(rung.comparison, gains.get(rung.change)), at_top=tops.get(rung.change))
-        for rung in _with_shares(climbed.rungs, found.shares)
+        for rung in _with_shares(climbed.rungs, decomposition.shares)
     )
-    total = Compared(verdict=known(found.total, (), kept), levels=analysis.level_ratios(samples, kept))
+    total = Compared(verdict=known(decomposition.total, (), kept), levels=analysis.level_ratios(samples, kept))
     return Climbed(rungs, total, analysis.interactions(samples, kept), tuple(missing))
 
 
@@ -243,30 +243,30 @@ def _from_trials(climbed: Climbed) -> Climbed:
 
 
 def _with_shares(rungs: Sequence[Rung], shares: Sequence[float]) -> tuple[Rung, ...]:
-    each = iter(shares)
-    return tuple(replace(rung, share=next(each, None)) if rung.kept else rung for rung in rungs)
+    remaining = iter(shares)
+    return tuple(replace(rung, share=next(remaining, None)) if rung.kept else rung for rung in rungs)
 
 
 def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
     """Find the partner of each interaction, as the budget allows, in blocks of four states: with and without both."""
     kept, study = climbed.kept, book.bench.study
-    found, missing, number = list[Interaction](), list(climbed.missing), len(study.change) + 2
-    for one in climbed.interactions:
-        found.append(one)
-        later = () if one.partner is not None else kept[kept.index(one.change) + 1 :]
+    interactions, missing, number = list[Interaction](), list(climbed.missing), len(study.change) + 2
+    for interaction in climbed.interactions:
+        interactions.append(interaction)
+        later = () if interaction.partner is not None else kept[kept.index(interaction.change) + 1 :]
         for partner in later:
-            wanted = analysis.pair_states(kept, one.change, partner)
+            wanted = analysis.pair_states(kept, interaction.change, partner)
             if not book.budget.affords(list(study.levels) * len(wanted) * study.measure.blocks.min):
                 missing.append(
-                    f"With which change {one.change} interacts was not looked for to the end: no time was left."
+                    f"With which change {interaction.change} interacts was not looked for to the end: no time was left."
                 )
                 break
-            steps = _measured(book, states, wanted, f"{one.change} with and without {partner}", number)
+            steps = _measured(book, states, wanted, f"{interaction.change} with and without {partner}", number)
             samples = _samples(steps, states, wanted)
-            pair = analysis.pair(samples, kept, one.change, partner, confidence=1 - analysis.ERROR / len(later))
-            found += [pair] if pair.verdict.decided else []
+            pair = analysis.pair(samples, kept, interaction.change, partner, confidence=1 - analysis.ERROR / len(later))
+            interactions += [pair] if pair.verdict.decided else []
             number += 1
-    return replace(climbed, interactions=tuple(found), missing=tuple(missing))
+    return replace(climbed, interactions=tuple(interactions), missing=tuple(missing))
 
 
 def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:

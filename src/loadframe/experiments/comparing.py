@@ -96,8 +96,8 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     near = [pair for pair in pairs if pair.before >= NEAR_CAPACITY * most[0] or pair.after >= NEAR_CAPACITY * most[1]]
     middle = {pair.load: math.sqrt(pair.before) * math.sqrt(pair.after) for pair in near}
     series = [
-        [step.throughput / middle[step.level] for step in each if step.level in middle]
-        for each in (one.steps, two.steps, *_equal_runs(before, after, treatments[0]))
+        [step.throughput / middle[step.level] for step in taken if step.level in middle]
+        for taken in (one.steps, two.steps, *_equal_runs(before, after, treatments[0]))
     ]
     fitted, steps = len(near) - 1, [*one.steps, *two.steps]
     flags = Counter(flag for step in steps for flag in step.flags)
@@ -126,22 +126,22 @@ def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Seq
     """Those next to `before`, of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
-    found: list[Sequence[Step]] = []
+    sessions: list[Sequence[Step]] = []
     try:
         place.open()
         names = sorted(place.folders(MOST_RUNS))
     except UserError:
         return []
     for name in reversed(names):
-        if name in others or len(found) == samples.MOST_SESSIONS:
+        if name in others or len(sessions) == samples.MOST_SESSIONS:
             continue
         try:
             run = RunFolder.below(place, name)
             if run.host() == before.host() and _measured(run) == _measured(before):
-                found.append(conclude(run).state(treatment).steps)
+                sessions.append(conclude(run).state(treatment).steps)
         except UserError:  # no run, or one that was stopped before it had any steps
             continue
-    return found[::-1]
+    return sessions[::-1]
 
 
 def _measured(run: RunFolder) -> list[object]:

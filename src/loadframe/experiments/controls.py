@@ -106,7 +106,7 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
             taken += [_take(book, one, block, treatment, level) for level in levels]
     verdict = verdict_on(taken, before, name)
     if trial.verdict.decision != "better" or not trial.verdict.has_ratio:
-        sides = ([step for step in taken if step.treatment == each] for each in (before, name))
+        sides = ([step for step in taken if step.treatment == treatment] for treatment in (before, name))
         return Control("sham", title, verdict, *of_failures(verdict, *sides))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
 
@@ -189,8 +189,8 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
     known = [change for change in changes if change is not None]
     if not known or len(known) < len(changes):
         return None
-    told = ", ".join(f"{change.setting} = {change.after}" for change in known)
-    return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {told}", changes=tuple(known))
+    settings = ", ".join(f"{change.setting} = {change.after}" for change in known)
+    return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=tuple(known))
 
 
 # --- less than before -------------------------------------------------------------------------------------------------

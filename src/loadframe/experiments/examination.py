@@ -60,7 +60,7 @@ def examine(
     steps so far, to tell effects from disturbances; default: these steps."""
     steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
-    limits = tuple(with_saturation(one, highest_level, flat) for one in series)
+    limits = tuple(with_saturation(limit_series, highest_level, flat) for limit_series in series)
     counting = apart_from_effects(select(steps).steps, run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
@@ -71,7 +71,10 @@ def examine(
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
     findings = others.failures(findings, SERVED_AT_ONCE) if own else findings
     demands = {
-        one.limit.id: saturation.demand_at(one.loads, one.uses, one.limit.ceiling, highest_level) for one in series
+        limit_series.limit.id: saturation.demand_at(
+            limit_series.loads, limit_series.uses, limit_series.limit.ceiling, highest_level
+        )
+        for limit_series in series
     }
     return Examined(
         round=Round(
@@ -146,7 +149,7 @@ def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapp
 
 def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingValue]) -> list[Step]:
     """Adds the memory at full connections; not for a target in several pieces, whose connections are those of one."""
-    found: dict[str, float] = {}
+    at_full: dict[str, float] = {}
     for kind in KINDS:
         names = f"{kind}.connections", "target.memory.rss"
         known = [step.metrics for step in steps if all(name in step.metrics for name in names)]
@@ -157,8 +160,8 @@ def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingVa
         pairs = [(metrics[names[0]], metrics[names[1]]) for metrics in known]
         expected = memory_at_full(kind, pairs, {**known[-1], **asked})
         if expected is not None:
-            found[f"{kind}{AT_FULL}"] = expected
-    return [replace(step, metrics={**step.metrics, **found}) for step in steps] if found else list(steps)
+            at_full[f"{kind}{AT_FULL}"] = expected
+    return [replace(step, metrics={**step.metrics, **at_full}) for step in steps] if at_full else list(steps)
 
 
 CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
@@ -171,7 +174,7 @@ def resident_by_connections(
     """(connections, resident bytes) with more and more idle connections; empty unless the server is private."""
     if server is None or enter is None:
         return ()
-    found = [(1.0, _resident_bytes(server.pids()))]
+    readings = [(1.0, _resident_bytes(server.pids()))]
     with ExitStack() as stack:
         for step in range(1, CONNECTION_STEPS + 1):
             try:
@@ -179,18 +182,18 @@ def resident_by_connections(
                     stack.callback(enter().close)
             except TargetError:  # no more are allowed: use what was measured so far
                 break
-            found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(server.pids())))
-    return tuple(found)
+            readings.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(server.pids())))
+    return tuple(readings)
 
 
 def _resident_bytes(pids: Sequence[int]) -> float:
     """Sum over all processes. TargetError where the first one has ended; others may end at any time."""
-    found = []
+    files = []
     for pid in pids:
         try:
-            found.append({"status": Path(f"/proc/{pid}/status").read_bytes()})
+            files.append({"status": Path(f"/proc/{pid}/status").read_bytes()})
         except OSError as error:
             if pid == pids[0]:
                 raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
             continue
-    return float(memory(PAGE_BYTES, found).get("memory.rss", 0.0))
+    return float(memory(PAGE_BYTES, files).get("memory.rss", 0.0))

@@ -71,16 +71,16 @@ def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
     """A table per step of every request that its driver logged, including those before and after the window."""
     rows = 0
     for step in run.steps():
-        found = request_log.from_bytes(run.requests(step.number)) if step.counts else None
-        if found is None or not len(found):
+        requests = request_log.from_bytes(run.requests(step.number)) if step.counts else None
+        if requests is None or not len(requests):
             continue
-        rows += len(found)
+        rows += len(requests)
         if rows > MOST_REQUESTS:
             raise RunError(
                 f"{run.path} has more than {MOST_REQUESTS:,} requests",
                 remedy="docs/run-folder.md tells the format of raw/requests-N.zst: read it step by step.",
             )
-        yield _requests_of(step, found)
+        yield _requests_of(step, requests)
     if not rows:
         raise RunError(
             f"{run.path} has no log of requests", remedy="A run keeps them in raw/; measure the study again."
@@ -88,14 +88,14 @@ def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
 
 
 def _requests_of(step: Step, found: request_log.Requests) -> polars.DataFrame:
-    known = dict(enumerate(one.name for one in step.operations))
-    numbers, each = np.unique(found.operation, return_inverse=True)
+    known = dict(enumerate(operation.name for operation in step.operations))
+    numbers, positions = np.unique(found.operation, return_inverse=True)
     names = polars.Series([known.get(int(number), str(number)) for number in numbers], dtype=polars.String)
     columns = {
         "end_s": found.end_s,
         "latency_ms": found.latency_ms,
         "waiting_ms": found.waiting_ms,
-        "operation": names.gather(each),
+        "operation": names.gather(positions),
         "outcome": found.outcome,
     }
     same = {"step": step.number, "treatment": step.treatment, "level": step.level}
@@ -160,7 +160,7 @@ def export(run: RunFolder, name: str) -> bytes:
 
 def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
     """What is at this path in a format. of: appended to "is not a format". UsageError, RunError."""
-    known = {one.name: one for one in formats}
+    known = {export_format.name: export_format for export_format in formats}
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""

@@ -56,7 +56,7 @@ GAP = {
 def is_watch_folder(path: Path) -> bool:
     """Whether a folder holds the days of a watch, and no run."""
     try:
-        return not (path / "run.json").exists() and any(DAY.fullmatch(one.name) for one in path.iterdir())
+        return not (path / "run.json").exists() and any(DAY.fullmatch(entry.name) for entry in path.iterdir())
     except OSError:  # opening it as a run reports the error
         return False
 
@@ -110,7 +110,7 @@ def _sample(line: WatchLine) -> dict[str, Any]:
     shares = {f"use.{key}": value for key, value in _table(data.get("use")).items()}
     measured = {**shares, **_table(data.get("values"))}
     return {
-        **{str(key): value for key, one in measured.items() if (value := _number(one)) is not None},
+        **{str(key): value for key, reading in measured.items() if (value := _number(reading)) is not None},
         **{key: value for key, value in known.items() if value is not None},
         **common,
     }
@@ -123,10 +123,12 @@ def _alarms(folder: Path) -> Iterator[polars.DataFrame]:
 def _alarm(line: WatchLine) -> dict[str, Any]:
     data = line.data
     load, ends = _table(data.get("at_load")), _table(data.get("ends_s"))
-    told = [str(one.get("text", "")) for one in _list(data.get("evidence")) if isinstance(one, Mapping)]
+    sentences = [
+        str(evidence.get("text", "")) for evidence in _list(data.get("evidence")) if isinstance(evidence, Mapping)
+    ]
     return {
         "n": line.n, "at_s": line.at_s, **{name: _text(data.get(name)) for name in ("alarm", "about", "title")},
-        "evidence": ". ".join(told), "try": " ".join(str(one) for one in _list(data.get("try"))),
+        "evidence": ". ".join(sentences), "try": " ".join(str(advice) for advice in _list(data.get("try"))),
         "at_load": _number(load.get("load")), "at_load_low": _number(load.get("low")),
         "at_load_high": _number(load.get("high")), "ends_s": _number(ends.get("value")),
         "ends_s_low": _number(ends.get("low")), "ends_s_high": _number(ends.get("high")),

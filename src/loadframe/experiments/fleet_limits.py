@@ -57,12 +57,12 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
         return ()
     highest = max(step.level for step, _ in taken)
     hosts = dict.fromkeys(host for _, there in taken for host in there.metrics)
-    found = []
+    of_hosts = []
     for host in hosts:
         seen = [(step, there.metrics[host]) for step, there in taken if host in there.metrics]
-        found += [FleetLimit(host, "", limit) for limit in _read(seen, OF_A_HOST, highest)]
+        of_hosts += [FleetLimit(host, "", limit) for limit in _read(seen, OF_A_HOST, highest)]
     links = fleet_files.LINKS.of(run)
-    return (*found, *_of_links(taken, links, highest), *_of_others(taken, links))
+    return (*of_hosts, *_of_links(taken, links, highest), *_of_others(taken, links))
 
 
 def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
@@ -77,12 +77,13 @@ def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
     busiest, target = max(used, key=lambda host: used[host], default=""), steps[-1].target
     placed = [
         replace(
-            one,
+            round_,
             findings=tuple(
-                replace(each, host=busiest if each.id.startswith("driver.") else target) for each in one.findings
+                replace(finding, host=busiest if finding.id.startswith("driver.") else target)
+                for finding in round_.findings
             ),
         )
-        for one in rounds
+        for round_ in rounds
     ]
     others = tuple(others_found(limits_of_fleet(run)))
     return [replace(placed[0], findings=(*placed[0].findings, *others)), *placed[1:]] if placed else placed
@@ -90,11 +91,15 @@ def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
 
 def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
     """A finding for each link of which other traffic takes TAKES or more even after subtraction of its error."""
-    for each in limits:
-        limit, error = each.limit, each.error or 0.0
-        if limit.id != OTHERS or each.unseen or limit.use - error < TAKES * limit.ceiling:
+    for fleet_limit in limits:
+        limit, error = fleet_limit.limit, fleet_limit.error or 0.0
+        if limit.id != OTHERS or fleet_limit.unseen or limit.use - error < TAKES * limit.ceiling:
             continue
-        where = f"the link from {each.host} to {each.driver}" if each.driver else f"the link of {each.host}"
+        where = (
+            f"the link from {fleet_limit.host} to {fleet_limit.driver}"
+            if fleet_limit.driver
+            else f"the link of {fleet_limit.host}"
+        )
         seen, least = limit.use - error, TAKES * limit.ceiling
         yield Finding(
             id=OTHERS,
@@ -104,7 +109,7 @@ def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
             score=min(1.0, seen / limit.ceiling),
             explanation=f"{show(seen, limit.unit)} at least, of {show(limit.ceiling, limit.unit)} that it carries by "
             "itself. See who sends there.",
-            host=each.driver or each.host,
+            host=fleet_limit.driver or fleet_limit.host,
         )
 
 
@@ -114,9 +119,9 @@ def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
         return []
     named = [(step, there.get(f"step-{step.number:05d}")) for step in run.steps()]
     return [
-        (step, found)
-        for step, found in named
-        if found is not None and step.counts and step.treatment == START and step.purpose == "curve"
+        (step, fleet_step)
+        for step, fleet_step in named
+        if fleet_step is not None and step.counts and step.treatment == START and step.purpose == "curve"
     ]
 
 
@@ -253,9 +258,9 @@ def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ..
                 taken.append(book.take(StepRequest(name, level, block=block, purpose="proof")))
     finally:
         bench.drive_from(everyone)
-    found = judge(taken, treatment, less, everyone, fewer, bench.link_bytes_per_s())
-    fleet_files.DRIVERS.add(bench.run, found)
-    return found
+    drivers = judge(taken, treatment, less, everyone, fewer, bench.link_bytes_per_s())
+    fleet_files.DRIVERS.add(bench.run, drivers)
+    return drivers
 
 
 def judge(
@@ -267,14 +272,14 @@ def judge(
     link_bytes_per_s: float | None,
 ) -> FleetDrivers:
     """What such steps, all of one level, show."""
-    found = compared(steps, less, treatment)
+    comparison = compared(steps, less, treatment)
     of_all = [step for step in steps if step.treatment == treatment]
     moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
     moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None
-    limit = _limit(found.verdict, len(everyone) / len(fewer), moved_bytes_per_s, link_bytes_per_s)
+    limit = _limit(comparison.verdict, len(everyone) / len(fewer), moved_bytes_per_s, link_bytes_per_s)
     return FleetDrivers(
         of_all[0].level, everyone, fewer, limit, moved_bytes_per_s, link_bytes_per_s,
-        verdict=found.verdict, levels=found.levels,
+        verdict=comparison.verdict, levels=comparison.levels,
     )  # fmt: skip
 
 

@@ -45,10 +45,10 @@ def predict(
             )
     if flattening:
         used = replace(used, flattening=used.flattening | saturating.flattening(used))
-    found = forecasting.forecast(used, at, kind=kind, limits=limits, first=first, first_from=first_from)
+    forecast = forecasting.forecast(used, at, kind=kind, limits=limits, first=first, first_from=first_from)
     highest = used.loads[-1]
     beyond = [row for row in observations.rows if row.load > highest]
-    return remember(scoring.score(found, beyond))
+    return remember(scoring.score(forecast, beyond))
 
 
 def remember(forecast: Forecast) -> Forecast:
@@ -89,7 +89,7 @@ def predict_run(
         whole.steps, name=str(run.path.resolve()), axis=case.study.axis, unit=study_unit(case.study)
     )
     state = whole if up_to is None else state_up_to(run, case, treatment, up_to)
-    found = predict(
+    forecast = predict(
         observed,
         at,
         up_to=up_to,
@@ -100,5 +100,5 @@ def predict_run(
         flattening=False,
     )
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []
-    run.write_document(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(found)][-MOST_KEPT:]})
-    return found
+    run.write_document(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(forecast)][-MOST_KEPT:]})
+    return forecast

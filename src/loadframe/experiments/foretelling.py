@@ -38,9 +38,9 @@ def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
             break
         measure_block(book, treatment, low, block, round_number=1)
     asked = [level for level in study.levels if level > up_to]
-    found = forecasting.predict_run(book.bench.run, asked, treatment=treatment, ahead=True)
-    book.bench.run.write_record(FILE, SCHEMA, found)
-    return found
+    forecast = forecasting.predict_run(book.bench.run, asked, treatment=treatment, ahead=True)
+    book.bench.run.write_record(FILE, SCHEMA, forecast)
+    return forecast
 
 
 def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> int:

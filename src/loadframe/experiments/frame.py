@@ -72,8 +72,8 @@ def bare_bench(
     """The same without a report of what ends it early; run quality is recorded at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
-    told = TellsRun(run, progress or Silent(), budget)
-    bench = executor.bench(study, run, told.say)
+    run_progress = TellsRun(run, progress or Silent(), budget)
+    bench = executor.bench(study, run, run_progress.say)
     try:
         with bench:
             facts = BenchFacts(
@@ -89,8 +89,8 @@ def bare_bench(
             host, user = run.host(), bench.driver_user
             run.write_record("host.json", "host", replace(host, facts={**host.facts, "load driver": str(user)}))
             if user.stays_root:
-                told.say(f"The load driver runs as {user}.")
-            book = Bookkeeping(bench, budget, told, random.Random(seed))
+                run_progress.say(f"The load driver runs as {user}.")
+            book = Bookkeeping(bench, budget, run_progress, random.Random(seed))
             book.next_treatment("as given", bench.start_state)
             climbing.check_alternatives(bench)
             try:
@@ -102,7 +102,7 @@ def bare_bench(
                 run.write_record("conduct.json", "conduct", bench.quality(budget.spent_s(), book.steps, book.repeated))
     finally:
         for outcome in bench.put_back:
-            told.say(str(outcome))
+            run_progress.say(str(outcome))
         places.note(bench.put_back)
         if (left := durable.failed(bench.put_back)) and (noted := run.quality()) is not None:
             run.write_record("conduct.json", "conduct", replace(noted, not_reverted=left))
@@ -143,12 +143,12 @@ def looked_at(
 
 def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
     """Profile a state below its bend and past it, and examine it again with what that shows of its runtime."""
-    one = examined.round
+    round_ = examined.round
     place, level = past_the_bend(examined)
-    if looks_for_a_collector(book.bench.study.target.kind, book.of(one.treatment), level):
-        profile_at(book, place, one.treatment, level, reserve_s=book.remedy_s(book.bench.study.measure.blocks.min))
+    if looks_for_a_collector(book.bench.study.target.kind, book.of(round_.treatment), level):
+        profile_at(book, place, round_.treatment, level, reserve_s=book.remedy_s(book.bench.study.measure.blocks.min))
     profile_around(book, examined)
-    return looked_at(book, one.number, one.treatment, one.state, effective, one.curve)
+    return looked_at(book, round_.number, round_.treatment, round_.state, effective, round_.curve)
 
 
 @contextmanager

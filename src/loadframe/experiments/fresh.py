@@ -27,13 +27,13 @@ def wanted(known: Sequence[Verdict], most: int) -> int:
     """Blocks, BLOCKS to `most`, for a gain that is the product of these verdicts: enough to narrow the interval at the
     noise of their blocks, and to prove the gain in blocks as noisy as either state alone, as a proof may end early in
     quiet ones. Where one side served nothing, at least as many as showed that."""
-    gain = abs(sum(math.log(each.ratio) for each in known))
-    noise = max((stdev(map(math.log, each.block_ratios)) for each in known if each.block_ratios), default=0.0)
-    loud = max(math.log(each.floor[1]) if each.floor else 0.0 for each in known)
-    fewest = max([BLOCKS, *(each.blocks for each in known if not each.has_ratio)])
+    gain = abs(sum(math.log(verdict.ratio) for verdict in known))
+    noise = max((stdev(map(math.log, verdict.block_ratios)) for verdict in known if verdict.block_ratios), default=0.0)
+    loud = max(math.log(verdict.floor[1]) if verdict.floor else 0.0 for verdict in known)
+    fewest = max([BLOCKS, *(verdict.blocks for verdict in known if not verdict.has_ratio)])
     for blocks in range(fewest, most):
-        each = student.quantile((1 + USUAL) / 2, blocks - 1) / math.sqrt(blocks)
-        if each * noise <= NARROW * gain and each * loud <= PROVED * gain:
+        width = student.quantile((1 + USUAL) / 2, blocks - 1) / math.sqrt(blocks)
+        if width * noise <= NARROW * gain and width * loud <= PROVED * gain:
             return blocks
     return max(fewest, most)
 
@@ -106,7 +106,7 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
     sides = {name: [s.latency.mean_ms / 1000 for s in counted if s.treatment == name] for name in (before, after)}
     if not all(sides.values()):
         return Unloaded(tuple(taken))
-    responses_s = {name: fmean(each) for name, each in sides.items()}
+    responses_s = {name: fmean(times_s) for name, times_s in sides.items()}
     longer = math.log(responses_s[after] / responses_s[before])
     pairs = []
     for block in by_block(counted).values():
@@ -121,11 +121,11 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
 
 def _half_unpaired(before_s: Sequence[float], after_s: Sequence[float]) -> float:
     """Where no blocks are common to both sides; one pooled spread."""
-    logs = [[math.log(value) for value in each] for each in (before_s, after_s)]
+    logs = [[math.log(value) for value in times_s] for times_s in (before_s, after_s)]
     freedom = sum(map(len, logs)) - len(logs)
     if freedom < 1:
         return math.inf
-    squares = sum((value - fmean(each)) ** 2 for each in logs for value in each)
+    squares = sum((value - fmean(side)) ** 2 for side in logs for value in side)
     return float(student.quantile(CONFIDENCE, freedom)) * math.sqrt(
-        squares / freedom * sum(1 / len(each) for each in logs)
+        squares / freedom * sum(1 / len(side) for side in logs)
     )

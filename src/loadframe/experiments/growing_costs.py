@@ -28,8 +28,8 @@ def pause_tells(book: Bookkeeping, treatment: str) -> bool:
     """Where a cost grows, measure a block of all levels after a pause; returns whether it was. Without a pause the
     better fit may be the wrong one: the constant part of a request's cost curves either one."""
     study = book.bench.study
-    found = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
-    if found is None:
+    growth = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
+    if growth is None:
         return False
     steps = book.of(treatment)
     taken_s = steps[-1].ended_s - steps[0].started_s
@@ -47,39 +47,42 @@ def pause_tells(book: Bookkeeping, treatment: str) -> bool:
 def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> Examined:
     """Confirm the growth of a private target by a restart and two blocks, where a pause has shown what the cost
     follows: requests there are as cheap as at first and become dearer again."""
-    one, study = examined.round, book.bench.study
-    levels, growing = book.levels(one.treatment), next((each for each in one.findings if each.id in GROWTH), None)
-    found = None if growing is None else grown(study.load.axis, book.of(one.treatment))
-    if growing is None or found is None:
+    round_, study = examined.round, book.bench.study
+    levels, growing = (
+        book.levels(round_.treatment),
+        next((finding for finding in round_.findings if finding.id in GROWTH), None),
+    )
+    growth = None if growing is None else grown(study.load.axis, book.of(round_.treatment))
+    if growing is None or growth is None:
         return examined
     if study.target.is_running:
-        return _with(examined, growing, _not_restarted(found, "a service that runs is not restarted"))
+        return _with(examined, growing, _not_restarted(growth, "a service that runs is not restarted"))
     if not book.budget.affords(FEWEST_BLOCKS * levels):
         why = "too little of the budget was left for a restart and two blocks; give measure.budget more time"
-        return _with(examined, growing, _not_restarted(found, why))
-    name = book.next_treatment("restarted without a change", one.state)
+        return _with(examined, growing, _not_restarted(growth, why))
+    name = book.next_treatment("restarted without a change", round_.state)
     book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
-    before = book.of(one.treatment)
+    before = book.of(round_.treatment)
     book.bench.recover(name)
     after = [
-        [book.take(StepRequest(name, level, one.number, block)) for level in order]
+        [book.take(StepRequest(name, level, round_.number, block)) for level in order]
         for block, order in enumerate(_orders(before, levels), start=1)
     ]
-    told = after_restart(found, before, *after)
-    book.bench.recover(one.treatment)
-    known = told.receded and found.told_apart and paused
-    if told.receded and not known:
+    mechanism = after_restart(growth, before, *after)
+    book.bench.recover(round_.treatment)
+    known = mechanism.receded and growth.told_apart and paused
+    if mechanism.receded and not known:
         untold = "these steps do not tell whether the cost follows requests or time"
         pause = "" if paused else ", and no pause was measured"
-        told = replace(told, because=f"{told.because}; not confirmed, as {untold}{pause}")
-    return _with(examined, replace(growing, status="confirmed" if known else growing.status), told)
+        mechanism = replace(mechanism, because=f"{mechanism.because}; not confirmed, as {untold}{pause}")
+    return _with(examined, replace(growing, status="confirmed" if known else growing.status), mechanism)
 
 
 def _with(examined: Examined, growing: Finding, told: Mechanism) -> Examined:
-    one = examined.round
+    round_ = examined.round
     settled = replace(growing, mechanism=told)
-    findings = tuple(settled if each.id == growing.id else each for each in one.findings)
-    return replace(examined, round=replace(one, findings=findings))
+    findings = tuple(settled if finding.id == growing.id else finding for finding in round_.findings)
+    return replace(examined, round=replace(round_, findings=findings))
 
 
 def _not_restarted(found: Growth, why: str) -> Mechanism:
@@ -105,7 +108,7 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
     wanted = [(first[level] / last[level]) ** CAME_BACK for level in levels]
     dearer = [two[level] / one[level] for level in levels]
     cheap = bool(levels) and all(now <= most for now, most in zip(left, wanted, strict=True))
-    grows = bool(levels) and all(each >= AGAIN for each in dearer)
+    grows = bool(levels) and all(ratio >= AGAIN for ratio in dearer)
     lowest = levels[0] if levels else 0.0
     said = (
         f"{WHAT[of]} at level {lowest:g}: {last[lowest]:.3g} ms before a restart without any change, "

@@ -40,8 +40,8 @@ def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Follow
             remedy="Measure a study whose load is a rate of changes.",
         )
     steps = conclude(run).state(treatment).steps
-    found = tuple(by_rates(step.batches, step.level) for step in sorted(steps, key=lambda step: step.level))
-    return found, followed(found)
+    following = tuple(by_rates(step.batches, step.level) for step in sorted(steps, key=lambda step: step.level))
+    return following, followed(following)
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
@@ -82,7 +82,7 @@ def forecast_growth(
     """Rate and time at the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the
     windows up to `up_to`, scored by later ones. SampleError where no window is left."""
     windows = sorted(windows, key=lambda one: (one.after, one.before))
-    seen = [one for one in windows if up_to is None or one.after <= up_to]
+    seen = [window for window in windows if up_to is None or window.after <= up_to]
     if not seen:
         raise SampleError(
             f"the load has no window up to {up_to:,.0f} entries; the first ends at {windows[0].after:,.0f}"

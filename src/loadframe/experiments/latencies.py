@@ -30,15 +30,15 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
     treatments = [rounds[0].treatment, *([kept[-1].treatment_after] if kept else [])]
     decided = deciding(rounds)
     mine = [select((step for step in steps if step.treatment == name), decided=decided).steps for name in treatments]
-    common = set.intersection(*({step.level for step in each} for each in mine))
+    common = set.intersection(*({step.level for step in side} for side in mine))
     if not common:
         return Latencies()
     level = max(common.intersection(gain.levels if gain else ()) or common)
     try:
-        found = [_merged(run, [step for step in each if step.level == level]) for each in mine]
+        distributions = [_merged(run, [step for step in side if step.level == level]) for side in mine]
     except RunError as error:
         return Latencies(warnings=(f"the report shows no distribution of latencies: {error.fact}",))
-    there = tuple(one for one in found if one is not None)
+    there = tuple(distribution for distribution in distributions if distribution is not None)
     return Latencies(there) if len(there) == len(treatments) else Latencies()
 
 

@@ -27,10 +27,10 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
             remedy="Name one: a column latency_p95_ms, or --response with --response-is p95.",
         )
     try:
-        found = analysis.learn(observed, within_latency_p95_ms=within_latency_p95_ms)
+        learned = analysis.learn(observed, within_latency_p95_ms=within_latency_p95_ms)
     except TooLittleError as error:
         raise SampleError(f"{observed.name} says too little: {error}", remedy=LONGER) from None
-    return replace(found, notes=(*observed.notes, *found.notes))
+    return replace(learned, notes=(*observed.notes, *learned.notes))
 
 
 def predict_observed(
@@ -43,8 +43,8 @@ def predict_observed(
         highest = () if learned.highest_load <= 0 else (learned.highest_load,)
         refused = NO_THROUGHPUT if rows is None else NO_ROWS
         return Forecast(observed.name, observed.axis, kind or "closed", highest, refused=refused, notes=learned.notes)
-    found = predict(rows, at, up_to=up_to, kind=kind, flattening=False)
-    return replace(found, notes=(*found.notes, *_learnt(learned)))
+    forecast = predict(rows, at, up_to=up_to, kind=kind, flattening=False)
+    return replace(forecast, notes=(*forecast.notes, *_learnt(learned)))
 
 
 def _learnt(learned: Learned) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def _learnt(learned: Learned) -> tuple[str, ...]:
     return (
         said,
         *absent(data.missing),
-        *(apart(one) for one in learned.apart),
-        *(growing(one) for one in learned.growing),
+        *(apart(peak) for peak in learned.apart),
+        *(growing(growth) for growth in learned.growing),
         *learned.notes,
     )

@@ -104,7 +104,7 @@ def limits(
     with _subject(pid, study, server, option_file, user) as subject:
         given = [file.resolve() for file in stages]  # a link of the user's is followed
         files = [*given, *(subject.server.stage_files() if isinstance(subject.server, PrintsStages) else ())]
-        with following(files) as told:
+        with following(files) as stages_now:
             watch = observe(
                 partial(_moment, subject),
                 over_s or (STAGES_LOOK_S if stages else ONE_LOOK_S),
@@ -113,8 +113,8 @@ def limits(
                 progress=progress or Silent(),
             )
         resident = resident_by_connections(subject.server, subject.enter)
-        found = ledger_of(subject, watch, forecast=over_s is not None, resident=resident, stages=told.metrics)
-        return replace(found, warnings=(*found.warnings, *told.notes))
+        ledger = ledger_of(subject, watch, forecast=over_s is not None, resident=resident, stages=stages_now.metrics)
+        return replace(ledger, warnings=(*ledger.warnings, *stages_now.notes))
 
 
 # --- whose limits -----------------------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def _subject(
             make = targets.of_study(study).running
             assert make is not None, "a kind whose studies may name one that runs"
             stated = targets.canonical(study).target.settings  # as the study states them
-            found = _attached(make(study.target), None)
-            effective = {**stated, **found.effective}
-            yield replace(found, configured=stated, effective=effective, declared=study.target.limit)
+            subject = _attached(make(study.target), None)
+            effective = {**stated, **subject.effective}
+            yield replace(subject, configured=stated, effective=effective, declared=study.target.limit)
         elif study is not None:
             yield _private(stack, study)
         elif server is not None:
@@ -155,10 +155,10 @@ def _subject(
 
 
 def _process(pid: int) -> Identity:
-    found = identify(pid) if pid > 0 else None
-    if found is None:
+    process = identify(pid) if pid > 0 else None
+    if process is None:
         raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
-    return found
+    return process
 
 
 def _attached(server: Attached, pid: int | None) -> Subject:
@@ -270,10 +270,10 @@ def observe(
 def _metrics(
     first: Moment, last: Moment, specs: Sequence[CounterSpec] = (), asked: Mapping[str, float] | None = None
 ) -> Readings:
-    found = read(first.snapshot, last.snapshot, SOURCES)
+    readings = read(first.snapshot, last.snapshot, SOURCES)
     elapsed_s = last.snapshot.at_s - first.snapshot.at_s
     values, missing = counter_metrics(first.counters, last.counters, elapsed_s, specs)
-    return Readings(*derive({**(asked or {}), **found.values, **values}, {**found.missing, **missing}))
+    return Readings(*derive({**(asked or {}), **readings.values, **values}, {**readings.missing, **missing}))
 
 
 # --- what it comes to -------------------------------------------------------------------------------------------------
@@ -289,8 +289,8 @@ def ledger_of(
 ) -> LedgerNow:
     """Apply the rules to what was read. forecast: with the time at which a limit saturates. resident: resident bytes by
     connections; default: those of the watch. stages: metrics of a pipeline."""
-    found = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
-    values, missing = dict(found.values), dict(found.missing)
+    readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
+    values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:
         row = targets.KINDS.get(_kind(subject))
         own = f"{row.ruled_as if row is not None and row.ruled_as else _kind(subject)}."
@@ -373,7 +373,9 @@ def _asked(subject: Subject) -> dict[str, float]:
 
 def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float, float]]:
     names = f"{_kind(subject)}.connections", "target.memory.rss"
-    return [(one[names[0]], one[names[1]]) for _, one in watch.intervals if all(name in one for name in names)]
+    return [
+        (values[names[0]], values[names[1]]) for _, values in watch.intervals if all(name in values for name in names)
+    ]
 
 
 def _add_memory(
@@ -405,18 +407,18 @@ class StagesNow:
 @contextmanager
 def following(files: Sequence[Path]) -> Iterator[StagesNow]:
     """Follow files within; the result is complete once that is over. Earlier content is not read."""
-    told = StagesNow()
+    stages_now = StagesNow()
     if not files:
-        yield told
+        yield stages_now
         return
     tail = StageTail()
     with tail.watching(list(files)):
-        yield told
+        yield stages_now
     readings = tail.readings()
-    if notes := [(one.at_s, one.counters) for one in readings]:
-        told.metrics = of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs)
-    counted = [name for one in readings for name in one.counters if name.rpartition(".")[2] in CUMULATIVE]
+    if notes := [(reading.at_s, reading.counters) for reading in readings]:
+        stages_now.metrics = of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs)
+    counted = [name for reading in readings for name in reading.counters if name.rpartition(".")[2] in CUMULATIVE]
     twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a counter was printed twice
     few = () if twice else (FEW.format("never" if not readings else "once"),)
-    stages = stages_in(told.metrics)
-    told.notes = (*([in_words(stages)] if stages else []), *few, *tail.missing())
+    stages = stages_in(stages_now.metrics)
+    stages_now.notes = (*([in_words(stages)] if stages else []), *few, *tail.missing())

@@ -72,7 +72,7 @@ def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
     around = _around(first)
     done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
     final = [replace(around[-1], treatment=last)] if last != first.round.treatment else []
-    for wanted in (one for one in (*final, *around) if (one.place, one.treatment) not in done):
+    for wanted in (profile for profile in (*final, *around) if (profile.place, profile.treatment) not in done):
         if _has_room(book, wanted, 0.0):
             _profile(book, wanted)
         elif book.bench.study.measure.profile == "auto":
@@ -81,15 +81,15 @@ def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
 
 def _around(examined: Examined) -> list[Wanted]:
     """Below the bend and past it; of a curve without a bend both ends, of a single level that level."""
-    one = examined.round
-    loads = [point.load for point in one.curve.points]
+    round_ = examined.round
+    loads = [point.load for point in round_.curve.points]
     if examined.bend is None:
-        ends = [Wanted("lowest", one.treatment, loads[0]), Wanted("highest", one.treatment, loads[-1])]
+        ends = [Wanted("lowest", round_.treatment, loads[0]), Wanted("highest", round_.treatment, loads[-1])]
         return ends[-1:] if len(loads) == 1 else ends
     held = [load for load in loads if load <= examined.bend] or loads[:1]
     return [
-        Wanted("below", one.treatment, held[-1]),
-        Wanted("past", one.treatment, judged_levels(one.curve, examined.bend)[0]),
+        Wanted("below", round_.treatment, held[-1]),
+        Wanted("past", round_.treatment, judged_levels(round_.curve, examined.bend)[0]),
     ]
 
 
@@ -177,13 +177,13 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
 def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
     """The collapsed stacks of a file of a run, and what of them is lost or damaged."""
     try:
-        found = collapsed.parse(run.stacks_text(source.file))
+        parsed = collapsed.parse(run.stacks_text(source.file))
     except UserError as error:
         return (), [Requirement("profiles", source.file, None, str(error))]
-    if found.damaged:
-        how = f"{found.damaged} of its lines are damaged and were left out"
-        return found.stacks, [Requirement("profiles", f"a part of {source.file}", None, how)]
-    return found.stacks, []
+    if parsed.damaged:
+        how = f"{parsed.damaged} of its lines are damaged and were left out"
+        return parsed.stacks, [Requirement("profiles", f"a part of {source.file}", None, how)]
+    return parsed.stacks, []
 
 
 def _baseline(
@@ -226,25 +226,30 @@ def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
-        found = collecting(stacks)
-        if found is None and named and total:
-            found = Collecting(0.0, *wilson(0, total))
-        if found is not None and source.rate > 0 and source.seconds > 0:
-            yield Sampled(step.level, found, total / (source.rate * source.seconds))
+        collector = collecting(stacks)
+        if collector is None and named and total:
+            collector = Collecting(0.0, *wilson(0, total))
+        if collector is not None and source.rate > 0 and source.seconds > 0:
+            yield Sampled(step.level, collector, total / (source.rate * source.seconds))
 
 
 def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, ProfileSource]]:
     for step in run.profiled():
         if step.treatment == treatment and step.place in ("past", "highest"):
-            yield from ((step, one) for one in step.sources if (one.kind, one.component) == ("cpu", "target"))
+            yield from (
+                (step, source) for source in step.sources if (source.kind, source.component) == ("cpu", "target")
+            )
 
 
 def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
     """The same steps, with what the profiles of their state show at their level."""
     known = {
-        (treatment, one.level): {GC_SAMPLED: one.found.share, GC_SAMPLED_CORES: one.found.share * one.all_cores}
+        (treatment, profile.level): {
+            GC_SAMPLED: profile.found.share,
+            GC_SAMPLED_CORES: profile.found.share * profile.all_cores,
+        }
         for treatment in {step.treatment for step in steps}
-        for one in sampled(run, treatment)
+        for profile in sampled(run, treatment)
     }
     return [
         replace(step, metrics={**step.metrics, **known[step.treatment, step.level]})
@@ -265,14 +270,19 @@ def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> boo
 def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: str) -> Mapping[str, float]:
     """By treatment, CPUs of the collector in both states' profiles, the later one taken here: a lower 95 % bound
     before, an upper one after. Empty where no finding rests on a profile."""
-    if not any(one.id == COLLECTING and one.evidence and one.evidence[0].metric == GC_SAMPLED for one in findings):
+    if not any(
+        finding.id == COLLECTING and finding.evidence and finding.evidence[0].metric == GC_SAMPLED
+        for finding in findings
+    ):
         return {}
     run = book.bench.run
     first = next(iter(reversed(list(sampled(run, before)))), None)
     place = next((step.place for step, _ in _sources(run, before)), None)
     if first is None or place is None or not profile_at(book, place, after, first.level):
         return {}
-    last = next((one for one in reversed(list(sampled(run, after, named=True))) if one.level == first.level), None)
+    last = next(
+        (profile for profile in reversed(list(sampled(run, after, named=True))) if profile.level == first.level), None
+    )
     return {} if last is None else {before: first.found.low * first.all_cores, after: last.found.high * last.all_cores}
 
 

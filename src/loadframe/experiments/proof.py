@@ -107,7 +107,7 @@ def prove_side_by_side(
     waiting = list(pairs)
     for group in in_groups(book, plan.last, orders(book.random, treatments, levels)):
         asked = {name for pair in waiting for name in pair}
-        group = [Block(block.number, tuple(each for each in block.order if each[0] in asked)) for block in group]
+        group = [Block(block.number, tuple(entry for entry in block.order if entry[0] in asked)) for block in group]
         # Before the first planned look nothing may depend on what is seen: it would be one more look.
         early = group[0].number <= plan.first
         kept_s = 0.0 if early else firm_reserve_s
@@ -157,8 +157,8 @@ def verdict_on(
 def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
     """The same for each level by itself; all hold simultaneously with a probability of 1 - error."""
     return tuple(
-        _known(one, [step for step in steps if step.level in one.levels], before, after)
-        for one in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
+        _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
+        for verdict in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
     )
 
 
@@ -176,25 +176,25 @@ def _one_served(
     """The verdict, without a ratio, where at a level all requests of one side failed in all blocks, and the other side
     served in all. None where that may be chance, or another level shows the opposite. Of equal states, which fail in a
     share p of their blocks, n blocks of L levels show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n."""
-    levels, rest, found = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
+    levels, rest, reasons = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
     for level in levels:
         one, two = (
             [step for step in steps if (step.treatment, step.level) == (name, level)] for name in (before, after)
         )
         blocks = min(len(one), len(two))
-        told = f"nothing was served in {blocks} of {blocks} blocks at {level:g}"
+        sentence = f"nothing was served in {blocks} of {blocks} blocks at {level:g}"
         known = 2 * len(levels) * 4.0**-blocks <= 1 - verdict.confidence
         if known and _failed(two) and _served(one):
-            found[f"{told}; before: {_mean(one)}"] = "worse"
+            reasons[f"{sentence}; before: {_mean(one)}"] = "worse"
         elif known and _failed(one) and _served(two):
-            found[f"before, {told}; after: {_mean(two)}"] = "better"
+            reasons[f"before, {sentence}; after: {_mean(two)}"] = "better"
         elif blocks:
             rest += [*one, *two]
-    if not found:
+    if not reasons:
         return None
-    decisions = {*found.values(), *([verdict_on(rest, before, after, judge).decision] if rest else [])}
+    decisions = {*reasons.values(), *([verdict_on(rest, before, after, judge).decision] if rest else [])}
     decisions -= {"no-proven-difference", "cannot-tell"}
-    return comparison.without_ratio(verdict, "; ".join(found), decisions.pop()) if len(decisions) == 1 else None
+    return comparison.without_ratio(verdict, "; ".join(reasons), decisions.pop()) if len(decisions) == 1 else None
 
 
 def _failed(steps: Sequence[Step]) -> bool:
@@ -281,22 +281,24 @@ def take_block(
 
 
 def by_level(steps: Sequence[Step], treatment: str) -> Samples:
-    chosen = [one for each in by_block(step for step in steps if step.treatment == treatment).values() for one in each]
+    chosen = [
+        step for block in by_block(step for step in steps if step.treatment == treatment).values() for step in block
+    ]
     levels = sorted({step.level for step in chosen})
     return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
 
 
 def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
     """Relative resolution of the throughputs of two treatments, by level."""
-    found: dict[float, tuple[float, float]] = {}
+    resolutions: dict[float, tuple[float, float]] = {}
     for level in {step.level for step in steps}:
         sides = [
             [grain_of(step) for step in steps if step.level == level and step.treatment == name]
             for name in (before, after)
         ]
         if all(sides):
-            found[level] = (max(sides[0]), max(sides[1]))
-    return found
+            resolutions[level] = (max(sides[0]), max(sides[1]))
+    return resolutions
 
 
 def grain_of(step: Step) -> float:
@@ -340,9 +342,12 @@ def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[Oper
 def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
     sums: dict[tuple[float, str], tuple[float, int]] = {}
     for step in sorted(steps, key=lambda step: step.level):
-        for each in step.operations:
-            total, count = sums.get((step.level, each.name), (0.0, 0))
-            sums[step.level, each.name] = (total + each.mean_ms * each.requests, count + each.requests)
+        for operation in step.operations:
+            total, count = sums.get((step.level, operation.name), (0.0, 0))
+            sums[step.level, operation.name] = (
+                total + operation.mean_ms * operation.requests,
+                count + operation.requests,
+            )
     return {key: total / count for key, (total, count) in sums.items() if count}
 
 

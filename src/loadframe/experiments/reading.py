@@ -61,7 +61,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
         table = run.study()
         table["objective"] = {**table.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
         study = validate(table, name=str(run.place("study.json")))
-    known = {} if within_latency_p95_ms is not None else {one.treatment: one.curve for one in rounds}
+    known = {} if within_latency_p95_ms is not None else {round_.treatment: round_.curve for round_ in rounds}
     return CaseStudy(
         name=run.path.resolve().name,
         study=summary,
@@ -130,8 +130,10 @@ def _states(
     """By treatment, in the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
     alternatives = answer.alternatives if isinstance(answer, Investigation) else ()
-    examinations = {one.treatment: one for one in (*rounds, *(each.round for each in alternatives))}
-    found = {}
+    examinations = {
+        round_.treatment: round_ for round_ in (*rounds, *(alternative.round for alternative in alternatives))
+    }
+    states = {}
     for name in sorted({step.treatment for step in steps if step.counts}, key=lambda name: (len(name), name)):
         mine = [step for step in steps if step.treatment == name]
         selection = select(mine, decided=decided)
@@ -140,15 +142,15 @@ def _states(
             curve = curve_of(mine, study, name, decided=decided)
         if curve is None or not selection.steps:
             continue
-        one = examinations.get(name)
-        if one is None and study is not None:
-            one = examined(run, study, counting(mine, decided), curve, steps)
+        examination = examinations.get(name)
+        if examination is None and study is not None:
+            examination = examined(run, study, counting(mine, decided), curve, steps)
         state = State(name, run.treatment(name).title, curve, tuple(selection.steps), selection.left_out)
-        first = None if one is None else _first(one)
+        first = None if examination is None else _first(examination)
         if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
             first = answer.next_limit
-        found[name] = state if one is None else _judged(state, one, first)
-    return found
+        states[name] = state if examination is None else _judged(state, examination, first)
+    return states
 
 
 def _first(one: Round) -> NextLimit | None:
@@ -160,10 +162,10 @@ def _judged(state: State, one: Round, first: NextLimit | None) -> State:
     at, limits = None if first is None else one.interval_of(first), one.limits
     if first is not None and at is not None:
         limits = tuple(
-            replace(each, exhausted_at=replace(each.exhausted_at, load=at.load, low=at.low, high=at.high))
-            if each.id == first.id and each.exhausted_at is not None
-            else each
-            for each in limits
+            replace(limit, exhausted_at=replace(limit.exhausted_at, load=at.load, low=at.low, high=at.high))
+            if limit.id == first.id and limit.exhausted_at is not None
+            else limit
+            for limit in limits
         )
     return replace(state, curve=explained(one), limits=limits, first=first, first_from=at)
 
@@ -175,8 +177,8 @@ def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -
     if not steps:
         return replace(state, steps=(), limits=(), first=None, first_from=None)
     study = run.declared()
-    one = examined(run, study, steps, curve_of(steps, study, treatment), case.steps, up_to)
-    return _judged(replace(state, steps=tuple(steps)), one, _first(one))
+    examination = examined(run, study, steps, curve_of(steps, study, treatment), case.steps, up_to)
+    return _judged(replace(state, steps=tuple(steps)), examination, _first(examination))
 
 
 def _checked(run: RunFolder) -> list[Step]:

@@ -96,12 +96,14 @@ class _Finder:
             return
         study = self.book.bench.study
         observed = resources.observe(self.met, name=study.study.name, axis=study.load.axis)
-        found = expected(observed, latency_p95_ms=self.objective.latency_p95_ms)
-        if found is not None:
-            self.expected = found
-            self.search.expect(found)
+        capacity = expected(observed, latency_p95_ms=self.objective.latency_p95_ms)
+        if capacity is not None:
+            self.expected = capacity
+            self.search.expect(capacity)
             unit = self.book.bench.axis_unit
-            self.book.progress.say(f"forecast from here: {found.load:.3g} {unit} ({found.low:.3g} to {found.high:.3g})")
+            self.book.progress.say(
+                f"forecast from here: {capacity.load:.3g} {unit} ({capacity.low:.3g} to {capacity.high:.3g})"
+            )
 
     def _try(self, proposal: Proposal) -> CapacityTrial:
         if proposal.restart:
@@ -212,21 +214,21 @@ def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) ->
 
 def _warnings(finder: _Finder) -> list[str]:
     search, steps = finder.search, finder.book.steps
-    found = []
+    warnings = []
     if search.propose() is not None:
-        found.append("The budget ended before the search did: give measure.budget more time.")
+        warnings.append("The budget ended before the search did: give measure.budget more time.")
     decisive = {load for load in (search.low, search.high) if load is not None}
     limited = sorted({step.level for step in steps if "driver-limited" in step.flags and step.level in decisive})
     if limited:
         where = ", ".join(f"{level:g}" for level in limited)
-        found.append(
+        warnings.append(
             f"driver.limited: at {where} the load driver was the bottleneck, so the capacity may be the driver's."
         )
     beside = sorted({step.level for step in steps if "driver-beside" in step.flags and step.level in decisive})
     if beside:
         where = ", ".join(f"{level:g}" for level in beside)
-        found.append(
+        warnings.append(
             f"driver.beside: at {where} the load driver had a quarter or more of the CPUs that the target was short "
             "of, so the capacity is that of both together."
         )
-    return found
+    return warnings

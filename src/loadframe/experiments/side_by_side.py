@@ -103,14 +103,14 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
     levels, blocks = list(study.levels), study.measure.blocks
     for name in treatments[1:]:  # the first is read back where the loop begins
         run.append_line("effective.jsonl", "effective", Effective(name, book.bench.use(name)))
-    one = levels * len(treatments)
+    block_levels = levels * len(treatments)
     book.progress.phase(
-        f"measuring {', '.join(book.called(name) for name in treatments)} side by side", len(one) * blocks.min
+        f"measuring {', '.join(book.called(name) for name in treatments)} side by side", len(block_levels) * blocks.min
     )
     whole_s = book.budget.left_s()
     for block, order in zip(range(1, blocks.max + 1), orders(book.random, treatments, levels), strict=False):
         reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
-        if block > FEWEST_BLOCKS and not book.budget.affords(one, reserve_s):
+        if block > FEWEST_BLOCKS and not book.budget.affords(block_levels, reserve_s):
             break
         take_block(book, order, block=block, purpose="side by side")
 
@@ -121,9 +121,9 @@ def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study:
     treatments = run.treatments().values()
     cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
     return tuple(
-        _alternative(run, target, one, steps, study, cold)
-        for one in treatments
-        if one.title in declared and _paired(steps, START, one.name)
+        _alternative(run, target, treatment, steps, study, cold)
+        for treatment in treatments
+        if treatment.title in declared and _paired(steps, START, treatment.name)
     )
 
 
@@ -182,6 +182,6 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
     """The steps of two treatments that count, from the blocks in which both were measured, one of each level."""
     of_each = one_of_each_block(step for step in steps if step.purpose == "side by side")
-    sides = [{(each.level, each.block): each for each in of_each if each.treatment == name} for name in (first, second)]
+    sides = [{(step.level, step.block): step for step in of_each if step.treatment == name} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())
     return [side[key] for side in sides for key in both]

@@ -33,16 +33,16 @@ class Applied:
 def apply(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float) -> Applied:
     """Bring the target to the state after the remedy. A raised silent limit is tested by a step at `level`, and raised
     further while it is full again and requests pay for it. Raises one of UNFIT, leaving the state unknown."""
-    one = examined.round
-    silent = {limit.id for limit in one.limits if limit.thrash_metric and not limit.loud}
+    round_ = examined.round
+    silent = {limit.id for limit in round_.limits if limit.thrash_metric and not limit.loud}
     applied: Applied | None = None
     for _ in range(MOST_SIZES):
-        state = state_after(one.state, remedy)
+        state = state_after(round_.state, remedy)
         name = book.next_treatment(remedy.title, state, remedy=remedy)
         try:
             book.bench.use(name)
             raises_a_cache = bool(silent.intersection(remedy.addresses))
-            full = _full_again(book, one.number, remedy, name, state, level) if raises_a_cache else None
+            full = _full_again(book, round_.number, remedy, name, state, level) if raises_a_cache else None
         except UNFIT:
             if applied is None:
                 raise

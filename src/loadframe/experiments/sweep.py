@@ -53,17 +53,17 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Co
         scalability=study.load.axis in CLIENT_AXES,
     )
     loops = {step.closed_loop for step in mine}
-    told = (*_window_warnings(taken), *_driver_warnings(mine), *queueing.warnings(mine))
+    warnings = (*_window_warnings(taken), *_driver_warnings(mine), *queueing.warnings(mine))
     climbing = unsettled(counting)
     if climbing:
-        told += (
+        warnings += (
             f"not-settled: at {_listed(climbing)} the warm-up had not ended: the throughput there is higher than these "
             "numbers; give measure.warmup, measure.window or measure.budget more time",
         )
     return replace(
         fitted,
         points=tuple(replace(point, settled=point.load not in climbing) for point in fitted.points),
-        warnings=(*fitted.warnings, *told),
+        warnings=(*fitted.warnings, *warnings),
         closed_loop=loops.pop() if len(loops) == 1 else None,
     )
 
@@ -94,19 +94,19 @@ def _window_warnings(steps: Sequence[Step]) -> list[str]:
     few = {level: few[level] for level in sorted(few.keys() - {step.level for step in counting})}
     known = {step.level for step in counting if OUT_OF_BALANCE not in step.flags}
     unknown = sorted({step.level for step in counting} - known)
-    found = []
+    warnings = []
     if few:
-        found.append(
+        warnings.append(
             f"too-few: at {_listed(few)} no window had 20 requests and 5 response times in it: not part of the curve; "
             f"a window of {show(max(few.values()), 's')} would have: give measure.budget more time"
         )
     if unknown:
-        found.append(
+        warnings.append(
             f"out-of-balance: at {_listed(unknown)} throughput times response time differed from the requests in "
             "flight by more than 20 %, so no response time is shown: requests came and went at other rates, or the "
             "driver's times are wrong"
         )
-    return found
+    return warnings
 
 
 def _listed(levels: Iterable[float]) -> str:
@@ -122,12 +122,14 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
         "short of; with CPUs of its own for the driver (cage.driver.cpus) the target would do more",
     }
     levels = sorted({step.level for step in steps})
-    found = []
+    warnings = []
     for flag, words in said.items():
-        often = [one for one in levels if mean(flag in step.flags for step in steps if step.level == one) > MOST_STEPS]
+        often = [
+            level for level in levels if mean(flag in step.flags for step in steps if step.level == level) > MOST_STEPS
+        ]
         if often:
-            found.append(words.format(_listed(often)))
-    return found
+            warnings.append(words.format(_listed(often)))
+    return warnings
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:

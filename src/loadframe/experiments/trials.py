@@ -48,52 +48,54 @@ def try_remedies(
     """Prove the remedies for a round's findings in turn, until one is kept; those that may not or cannot be tried are
     listed with the reason. Where none helps alone, those with another limit behind them are lifted together. already:
     ids of remedies that did not help, grows until another state is kept. note: called after each trial."""
-    one, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
+    round_, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
-    untried = [each for each in proposed_for(one, examined.situation) if each.id not in already]
+    untried = [remedy for remedy in proposed_for(round_, examined.situation) if remedy.id not in already]
     for proposed in promising_first(book, examined, untried, levels, partial(_why_not, book, examined)):
         because = _why_not(book, examined, proposed) if kept is None else KEPT_FIRST
         if because is not None:
-            one = _shown(one, proposed, because)
+            round_ = _shown(round_, proposed, because)
             continue
         try:
-            applied = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
-            held = held_at_the_fall(book, one, applied)
+            applied = sizing.apply(book, examined, proposed, round_.curve.points[-1].load)
+            held = held_at_the_fall(book, round_, applied)
             tried = attempt(book, examined, applied, levels)
         except sizing.UNFIT as error:
-            if isinstance(error, NotRecovered) and fell_in(book, error)[0] == one.treatment:
+            if isinstance(error, NotRecovered) and fell_in(book, error)[0] == round_.treatment:
                 raise
-            one = _shown(one, proposed, f"the target does not work with it: {error.fact}")
+            round_ = _shown(round_, proposed, f"the target does not work with it: {error.fact}")
             already.add(proposed.id)
-            book.bench.recover(one.treatment)
+            book.bench.recover(round_.treatment)
             continue
-        before, one = one, judged(one, tried)
-        note(one)
+        before, round_ = round_, judged(round_, tried)
+        note(round_)
         if tried.promising:
-            tried = measured_again(book, one, tried, levels)
-            one = judged(before, tried)
-            note(one)
+            tried = measured_again(book, round_, tried, levels)
+            round_ = judged(before, tried)
+            note(round_)
         if held and not tried.trial.kept and tried.trial.told.decision != "worse":
             tried = replace(tried, trial=replace(tried.trial, kept=True, note=held), holds=True)
-            one = judged(before, tried)
+            round_ = judged(before, tried)
         if tried.trial.kept:
             kept = tried
-            reserve_s = less_s(book, one, tried.trial, levels)
-            one = replace(one, tried=(*one.tried[:-1], beside(book, one, tried, levels, reserve_s=reserve_s)))
+            reserve_s = less_s(book, round_, tried.trial, levels)
+            round_ = replace(
+                round_, tried=(*round_.tried[:-1], beside(book, round_, tried, levels, reserve_s=reserve_s))
+            )
         else:
             already.add(proposed.id)
             fruitless.append(tried)
-            book.bench.use(one.treatment)
+            book.bench.use(round_.treatment)
     if kept is None:
-        one, kept = lift_together(book, examined, one, fruitless, partial(_why_not, book, examined), note)
+        round_, kept = lift_together(book, examined, round_, fruitless, partial(_why_not, book, examined), note)
     if kept is not None:
-        note(one)
-        one = hold_against(book, one, kept, levels)
-        already.difference_update(each.applied.remedy.id for each in fruitless)
+        note(round_)
+        round_ = hold_against(book, round_, kept, levels)
+        already.difference_update(attempted.applied.remedy.id for attempted in fruitless)
         already.update(ways_back(kept.applied.remedy))
-    note(one)
-    return Tried(one, None if kept is None else (kept.applied.treatment, kept.applied.state))
+    note(round_)
+    return Tried(round_, None if kept is None else (kept.applied.treatment, kept.applied.state))
 
 
 def _shown(one: Round, remedy: Remedy, because: str) -> Round:
@@ -144,35 +146,35 @@ def promising_first(
     """The same remedies, but of the guessed ones for the first cause the first that shows a gain in a single step at
     the highest level comes first: a proof of a useless one costs ten times as much. That decides the order alone.
     why_not: the reason why one may not be tried, else None. The target is in the round's state again on return."""
-    guessed = [one for one in remedies if one.guessed and one.addresses == remedies[0].addresses]
-    may = [one for one in guessed if why_not(one) is None]
+    guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
+    may = [remedy for remedy in guessed if why_not(remedy) is None]
     before = next((point.throughput for point in examined.round.curve.points if point.load == levels[-1]), 0.0)
     if not remedies or not remedies[0].guessed or len(may) < 2 or before <= 0:
         return tuple(remedies)
-    found: Remedy | None = None
+    promising: Remedy | None = None
     proof_s = book.budget.cost_s(2 * FEWEST_BLOCKS * list(levels))
     book.progress.phase(f"a look at up to {len(may)} remedies", len(may))
-    for one in may:
+    for remedy in may:
         if not book.budget.affords([levels[-1]], proof_s):
             break
-        if _shows(book, examined, one, levels[-1], before):
-            found = one
+        if _shows(book, examined, remedy, levels[-1], before):
+            promising = remedy
             break
     book.bench.use(examined.round.treatment)
-    if found is None:
+    if promising is None:
         return tuple(remedies)
-    return (found, *(one for one in remedies if one is not found))
+    return (promising, *(remedy for remedy in remedies if remedy is not promising))
 
 
 def _shows(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float, before: float) -> bool:
-    one = examined.round
-    state = state_after(one.state, remedy)
+    round_ = examined.round
+    state = state_after(round_.state, remedy)
     name = book.next_treatment(remedy.title, state, remedy=remedy)
     try:
         book.bench.use(name)
-        step = book.take(StepRequest(name, level, one.number, purpose="sizing"))
+        step = book.take(StepRequest(name, level, round_.number, purpose="sizing"))
     except UNFIT:
-        book.bench.recover(one.treatment)
+        book.bench.recover(round_.treatment)
         return False
     return step.throughput >= SHOWS * before
 
@@ -197,7 +199,7 @@ def lift_together(
             more = (f for f in last.after.round.findings if f.id in behind.addresses and f.id not in known)
             one = replace(one, findings=(*one.findings, *more))
             chain.append(behind)
-            done.add(frozenset(each.id for each in chain))
+            done.add(frozenset(remedy.id for remedy in chain))
             together = joined(chain)
             because = why_not(together)
             if because is None:
@@ -228,9 +230,9 @@ def lift_together(
 
 def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[frozenset[str]]) -> Remedy | None:
     """Not yet tried in this combination."""
-    lifted = {cause for each in chain for cause in each.addresses}
+    lifted = {cause for remedy in chain for cause in remedy.addresses}
     there = [finding for finding in last.after.round.findings if finding.id not in lifted]
-    names = {each.id for each in chain}
+    names = {remedy.id for remedy in chain}
     for remedy in propose(there, last.after.situation):
         if remedy.id not in names and names | {remedy.id} not in done and why_not(remedy) is None:
             return remedy
@@ -244,7 +246,7 @@ def _taken_back(
     of that one: it may confirm its cause, and refute it."""
     whole, findings, controls = kept.applied.treatment, one.findings, list[Control]()
     for remedy in chain:
-        others = [each for each in chain if each is not remedy]
+        others = [other for other in chain if other is not remedy]
         affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, one, levels, treatments=1))
         if not affords or not book.error.left:
             what = "too little of the budget was left" if book.error.left else NO_ERROR

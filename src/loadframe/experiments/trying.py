@@ -62,11 +62,11 @@ class Attempt:
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Sequence[float]) -> Attempt:
     """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or it clears
     noise."""
-    one, remedy, name = examined.round, applied.remedy, applied.treatment
+    round_, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
-    proved, steps = prove_remedy(book, one.treatment, name, levels, round_number=one.number)
+    proved, steps = prove_remedy(book, round_.treatment, name, levels, round_number=round_.number)
     verdict = proved.verdict
-    before, after = _of(steps, one.treatment), _of(steps, name)
+    before, after = _of(steps, round_.treatment), _of(steps, name)
     better = verdict.decision == "better"
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
     cures = fell and not judging.by_chance(verdict, before, after)
@@ -85,14 +85,14 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         kept=cures or (better and verdict.clears_noise),
         levels=proved.levels,
         effective={setting: value for setting, value in effective.items() if setting in named},
-        treatment_before=one.treatment,
+        treatment_before=round_.treatment,
         treatment_after=name,
         note=_cure(before, after, proved=cures) if fell else _full(applied.full),
         operations=operation_times(before, after),
         deciding=tuple(step.number for step in steps),
     )
     curve = curve_of(book.steps, book.bench.study, name)
-    seen = looked_at(book, one.number, name, applied.state, effective, curve, book.of(name) or after)
+    seen = looked_at(book, round_.number, name, applied.state, effective, curve, book.of(name) or after)
     return Attempt(applied, trial, tuple(steps), seen, promising=better or cures)
 
 
@@ -261,7 +261,7 @@ def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> lis
 
 
 def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str:
-    one, two = (100 * judging.failed_share(each) for each in (before, after))
+    one, two = (100 * judging.failed_share(side) for side in (before, after))
     fell = f"requests that failed fell from {one:.3g} % to {two:.3g} %"
     return fell if proved else f"{fell}, which may be chance: too few requests failed, or too unevenly"
 

@@ -47,18 +47,18 @@ class Plan:
 
 def planned(book: Bookkeeping, examined: Examined, memory_bytes: float | None) -> Plan:
     """From the start's first curve. memory_bytes: as for tuning_space.vary."""
-    study, one = book.bench.study, examined.round
+    study, round_ = book.bench.study, examined.round
     remedies = [
         {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}
-        for remedy in propose(one.findings, examined.situation)
+        for remedy in propose(round_.findings, examined.situation)
         if remedy.price.durability is None or study.remedies.durability == "relax"
     ]
     first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
-    space, left_out = vary(study, one.effective, memory_bytes, first)
+    space, left_out = vary(study, round_.effective, memory_bytes, first)
     asked, start = within.asked(study), select(book.of(START)).steps
-    curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
+    curve = round_.curve if asked is None else within.loads_within(round_.curve, start, asked)
     levels = tuple(reversed(judged_levels(curve, examined.bend)))
-    return Plan(space, left_out, tuple(each for each in remedies if each), levels, asked)
+    return Plan(space, left_out, tuple(remedy for remedy in remedies if remedy), levels, asked)
 
 
 def tune(
@@ -73,18 +73,18 @@ def tune(
 ) -> Tuning:
     """Search from the study's state, and prove the best. examined: its first curve, which says what to try first.
     memory_bytes: as for tuning_space.vary. earlier: trials of a run to continue. searching: takes the trials."""
-    one = examined.round
+    round_ = examined.round
     plan = planned(book, examined, memory_bytes)
     search = Search(plan.space, tries=plan.tries, seed=book.random.randrange(2**32))
-    tuned = plan.trials(book, run, search, one.state, plan.levels)
+    tuned = plan.trials(book, run, search, round_.state, plan.levels)
     tuned.begin(earlier)
-    answers = Answers(tuned, plan.left_out, tuple(finding.title for finding in one.findings))
+    answers = Answers(tuned, plan.left_out, tuple(finding.title for finding in round_.findings))
     save_tuning(run, answers.stopped())
     searching(tuned, trials)
-    found = proved(tuned, lambda so_far: save_tuning(run, answers.so_far(so_far)))
-    if not found:
+    proofs = proved(tuned, lambda so_far: save_tuning(run, answers.so_far(so_far)))
+    if not proofs:
         return answers.nothing_better()
-    return answers.so_far(found) if found[-1].told.held else answers.not_proved(found)
+    return answers.so_far(proofs) if proofs[-1].told.held else answers.not_proved(proofs)
 
 
 def trials_of(path: Path, study: Study) -> list[TuningTrial]:
@@ -105,8 +105,8 @@ def check_start(path: Path, effective: Mapping[str, SettingValue]) -> None:
     """RunError unless a run began with the settings in effect now: its trials are relative to its start."""
     before = open_run(path).effective().get(START, effective)
     if differing := [name for name in before if name in effective and before[name] != effective[name]]:
-        told = ", ".join(f"{name} was {before[name]}, is {effective[name]}" for name in differing)
+        changes = ", ".join(f"{name} was {before[name]}, is {effective[name]}" for name in differing)
         raise RunError(
-            f"{path} began with settings other than those in effect now: {told}",
+            f"{path} began with settings other than those in effect now: {changes}",
             remedy="Its trials do not apply to them. Restore the old settings, or search again without --resume.",
         )

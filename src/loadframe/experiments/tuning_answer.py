@@ -30,9 +30,9 @@ class Answers:
     def stopped(self, failed: Sequence[Proof] = ()) -> Tuning:
         """As far as it has come. failed: the proofs that did not hold."""
         start = self.trials.space.start
-        found = self._found(start, "stopped", self.trials.search.expected_gain(start))
-        settings = tuple(replace(each, worth=None) for each in found.settings)
-        return replace(found, settings=settings, failed_proofs=_told(failed))
+        tuning = self._found(start, "stopped", self.trials.search.expected_gain(start))
+        settings = tuple(replace(setting, worth=None) for setting in tuning.settings)
+        return replace(tuning, settings=settings, failed_proofs=_told(failed))
 
     def nothing_better(self) -> Tuning:
         start = self.trials.space.start
@@ -46,17 +46,17 @@ class Answers:
         """After these proofs, of which only the last may have held; then with the settings as a file."""
         if not proofs or not proofs[-1].told.held:
             return self.stopped(proofs)
-        found = replace(self._proved(proofs[-1], "gained"), failed_proofs=_told(proofs[:-1]))
-        return with_file(found, targets.of_study(self.trials.book.bench.study))
+        tuning = replace(self._proved(proofs[-1], "gained"), failed_proofs=_told(proofs[:-1]))
+        return with_file(tuning, targets.of_study(self.trials.book.bench.study))
 
     def _proved(self, proof: Proof, end: TuningEnd) -> Tuning:
-        told = proof.told
-        found = self._found(proof.point, end, told.expected)
+        tuning_proof = proof.told
+        tuning = self._found(proof.point, end, tuning_proof.expected)
         return replace(
-            found,
-            proof=told,
-            objective=told.objective,
-            warnings=(*found.warnings, *proof.clamped),
+            tuning,
+            proof=tuning_proof,
+            objective=tuning_proof.objective,
+            warnings=(*tuning.warnings, *proof.clamped),
         )
 
     def _found(self, best: Point, end: TuningEnd, expected: float) -> Tuning:
@@ -67,8 +67,10 @@ class Answers:
             axis_unit=trials.book.bench.axis_unit,
             target_kind=study.target.kind,
             settings=tuple(
-                replace(_setting(study, each, place), worth=_worth(each, *worth))
-                for each, place, worth in zip(trials.space.dimensions, best, trials.search.worth(best), strict=True)
+                replace(_setting(study, dimension, place), worth=_worth(dimension, *worth))
+                for dimension, place, worth in zip(
+                    trials.space.dimensions, best, trials.search.worth(best), strict=True
+                )
             ),
             trials=tuple(trials.done),
             expected=expected,
@@ -86,7 +88,7 @@ def with_file(found: Tuning, row: KindOfTarget | None) -> Tuning:
     where the kind is not available (None). StudyError for settings that no such target has."""
     if found.end != "gained" or row is None:
         return replace(found, file_name="", file_text="")
-    changed = {each.name: each.after for each in found.settings if each.after != each.before}
+    changed = {setting.name: setting.after for setting in found.settings if setting.after != setting.before}
     row.check_settings(changed)
     name, text = written(row, changed)
     return replace(found, file_name=name, file_text=text)

@@ -45,7 +45,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
     up: only the last may have held. Failed ones are reported to the search. A point with which the target fails in its
     proof or fresh blocks has a trial that says why. note: called with all proofs on every change. Their family-wise
     error is at most ERROR: each share depends on earlier proofs and time alone, and is spent once looked at."""
-    error, tried, found = ErrorBudget(ERROR), list[Point](), list[Proof]()
+    error, tried, proofs = ErrorBudget(ERROR), list[Point](), list[Proof]()
     while not tried or (error.left and _another(trials, len(tried))):  # time for the first one was reserved
         point = trials.search.best(tried)
         if point == trials.space.start:
@@ -63,22 +63,22 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
         try:
             proof = _prove(trials, point, effective, level, round_number=number)
             if proof.told.held:
-                note([*found, proof])
+                note([*proofs, proof])
                 proof = _measured_again(trials, proof, round_number=number)
         except UNFIT as unfit:
             blocks = by_block(step for step in trials.book.steps if step.round == number)
             if len(blocks) >= FEWEST_BLOCKS:  # enough for an interval, though cut short
                 error = error.after(level, decided=False)
             trials.refuse(point, f"in its proof, {unfit.fact}")
-            note(found)
+            note(proofs)
             continue
-        found.append(proof)
-        note(found)
+        proofs.append(proof)
+        note(proofs)
         if proof.told.held:
             break
         error = error.after(level, decided=proof.told.verdict.decided)
         _tell(trials, proof)
-    return found
+    return proofs
 
 
 def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
@@ -102,9 +102,11 @@ def _prove(
     changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
     proved, taken = prove(book, START, name, levels, round_number=round_number, confidence=1 - level)
     verdict = proved.verdict
-    told = TuningProof(changes, expected, _objective(trials, name, taken), verdict=verdict, levels=proved.levels)
-    told = replace(told, verdict=replace(verdict, may_overstate=told.held))
-    return Proof(point, told, tuple(taken), clamped_in(TargetState(changes, {}), effective))
+    tuning_proof = TuningProof(
+        changes, expected, _objective(trials, name, taken), verdict=verdict, levels=proved.levels
+    )
+    tuning_proof = replace(tuning_proof, verdict=replace(verdict, may_overstate=tuning_proof.held))
+    return Proof(point, tuning_proof, tuple(taken), clamped_in(TargetState(changes, {}), effective))
 
 
 def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:
@@ -117,17 +119,17 @@ def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof
     if not steps:
         return proof
     again = compared(steps, START, name)
-    told = replace(
+    tuning_proof = replace(
         proof.told,
         fresh=again.verdict,
         levels=again.levels,
         objective=_objective(trials, name, steps),
     )
-    return replace(proof, told=told, steps=(*proof.steps, *steps))
+    return replace(proof, told=tuning_proof, steps=(*proof.steps, *steps))
 
 
 def _objective(trials: Trials, name: str, steps: Sequence[Step]) -> TuningObjective | None:
-    before, after = ([step for step in steps if step.treatment == each] for each in (START, name))
+    before, after = ([step for step in steps if step.treatment == treatment] for treatment in (START, name))
     return within.shown(trials.objective, sorted(trials.levels), before, after)
 
 

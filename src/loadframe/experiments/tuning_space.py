@@ -66,9 +66,9 @@ def vary(
         ]
         start = effective[row.name]
         ordered = not isinstance(start, str)
-        each = row.unit_bytes * (connections if row.per == "connection" else 1)
+        bytes_each = row.unit_bytes * (connections if row.per == "connection" else 1)
         try:
-            dimensions.append(dimension(row.name, values, start, ordered=ordered, bytes_each=each))
+            dimensions.append(dimension(row.name, values, start, ordered=ordered, bytes_each=bytes_each))
         except ValueError:
             left_out[name] = "every other value gives up durability" if row.relaxed else "it has only one value"
     if not dimensions:
@@ -85,12 +85,12 @@ def _row(study: Study, name: str) -> Tunable:
     known, asked = targets.of_study(study), study.tune.settings
     spec = known.catalogue.spelt(name)
     canonical = name if spec is None else spec.name
-    row = next((each for each in known.tunables if each.name == canonical), None)
+    row = next((tunable for tunable in known.tunables if tunable.name == canonical), None)
     given = asked[name] if isinstance(asked, dict) else []
     if spec is None:
         raise StudyError(
             f"tune.settings: {known.kind} has no setting {name!r} that Loadframe knows well enough to vary",
-            remedy=f"Known: {', '.join(each.name for each in known.tunables)}.",
+            remedy=f"Known: {', '.join(tunable.name for tunable in known.tunables)}.",
         )
     if not given:
         if row is None:

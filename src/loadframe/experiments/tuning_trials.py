@@ -100,7 +100,7 @@ def _throughputs(steps: Sequence[Step], level: float) -> list[float]:
 
 def _agree(throughputs: Sequence[float]) -> bool:
     middle = median(throughputs or [0.0])  # 0 for a level for which the budget had no time
-    return 2 * sum(_alike(each, middle) for each in throughputs) > len(throughputs)
+    return 2 * sum(_alike(throughput, middle) for throughput in throughputs) > len(throughputs)
 
 
 def _alike(one: float, other: float) -> bool:
@@ -144,7 +144,7 @@ class Trials:
 
     def begin(self, earlier: Sequence[TuningTrial]) -> None:
         """Learn the start's blocks, then an earlier run's trials, except those of values that are no longer varied."""
-        known = {each.name: each.values for each in self.space.dimensions}
+        known = {dimension.name: dimension.values for dimension in self.space.dimensions}
         self._observe_start()
         for trial in earlier:
             if all(name in known and value in known[name] for name, value in trial.changes.items()):
@@ -278,10 +278,10 @@ class Trials:
     def say(self, trial: TuningTrial) -> None:
         """Report a trial's result as progress."""
         where = f" on {trial.host}" if trial.host else ""
-        told = named(trial.changes) or "as given"
+        settings = named(trial.changes) or "as given"
         came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
         came += f", but misses the objective {trial.missed}" if trial.missed else ""
-        self.book.progress.say(f"trial {trial.number}{where}: {came} ({told})")
+        self.book.progress.say(f"trial {trial.number}{where}: {came} ({settings})")
 
 
 def named(changes: Mapping[str, SettingValue]) -> str:

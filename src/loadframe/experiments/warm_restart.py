@@ -31,10 +31,10 @@ def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):
-            found = warm_restart(book.bench, treatment, level, how)
-            run.append_line("survival.jsonl", "survival", found)
-            book.progress.say(warm_restart_sentence(found))
-            if found.kept is None:
+            survival = warm_restart(book.bench, treatment, level, how)
+            run.append_line("survival.jsonl", "survival", survival)
+            book.progress.say(warm_restart_sentence(survival))
+            if survival.kept is None:
                 break
 
 
@@ -59,8 +59,8 @@ def warm_restart(bench: Bench, treatment: str, level: float, how: Ending) -> War
 
 def _fetched(bench: Bench) -> float:
     """A thread may report a fetch a moment after the answer, so read until two readings agree."""
-    found, seen = bench.counters()[FETCHES], -1.0
-    while found != seen:
+    fetched, seen = bench.counters()[FETCHES], -1.0
+    while fetched != seen:
         time.sleep(POLL_S)
-        found, seen = bench.counters()[FETCHES], found
-    return found
+        fetched, seen = bench.counters()[FETCHES], fetched
+    return fetched

@@ -56,8 +56,8 @@ def of_study(study: Study, wishes: Wishes) -> WatchPlan:
     check_consent(study)
     target, name = study.target, study.study.name
     if target.is_running_service:
-        found = find(target)
-        plan = _service(study, found)
+        service = find(target)
+        plan = _service(study, service)
     elif target.attach is not None:
         option_file = Path(target.option_file) if target.option_file else None
         plan = _database(f"{target.kind}:{target.attach}", option_file, "", BY_STUDY)
@@ -80,11 +80,11 @@ def of_study(study: Study, wishes: Wishes) -> WatchPlan:
 
 def of_process(pid: int, wishes: Wishes) -> WatchPlan:
     """The plan for any process. TargetError where there is none."""
-    found = identity.identify(pid) if pid > 0 else None
-    if found is None:
+    process = identity.identify(pid) if pid > 0 else None
+    if process is None:
         raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
     name = _name(pid)
-    ports = listening.ports_of([one.pid for one in identity.family(pid)])
+    ports = listening.ports_of([member.pid for member in identity.family(pid)])
     plan = WatchPlan(f"{name} (pid {pid})", "", find=how_to_find(pid, ports), kinds=("process",), load=CONNECTIONS)
     return _wished(plan, wishes, f"{name}-{pid}")
 
@@ -130,8 +130,8 @@ def _service(study: Study, found: Found) -> WatchPlan:
     elif target.pid is not None:
         ways |= {**how_to_find(first), "listen": ways["listen"]}
     limits = tuple(
-        {"name": one.name, "use": one.use, "ceiling": one.ceiling, "title": one.title, "loud": one.loud}
-        for one in target.limit
+        {"name": limit.name, "use": limit.use, "ceiling": limit.ceiling, "title": limit.title, "loud": limit.loud}
+        for limit in target.limit
     )
     return WatchPlan(
         found.words, "", find=ways, kinds=("process", "service"), load=CONNECTIONS, limits=limits,
@@ -182,7 +182,7 @@ def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
     if study.watch.unit:
         return {"form": "command", "command": list(study.watch.unit)}
     target = study.target
-    reads = [one for one in study.workload.request if one.method == "GET"]
+    reads = [request for request in study.workload.request if request.method == "GET"]
     if study.workload.request and not reads:
         return {}
     if target.is_running_service and (reads or study.workload.kind == "http"):
@@ -217,7 +217,7 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
             f"The unit of work is due every {every_s:g} s, and the watch looks only every {wishes.interval_s:g} s",
             remedy=f"Give --interval {every_s:g}s, or do the unit of work more rarely (--every).",
         )
-    commands = [one for one in (plan.unit, *plan.sources) if one.get("form") == "command"]
+    commands = [task for task in (plan.unit, *plan.sources) if task.get("form") == "command"]
     if commands and run_by(plan.find) is None:
         raise StudyError(
             f"`{' '.join(commands[0]['command'])[:80]}` would be run as root: who runs the service is not known here",
@@ -243,13 +243,15 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
 
 def _port_users(plan: WatchPlan) -> dict[str, tuple[int, ...]]:
     """Users who listen at the ports that will be asked. A port is the service's, too, where a source names none."""
-    asked = [(one["host"], one["port"]) for one in (plan.unit, *plan.sources) if one.get("form") != "command" and one]
+    asked = [
+        (task["host"], task["port"]) for task in (plan.unit, *plan.sources) if task.get("form") != "command" and task
+    ]
     asked += [plan.find["listen"]] if plan.find.get("listen") else []
     if plan.server and not plan.server["address"].startswith("/"):
         asked.append(parted(plan.server["address"], "3306"))
     ports = {int(port) for host, port in asked if port and (not host or is_here(host))}
-    found = {str(port): tuple(sorted(listening_users(port))) for port in ports}
-    return {port: users for port, users in found.items() if users}
+    by_port = {str(port): tuple(sorted(listening_users(port))) for port in ports}
+    return {port: users for port, users in by_port.items() if users}
 
 
 def _command(text: str) -> tuple[str, ...]:
@@ -266,7 +268,10 @@ def _command(text: str) -> tuple[str, ...]:
 
 
 def _name(pid: int) -> str:
-    return "".join(one if one.isalnum() or one in "-_." else "-" for one in comm_of(pid)) or "process"
+    return (
+        "".join(character if character.isalnum() or character in "-_." else "-" for character in comm_of(pid))
+        or "process"
+    )
 
 
 __all__ = ["Wishes", "begin", "of_process", "of_server", "of_study"]

@@ -76,7 +76,7 @@ class Alarms:
                 if not again or self._ending.wait(pause_s):
                     return
 
-        self._threads = [one for one in self._threads if one.is_alive()]
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
         thread = threading.Thread(target=guarded, daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -145,7 +145,7 @@ def in_words(alarm: WatchAlarm) -> str:
         value, low, high = (alarm.ends_s.get(name) for name in ("value", "low", "high"))
         between = f" ({_moment(low)} to {_moment(high)})" if low is not None else ""
         parts.append(f"Expected {_moment(value)}{between}.")
-    parts += [f"{str(one['text'])[:200]}." for one in alarm.evidence]
+    parts += [f"{str(entry['text'])[:200]}." for entry in alarm.evidence]
     parts += alarm.advice[:2]
     return " ".join(parts)
 

@@ -69,7 +69,7 @@ def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float 
 
     if not any(share is not None and share >= FULL for share in shares):
         return shares
-    columns = (np.array(one, dtype=np.float64) for one in (table.time_s, table.load, shares))
+    columns = (np.array(column, dtype=np.float64) for column in (table.time_s, table.load, shares))
     return [None if away else share for away, share in zip(by_the_clock(*columns), shares, strict=True)]
 
 

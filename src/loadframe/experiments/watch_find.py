@@ -48,16 +48,16 @@ class Finder:
         members = self._members()
         if members:
             return tuple(sorted(members, key=lambda pid: (pid != first, pid)))[:MOST_PIDS]
-        found = self._of_threads(first) if self._by_thread else None
-        family = found if found is not None else tuple(one.pid for one in identity.family(first))
+        of_threads = self._of_threads(first) if self._by_thread else None
+        family = of_threads if of_threads is not None else tuple(member.pid for member in identity.family(first))
         self._family = family[:MOST_PIDS]
         return self._family
 
     def _of_threads(self, first: int) -> tuple[int, ...] | None:
         """The family of a process, at a cost that does not grow with the machine; None for too many threads. One that
         ends while a list is read may hide another (proc(5)), so the last known ones are checked by their parent."""
-        found, threads = [first], 0
-        for pid in found:  # grows in the loop
+        family, threads = [first], 0
+        for pid in family:  # grows in the loop
             try:
                 tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - one call, no objects
             except OSError:
@@ -66,17 +66,17 @@ class Finder:
             if threads > MOST_THREADS:
                 return None
             came = (child for task in tasks for child in _children(pid, task))
-            found += [child for child in dict.fromkeys(came) if child not in found]
-        found += [pid for pid in self._family if pid not in found and identity.parent_of(pid) in found]
-        return (first, *(pid for pid in found[1:] if identity.identify(pid) is not None))
+            family += [child for child in dict.fromkeys(came) if child not in family]
+        family += [pid for pid in self._family if pid not in family and identity.parent_of(pid) in family]
+        return (first, *(pid for pid in family[1:] if identity.identify(pid) is not None))
 
     def _first(self, told_pid: int | None) -> int | None:
         if told_pid is not None and self._is_its(told_pid, "its address"):
             return told_pid
         pid, started = self._find.get("pid"), self._find.get("started")
         if pid is not None:
-            found = identity.identify(int(pid))
-            if found is not None and found.started_ticks == started:
+            process = identity.identify(int(pid))
+            if process is not None and process.started_ticks == started:
                 return int(pid)
         members = self._members()
         if members:
@@ -84,13 +84,13 @@ class Finder:
         return self._by_port() or self._by_command()
 
     def _members(self) -> set[int]:
-        found: set[int] = set()
+        members: set[int] = set()
         for group in self._find.get("groups", ()):
             for folder, _, _ in os.walk(group):
                 with suppress(OSError, ValueError):
                     text = (Path(folder) / "cgroup.procs").read_text(encoding="ascii", errors="replace")
-                    found |= {int(word) for word in text.split()}
-        return found
+                    members |= {int(word) for word in text.split()}
+        return members
 
     def _by_port(self) -> int | None:
         listen = self._find.get("listen")
@@ -98,7 +98,7 @@ class Finder:
             return None
         number, port = listen
         there = listening.at(int(port), str(number))
-        holders = listening.holders([one.inode for one in there]) if there else ()
+        holders = listening.holders([socket.inode for socket in there]) if there else ()
         return next((pid for pid in parents(holders) if self._is_its(pid, f"port {port}")), None)
 
     def _is_its(self, pid: int, place: str) -> bool:
@@ -110,9 +110,11 @@ class Finder:
         wanted = self._find.get("command_line")
         if not wanted or not self._uids:
             return None
-        found = [one for one in identity.naming(wanted[0]) if identity.command_of(one.pid) == tuple(wanted)]
-        found = [one for one in found if uids_of(one.pid) == self._uids]
-        return min(found, key=lambda one: one.started_ticks).pid if found else None
+        processes = [
+            process for process in identity.naming(wanted[0]) if identity.command_of(process.pid) == tuple(wanted)
+        ]
+        processes = [process for process in processes if uids_of(process.pid) == self._uids]
+        return min(processes, key=lambda one: one.started_ticks).pid if processes else None
 
 
 def _children(pid: int, task: str) -> list[int]:
@@ -130,11 +132,11 @@ def _children(pid: int, task: str) -> list[int]:
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
     """A plan's `find` for a process named by its pid, to find it again after a restart."""
-    found = identity.identify(pid)
+    process = identity.identify(pid)
     line = identity.command_of(pid)
     return {
         "pid": pid,
-        "started": None if found is None else found.started_ticks,
+        "started": None if process is None else process.started_ticks,
         "listen": ["", ports[0]] if len(ports) == 1 else None,
         "command_line": line if line and all(word.isprintable() for word in line) else None,
         **whose(pid),
@@ -211,7 +213,7 @@ def listening_users(port: int, asking: Asking | None = None) -> frozenset[int]:
     try:
         return users_of(port, asking=asking)
     except RecordingError:  # a kernel without sock_diag
-        return frozenset(one.user for one in listening.at(port))
+        return frozenset(socket.user for socket in listening.at(port))
 
 
 def _users(uids: Iterable[int]) -> str:

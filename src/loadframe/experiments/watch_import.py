@@ -63,9 +63,9 @@ class _Times:
 
 def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
     """From terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
-    found = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
-    load, throughput, response = (found.pop(name, None) for name in ROLES)
-    return ObservedMapping(load=load, throughput=throughput, response=response, use=found, counters=tuple(counters))
+    series = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
+    load, throughput, response = (series.pop(name, None) for name in ROLES)
+    return ObservedMapping(load=load, throughput=throughput, response=response, use=series, counters=tuple(counters))
 
 
 def begin_from(
@@ -129,7 +129,9 @@ def _learned(rows: Observed, model: Model) -> dict[str, Any]:
         if isfinite(load):
             model.remember(at_s, load)
             if at_s > last_s - DAY_S:
-                ahead |= {one["id"]: one["at_s"] for one in model.described(at_s)["limits"] if one["at_s"] is not None}
+                ahead |= {
+                    limit["id"]: limit["at_s"] for limit in model.described(at_s)["limits"] if limit["at_s"] is not None
+                }
     known = model.described(last_s)
     limits = []
     for limit in known["limits"]:
@@ -156,7 +158,7 @@ def _told(
     elif rows.response_s is not None:
         notes.append("Whether the response bends cannot be told: too few rows have one, or the load hardly differs.")
     notes += _changes(rows) + _hours(rows, {limit["id"] for limit in model["limits"]})
-    loads = [one for one in rows.load if isfinite(one)]
+    loads = [value for value in rows.load if isfinite(value)]
     return ImportedWatch(
         folder=str(folder),
         name=rows.name,
@@ -169,7 +171,9 @@ def _told(
         bend=bend(_known(rows.load), _known(rows.response_s)) if rows.response_s is not None else None,
         highest_load=max(loads, default=None),
         highest_use={
-            name: max(known) for name, shares in rows.use.items() if (known := [one for one in shares if isfinite(one)])
+            name: max(known)
+            for name, shares in rows.use.items()
+            if (known := [share for share in shares if isfinite(share)])
         },
         titles={name: titles.get(name, name) for name in rows.use},
         notes=tuple(notes),
@@ -180,28 +184,28 @@ def _changes(rows: Observed) -> list[str]:
     """Since when a use has been different at equal load; rows from before and after it were learned from alike."""
     time_s, load = np.array(rows.time_s), np.array(rows.load)
     uses = {f"the use of {name}": np.array(shares) for name, shares in rows.use.items()}
-    found = (*observed_regimes.changes(time_s, load, uses), *observed_regimes.recent(time_s, load, uses))
-    return [f"{change(one)}; rows from before it were learned from, too." for one in found]
+    regimes = (*observed_regimes.changes(time_s, load, uses), *observed_regimes.recent(time_s, load, uses))
+    return [f"{change(regime)}; rows from before it were learned from, too." for regime in regimes]
 
 
 def _apart(rows: Observed) -> list[str]:
     """What a limit's use alone does not show: times near its end that the load does not explain, and missing rows."""
     time_s, loads = np.array(rows.time_s), np.array(rows.load)
     response = None if rows.response_s is None else np.array(rows.response_s)
-    found = (apart(name, time_s, loads, np.array(shares), response) for name, shares in rows.use.items())
+    peaks = (apart(name, time_s, loads, np.array(shares), response) for name, shares in rows.use.items())
     by_time = (grows(name, time_s, loads, np.array(shares)) for name, shares in rows.use.items())
     return [
         *absent(missing(time_s)),
-        *(words_of(one) for one in found if one is not None),
-        *(growing(one) for one in by_time if one is not None),
+        *(words_of(peak) for peak in peaks if peak is not None),
+        *(growing(growth) for growth in by_time if growth is not None),
     ]
 
 
 def _hours(rows: Observed, told: set[str]) -> list[str]:
     """Uses that follow the hour of the day, and those that may follow either. told: those that have a load."""
     drivers = {name: driver(rows.time_s, rows.load, use) for name, use in rows.use.items()}
-    hourly = [name for name, found in drivers.items() if found == "hour" and name not in told]
-    either = [name for name, found in drivers.items() if found == "either" and name in told]
+    hourly = [name for name, cause in drivers.items() if cause == "hour" and name not in told]
+    either = [name for name, cause in drivers.items() if cause == "either" and name in told]
     return [
         *([f"The hour of the day drives it rather than the load: {', '.join(hourly)}."] if hourly else []),
         *([f"{EITHER}: {', '.join(either)}."] if either else []),
@@ -226,7 +230,7 @@ def _line(rows: Observed, at: int) -> dict[str, Any]:
 
 
 def _known(values: Sequence[float]) -> list[float | None]:
-    return [one if isfinite(one) else None for one in values]
+    return [value if isfinite(value) else None for value in values]
 
 
 def _check_times(rows: Observed) -> None:

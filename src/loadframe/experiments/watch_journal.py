@@ -137,7 +137,7 @@ class Journal:
         removed, freed = list[str](), 0
         for name in self.days():
             files.setdefault(name[:10], {})[name] = self.files.state_of(name)[0]
-        left = sum(sum(one.values()) for one in files.values())
+        left = sum(sum(sizes.values()) for sizes in files.values())
         with suppress(OSError):
             for day in sorted(files):
                 if day == self._day or (len(files) - len(removed) <= keep_days and left <= keep_bytes):
@@ -228,15 +228,15 @@ class Journal:
 
     def _last_line(self) -> tuple[int, float, float] | None:
         """(n, at_s, up_s) of the last line that was written; None in a new folder. Sets n."""
-        found: list[tuple[int, float, float]] = []
+        lines: list[tuple[int, float, float]] = []
         names = self.days()
-        for name in [each for each in names if each.endswith(TODAY)] or names[-1:]:
+        for name in [name for name in names if name.endswith(TODAY)] or names[-1:]:
             text = DayText(self.files, name, Budget(self.folder)) if not name.endswith(TODAY) else self._tail(name)
-            found += [(line.n, line.at_s, line.up_s) for line in map(parse_line, text) if line is not None]
-        last = max(found, default=None)
+            lines += [(line.n, line.at_s, line.up_s) for line in map(parse_line, text) if line is not None]
+        last = max(lines, default=None)
         kept, _ = self.kept()
-        told = kept.get("n") if kept is not None else None
-        self.n = max(last[0] if last else 0, told if type(told) is int and told < MOST_LINES else 0)
+        number = kept.get("n") if kept is not None else None
+        self.n = max(last[0] if last else 0, number if type(number) is int and number < MOST_LINES else 0)
         return last
 
     def _tail(self, name: str) -> list[bytes]:
@@ -286,18 +286,18 @@ class Gaps:
         last, now = self._last, self._read()
         self._last = now
         wall, boot, monotonic = now[0] - last[0], now[1] - last[1], now[2] - last[2]
-        found = []
+        gaps = []
         if boot - monotonic > SUSPENDED_S:
             slept = boot - monotonic
-            found.append(Gap(now[0] - boot, now[0], boot, "suspended", f"the machine was suspended for {slept:.0f} s"))
+            gaps.append(Gap(now[0] - boot, now[0], boot, "suspended", f"the machine was suspended for {slept:.0f} s"))
         elif boot > (1 + LATE) * self._interval_s:
             words = f"the watcher got no CPU, or was stopped, for {boot:.0f} s"
-            found.append(Gap(now[0] - boot, now[0], boot, "late", words))
+            gaps.append(Gap(now[0] - boot, now[0], boot, "late", words))
         if abs(wall - boot) > SET_S:
             by = wall - boot
             words = f"the wall clock was set {'forward' if by > 0 else 'back'} by {abs(by):.0f} s"
-            found.append(Gap(last[0], now[0], by, "clock set", words))
-        return found
+            gaps.append(Gap(last[0], now[0], by, "clock set", words))
+        return gaps
 
     def _read(self) -> tuple[float, float, float]:
         return self._clocks.wall(), self._clocks.boot(), self._clocks.monotonic()

@@ -97,14 +97,14 @@ class Ledger:
         """(use, harms) of every limit with these values: share of the ceiling, and the rate of harm if counted."""
         use: dict[str, float] = {}
         harms: dict[str, float] = {}
-        for one in self._judged_by(values):
-            ceiling = one.ceiling
+        for limit in self._judged_by(values):
+            ceiling = limit.ceiling
             if isinstance(ceiling, str):
                 ceiling = values[ceiling] if ceiling in values else self.slow.get(ceiling, math.inf)
             if 0 < ceiling < math.inf:
-                use[one.id] = values[one.use] / ceiling
-                if one.harm in values:
-                    harms[one.id] = values[one.harm]
+                use[limit.id] = values[limit.use] / ceiling
+                if limit.harm in values:
+                    harms[limit.id] = values[limit.harm]
         return use, harms
 
     def look(self, pids: Sequence[int], values: Mapping[str, float]) -> dict[str, Any] | None:
@@ -114,17 +114,17 @@ class Ledger:
         if self._place.pid != place.pid:
             first = None
         self._place, self._last = replace(place, others=()), last
-        found = read(first or last, last, SOURCES)
-        known, missing = derive({**found.values, **values}, found.missing)
+        readings = read(first or last, last, SOURCES)
+        known, missing = derive({**readings.values, **values}, readings.missing)
         self.slow = {name: known[name] for name in CEILINGS if name in known and math.isfinite(known[name])}
         if first is None:
             return None
         limits, unread = read_now(known, missing, kinds=self._kinds, rules=(*self._stated(values), *RULES))
         return {
             "limits": [
-                {"id": one.id, "title": one.title, "layer": one.layer, "unit": one.unit, "use": one.use,
-                 "ceiling": one.ceiling if math.isfinite(one.ceiling) else None, "status": one.status}
-                for one in limits
+                {"id": limit.id, "title": limit.title, "layer": limit.layer, "unit": limit.unit, "use": limit.use,
+                 "ceiling": limit.ceiling if math.isfinite(limit.ceiling) else None, "status": limit.status}
+                for limit in limits
             ],
             "unread": len(unread),
         }  # fmt: skip
@@ -132,14 +132,14 @@ class Ledger:
     def _judged_by(self, there: Mapping[str, float]) -> list[_Judged]:
         """Cached by set of names, of which a watch sees a few."""
         names = frozenset(there)
-        found = self._judged.get(names)
-        if found is None:
+        judged = self._judged.get(names)
+        if judged is None:
             if len(self._judged) >= MOST_SETS:
                 self._judged.clear()
             ours = (rule for name in there for rule in self._by_use.get(name, ()))
             rules = [rule for rule in (*self._stated(there), *ours) if rule.use_at_this_moment in there]
-            found = self._judged[names] = [_Judged.of(rule) for rule in rules]
-        return found
+            judged = self._judged[names] = [_Judged.of(rule) for rule in rules]
+        return judged
 
     def _stated(self, there: Collection[str]) -> list[LimitRule]:
         return [declared_rule(limit, there) for limit in self._declared]

@@ -108,7 +108,7 @@ class Model:
     def take(self, sample: Sample) -> list[WatchAlarm]:
         """Learn the next sample; returns its alarms."""
         self._values, self._use = sample.values, sample.use
-        found = self._units(sample)
+        alarms = self._units(sample)
         known: dict[str, float | None] = {
             "load": sample.load,
             "response": None if not sample.response_s or sample.response_s <= 0 else math.log(sample.response_s),
@@ -116,12 +116,12 @@ class Model:
             **{name: sample.values.get(name) for name in LEAKING},
         }
         for row in self._minute.take(sample.t_s, known):
-            found += self._minutely(row.t_s, row.means)
+            alarms += self._minutely(row.t_s, row.means)
         for row in self._slow.take(sample.t_s, known):
-            found += self._slowly(row.t_s, row.means)
+            alarms += self._slowly(row.t_s, row.means)
         for name, share in sample.use.items():
             self._read.setdefault(name, _Read()).take(share, sample.harms.get(name))
-        return [one for one in found if self.is_new(one, sample.t_s)]
+        return [alarm for alarm in alarms if self.is_new(alarm, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
         """Learn a load from before the watch, recorded by other monitoring, without alarms."""
@@ -151,16 +151,16 @@ class Model:
         if load is not None:
             self._days.take(t_s, load)
         self._rows.add(t_s, [row.get("load"), *(row.get(name) for name in LEAKING)])
-        found = self._approaches(t_s) + self._full_limits(t_s)
+        alarms = self._approaches(t_s) + self._full_limits(t_s)
         first = self._looked_s is None
         wait_s = FIRST_LOOK_S if t_s - self._rows.first_s < 4 * LOOK_S else LOOK_S
         if first or t_s - (self._looked_s or 0.0) >= wait_s:
             self._looked_s = t_s
-            found += [] if first else self._look_for_leaks(t_s)
-        return found
+            alarms += [] if first else self._look_for_leaks(t_s)
+        return alarms
 
     def _approaches(self, t_s: float) -> list[WatchAlarm]:
-        found = []
+        alarms = []
         for name, at in self.fit.get("limits", {}).items():
             coming = self._days.approach(at["load"], at["low"], at["high"])
             if coming is None:
@@ -173,27 +173,27 @@ class Model:
                  "value": self._use.get(name)},
                 {"text": f"{self.load_name}: {coming.words}", "metric": self.load_name, "value": None},
             )  # fmt: skip
-            found.append(WatchAlarm("limit-ahead", name, title, evidence, advice_for(name), dict(at), ends))
-        return found
+            alarms.append(WatchAlarm("limit-ahead", name, title, evidence, advice_for(name), dict(at), ends))
+        return alarms
 
     def _full_limits(self, t_s: float) -> list[WatchAlarm]:
         """Only limits read since the last row: some are read more rarely than every row."""
-        found = []
+        alarms = []
         read, self._read = self._read, {}
-        for name, one in read.items():
+        for name, reading in read.items():
             key = f"limit-reached {name}"
-            if one.share < FULL:
+            if reading.share < FULL:
                 self._over(key, t_s)
-            if one.share < FULL or one.harm == 0:
+            if reading.share < FULL or reading.harm == 0:
                 self._full.pop(name, None)
                 continue
             since_s, rows = self._full.get(name, (t_s - ROW_S / 2, 0))
             self._full[name] = since_s, rows + 1
             if rows + 1 == FULL_ROWS:
-                found.append(self._reached(name, one, t_s + ROW_S / 2 - since_s))
+                alarms.append(self._reached(name, reading, t_s + ROW_S / 2 - since_s))
             elif rows >= FULL_ROWS and key in self._told:
                 self._told[key] = t_s  # it still is
-        return found
+        return alarms
 
     def _reached(self, name: str, one: _Read, full_s: float) -> WatchAlarm:
         lasts = counted(round(full_s / 60), "minute")
@@ -204,7 +204,7 @@ class Model:
         return WatchAlarm("limit-reached", name, f"Full: {self._title(name)}", tuple(evidence), advice_for(name))
 
     def _slowly(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
-        found = []
+        alarms = []
         for name, series in self._series.items():
             value = row.get(name)
             change = None if value is None else series.take(row.get("load"), value, t_s)
@@ -212,8 +212,8 @@ class Model:
                 continue
             worth = math.log1p(WORTH) if name == "response" else WORTH * abs(change.expected)  # it is in logarithms
             if abs(change.found - change.expected) >= worth:
-                found.append(self._changed(name, change, t_s))
-        return found
+                alarms.append(self._changed(name, change, t_s))
+        return alarms
 
     def _changed(self, name: str, change: Change, t_s: float) -> WatchAlarm:
         before, now = change.expected, change.found
@@ -234,7 +234,7 @@ class Model:
         return WatchAlarm("change", name, title, evidence, advice_for(f"change.{name}"))
 
     def _look_for_leaks(self, t_s: float) -> list[WatchAlarm]:
-        found = []
+        alarms = []
         self._leaks, self._waiting = {}, {}
         for at, name in enumerate(LEAKING, 1):
             rows = self._rows_of(at)
@@ -250,25 +250,25 @@ class Model:
                     self._waiting[name] = grows, rows[0][0] + wait_s
                 continue
             self._leaks[name] = grows
-            found.append(self._leaking(name, grows, ceiling, t_s))
-        return found
+            alarms.append(self._leaking(name, grows, ceiling, t_s))
+        return alarms
 
     def _rows_of(self, at: int) -> list[tuple[float, list[float | None]]]:
         return [row for row in self._rows.rows if row[1][at] is not None]
 
     def _unjudged(self) -> list[dict[str, Any]]:
         """Leak metrics that were read and cannot be judged yet."""
-        found = []
+        entries = []
         for at, name in enumerate(LEAKING, 1):
             rows = self._rows_of(at)
             if name in self._leaks or (not rows and name not in self._values):
                 continue
             times_s, use = [row[0] for row in rows], self._values.get(name, 0.0)
-            one = unjudged(name, times_s, use, self._ceiling(name), ROW_S, self._waiting.get(name))
-            if one is not None:
-                from_s = one["from_s"]
-                found.append({**one, "from_s": None if from_s is None else from_s + self.ahead_s})
-        return found
+            entry = unjudged(name, times_s, use, self._ceiling(name), ROW_S, self._waiting.get(name))
+            if entry is not None:
+                from_s = entry["from_s"]
+                entries.append({**entry, "from_s": None if from_s is None else from_s + self.ahead_s})
+        return entries
 
     def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
         per_hour = grows.slope * 3600
@@ -306,7 +306,7 @@ class Model:
             return values.get("target.open_files.limit")
         if name == "system.filesystem.space":
             return 1.0
-        rss, used, limit = (values.get(one) for one in (name, "system.memory.used", "system.memory.limit"))
+        rss, used, limit = (values.get(metric) for metric in (name, "system.memory.used", "system.memory.limit"))
         if rss is None or used is None or limit is None:
             return None
         own = values.get("target.cgroup.memory.limit", math.inf)
@@ -344,9 +344,9 @@ class Model:
             limits.append({"id": name, "title": self._title(name), "at_load": dict(at), "at_s": ends,
                            "use": self._use.get(name)})  # fmt: skip
         leaks = [
-            {"metric": name, "per_hour": one.slope * 3600, "low": one.low * 3600, "high": one.high * 3600,
-             "ends_s": self._ends(t_s, one.ends.load, one.ends.low, one.ends.high)}
-            for name, one in self._leaks.items()
+            {"metric": name, "per_hour": growth.slope * 3600, "low": growth.low * 3600, "high": growth.high * 3600,
+             "ends_s": self._ends(t_s, growth.ends.load, growth.ends.low, growth.ends.high)}
+            for name, growth in self._leaks.items()
         ]  # fmt: skip
         known = {name: self.fit.get(name) for name in ("rows", "bend", "highest_load")}
         learning = {name: series.needed for name, series in self._series.items() if series.needed}
@@ -375,13 +375,13 @@ class Model:
             by_name = kept.fields(known["series"], SERIES)
             series = {name: Series.of_json(by_name[name], most=MOST[name]) for name in SERIES}
             days, rows = Days.of_json(known["days"]), Thinned.of_json(known["rows"], COLUMNS)
-            told = {key: kept.number(at_s) for key, at_s in kept.table(known["told"]).items()}
+            told_s = {key: kept.number(at_s) for key, at_s in kept.table(known["told"]).items()}
             looked_s, fit = kept.optional(known["looked_s"], kept.number), _checked(known["fit"])
         except ValueError as error:
             return str(error)
-        for one in series.values():
-            one.threshold = THRESHOLD
-        self._series, self._days, self._rows, self._told, self.fit = series, days, rows, told, fit
+        for metric_series in series.values():
+            metric_series.threshold = THRESHOLD
+        self._series, self._days, self._rows, self._told, self.fit = series, days, rows, told_s, fit
         self._looked_s = looked_s
         return ""
 
@@ -398,7 +398,7 @@ def _checked(fit: Any) -> dict[str, Any]:
     return {
         "rows": kept.whole(known["rows"]),
         "highest_load": kept.optional(known["highest_load"], kept.number),
-        "limits": {name: interval(one) for name, one in kept.table(known["limits"]).items()},
+        "limits": {name: interval(limit) for name, limit in kept.table(known["limits"]).items()},
         "bend": kept.optional(known["bend"], interval),
     }
 

@@ -72,7 +72,7 @@ class RealReader:
             self._sources.append(DatabaseCounters(plan.server, self._ports))
         listen = plan.find.get("listen")
         self._port = int(listen[1]) if listen else None
-        self._sources += [ExposedCounters(one, self._port, self._ports, user) for one in plan.sources]
+        self._sources += [ExposedCounters(source, self._port, self._ports, user) for source in plan.sources]
         self._last: Look | None = None
         self._last_of_machine: Look | None = None
         self._rest: dict[str, float] = {}
@@ -150,8 +150,8 @@ class RealReader:
             source.close()
 
     def _look_for(self) -> bool:
-        told = next((pid for one in self._sources if (pid := one.pid()) is not None), None)
-        pids = self._finder.pids(told)
+        told_pid = next((pid for source in self._sources if (pid := source.pid()) is not None), None)
+        pids = self._finder.pids(told_pid)
         if self._finder.words not in ("", self._said):
             say(self._finder.words)
         self._said = self._finder.words
@@ -185,22 +185,22 @@ class RealReader:
         return metrics(before, look) if before is not None else dict(gauges)
 
     def _now_and_then(self, now_s: float, there: bool) -> dict[str, float]:
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         parts = self._parts
         if there and parts["states"].due(now_s):
             with parts["states"].taken(now_s):
-                found |= self._service.states()
+                values |= self._service.states()
         if parts["filesystems"].due(now_s):
             with parts["filesystems"].taken(now_s):
-                found |= fullest(self._mounts)
+                values |= fullest(self._mounts)
         if there and self._port is not None and parts["connections"].due(now_s):
             with parts["connections"].taken(now_s):
                 try:
                     families = self._listening(now_s)
-                    found[CONNECTIONS] = float(established(self._port, families, asking=self._asking))
+                    values[CONNECTIONS] = float(established(self._port, families, asking=self._asking))
                 except RecordingError:  # a kernel without sock_diag
                     self._port = None
-        return found
+        return values
 
     def _listening(self, now_s: float) -> tuple[int, ...]:
         """Families of the sockets that listen at the port, so that only their tables are read."""
@@ -212,16 +212,16 @@ class RealReader:
 
 def _mounts() -> list[str]:
     """Mount points on disks; network file systems are left out: one that hangs would hang the watch."""
-    found: dict[bytes, str] = {}
+    mounts: dict[bytes, str] = {}
     try:
         virtual = {line.split()[-1] for line in Path("/proc/filesystems").read_bytes().splitlines() if b"nodev" in line}
         for line in Path("/", FILESYSTEMS).read_bytes().splitlines():
             device, mount, kind, options, *_ = line.split(b" ")
             if (kind not in virtual or kind == b"overlay") and b"ro" not in options.split(b","):
-                found.setdefault(device, os.fsdecode(mount.replace(b"\\040", b" ")))
+                mounts.setdefault(device, os.fsdecode(mount.replace(b"\\040", b" ")))
     except (OSError, ValueError):
         return ["/"]
-    return list(found.values())
+    return list(mounts.values())
 
 
 def _children_s() -> float:
@@ -274,10 +274,10 @@ class RealChildren:
         if process.returncode != 0:
             return None
         try:
-            found = parse_json(text)
+            answer = parse_json(text)
         except JsonError:
             return None
-        return found if isinstance(found, dict) else None
+        return answer if isinstance(answer, dict) else None
 
     def spent_s(self) -> float:
         return self._spent_s
@@ -334,7 +334,7 @@ def give_up(plan: WatchPlan) -> None:
         leave_no_memory_behind()
     if os.geteuid() != 0:
         return
-    commands = any(one.get("form") == "command" for one in (plan.unit, *plan.sources))
+    commands = any(task.get("form") == "command" for task in (plan.unit, *plan.sources))
     user = run_by(plan.find)
     kept = [CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, *([CAP_SETUID, CAP_SETGID, CAP_KILL] if commands else [])]
     keep_only(kept, also_in_children=not plan.command and not (commands and user == US))

@@ -86,18 +86,18 @@ class Thinned:
         """ValueError for invalid data, or other columns."""
 
         def values(row: Any) -> list[float | None]:
-            found = kept.listed(row, lambda one: kept.optional(one, kept.number))
-            if len(found) != len(columns):
+            numbers = kept.listed(row, lambda one: kept.optional(one, kept.number))
+            if len(numbers) != len(columns):
                 raise ValueError("a row has other columns")
-            return found
+            return numbers
 
         known = kept.fields(data, ("columns", "rows", "step"))
         if known["columns"] != list(columns):
             raise ValueError("it has other columns")
-        found = cls(columns)
-        found._step = kept.whole(known["step"], least=1)
-        found.rows = kept.pairs(known["rows"], kept.number, values)
-        return found
+        thinned = cls(columns)
+        thinned._step = kept.whole(known["step"], least=1)
+        thinned.rows = kept.pairs(known["rows"], kept.number, values)
+        return thinned
 
 
 def _mean(rows: Sequence[tuple[float, list[float | None]]]) -> tuple[float, list[float | None]]:
@@ -143,16 +143,16 @@ def unjudged(
 def in_words(found: Iterable[Mapping[str, Any]], names: Mapping[str, str], amount: Callable[[str, float], str]) -> str:
     """One sentence, or "". amount: a metric's value in words, by name and value; from_s: by the wall clock."""
     said: dict[str, list[str]] = {}
-    for one in found:
-        name, per_hour = names[one["metric"]], one["per_hour"]
-        if one["why"] == SLOWER:
-            name = f"{name} by less than {amount(one['metric'], per_hour)} an hour"
+    for leak in found:
+        name, per_hour = names[leak["metric"]], leak["per_hour"]
+        if leak["why"] == SLOWER:
+            name = f"{name} by less than {amount(leak['metric'], per_hour)} an hour"
         elif per_hour is not None:
-            name = f"{name}, which grows by {amount(one['metric'], per_hour)} an hour and may be a log"
-        when = "" if one["from_s"] is None else f"from {_moment(one['from_s'])} on"
-        said.setdefault(when or f"no time can be named: {one['why']}", []).append(name)
-    each = "; ".join(f"{', '.join(which)} ({when})" for when, which in said.items())
-    return f"Leaks that cannot be judged yet: {each}" if each else ""
+            name = f"{name}, which grows by {amount(leak['metric'], per_hour)} an hour and may be a log"
+        when = "" if leak["from_s"] is None else f"from {_moment(leak['from_s'])} on"
+        said.setdefault(when or f"no time can be named: {leak['why']}", []).append(name)
+    text = "; ".join(f"{', '.join(which)} ({when})" for when, which in said.items())
+    return f"Leaks that cannot be judged yet: {text}" if text else ""
 
 
 def _moment(at_s: float) -> str:

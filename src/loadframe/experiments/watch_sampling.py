@@ -38,14 +38,14 @@ class Look:
 
 def metrics(first: Look, last: Look) -> dict[str, float]:
     """Gauges of the last look and rates between the two. A counter that fell was reset: it has no rate."""
-    found = dict(last.gauges)
+    values = dict(last.gauges)
     elapsed_s = last.at_s - first.at_s
     if elapsed_s > 0:
         for name, value in last.counters.items():
             before = first.counters.get(name)
             if before is not None and value >= before:
-                found[name] = (value - before) / elapsed_s
-    return found
+                values[name] = (value - before) / elapsed_s
+    return values
 
 
 class Held:
@@ -106,8 +106,8 @@ class Machine:
         """Add what needs fewer readings: counters count on between them."""
         read = self._files.read
         with suppress(RecordingError):
-            found = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
-            gauges |= {name: float(found[name]) for name in MEMORY & found.keys()}
+            amounts = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
+            gauges |= {name: float(amounts[name]) for name in MEMORY & amounts.keys()}
         with suppress(RecordingError):
             disks = procfs.parse_diskstats(read("proc/diskstats"))
             counters |= {f"system.disk.{name}.busy": disk.busy_ms / 1000 for name, disk in disks.items()}
@@ -173,7 +173,7 @@ class Service:
         if not self.pids:
             return {}
         folder = f"{self._root}/proc/{self.pids[0]}/task"
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         try:
             names = sorted(os.listdir(folder), key=int)  # noqa: PTH208 - one call, no objects for a thousand threads
         except (OSError, ValueError):
@@ -190,9 +190,9 @@ class Service:
                     os.close(descriptor)
                 state = text.rpartition(b")")[2].split()[:1]
                 word = STATES.get(state[0] if state else b"", "other")
-                found[word] = found.get(word, 0) + 1
-        total = sum(found.values())
-        return {f"target.threads.{word}": count / total for word, count in found.items()} if total else {}
+                counts[word] = counts.get(word, 0) + 1
+        total = sum(counts.values())
+        return {f"target.threads.{word}": count / total for word, count in counts.items()} if total else {}
 
     def close(self) -> None:
         self._files.close()
@@ -207,7 +207,7 @@ class Service:
     def _forget(self, pid: int) -> None:
         """It has ended: its pid may be reused."""
         self._used.pop(pid, None)
-        self.pids = tuple(one for one in self.pids if one != pid)
+        self.pids = tuple(other for other in self.pids if other != pid)
         for name in ("stat", "statm", "limits"):
             self._files.forget(f"proc/{pid}/{name}")
 

@@ -70,13 +70,13 @@ class DatabaseCounters:
                 self._connection, self._settings_s = self._connect(), -SETTINGS_S
             if now_s - self._settings_s >= SETTINGS_S:
                 self._settings, self._settings_s = self._asked(settings), now_s
-            told = {**self._settings, **self._asked(status)}
+            answers = {**self._settings, **self._asked(status)}
         except UserError:
             raise
         except Exception as error:
             self.close()
             raise TargetError(f"{self.words} does not answer: {str(error)[:200]}", remedy=ITS_LOG) from error
-        for name, value in self._counted(told).items():
+        for name, value in self._counted(answers).items():
             spec = self._specs[name]
             (counters if spec.cumulative else gauges)[spec.metric] = value
 
@@ -125,11 +125,11 @@ class DatabaseCounters:
         """The server's socket, connected. TargetError for another user's, before a password is sent to it."""
         from loadframe.connections.unix_socket import open_socket, peer_user
 
-        found = open_socket(where, timeout_s=ANSWER_S)
-        if other := self._ports.another_user(peer_user(found), where):
-            found.close()
+        connection = open_socket(where, timeout_s=ANSWER_S)
+        if other := self._ports.another_user(peer_user(connection), where):
+            connection.close()
             raise TargetError(other, remedy="Start the service again; the watch goes on.")
-        return found
+        return connection
 
 
 def _show(what: str, names: list[str]) -> str:
@@ -209,9 +209,9 @@ def run(command: list[str], user: Privilege | None, *, within_s: float, most_byt
     from loadframe.host.environment import NO_FOLDER, passed_on
     from loadframe.host.processes import Allowance, runnable, spawn
 
-    told = masked(" ".join(command))[:80]
+    masked_command = masked(" ".join(command))[:80]
     if user is None:
-        raise TargetError(f"`{told}` is not run: who runs the service is not known", remedy=RUN_AS)
+        raise TargetError(f"`{masked_command}` is not run: who runs the service is not known", remedy=RUN_AS)
     program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
     out = subprocess.PIPE if most_bytes else subprocess.DEVNULL
     process = spawn(
@@ -222,10 +222,12 @@ def run(command: list[str], user: Privilege | None, *, within_s: float, most_byt
     try:
         said = until_end(process.stdout, until_s, most_bytes) if process.stdout is not None else b""
         if len(said) > most_bytes:
-            raise TargetError(f"`{told}` prints more than {most_bytes >> 20} MiB", remedy="Let it print less.")
+            raise TargetError(
+                f"`{masked_command}` prints more than {most_bytes >> 20} MiB", remedy="Let it print less."
+            )
         process.wait(max(0.0, until_s - time.monotonic()))
     except subprocess.TimeoutExpired as error:
-        raise TargetError(f"`{told}` did not end within {within_s:g} s", remedy="Correct it.") from error
+        raise TargetError(f"`{masked_command}` did not end within {within_s:g} s", remedy="Correct it.") from error
     finally:
         with suppress(ProcessLookupError):  # its session has all that it started
             os.killpg(process.pid, signal.SIGKILL)
@@ -233,5 +235,5 @@ def run(command: list[str], user: Privilege | None, *, within_s: float, most_byt
         if process.stdout is not None:
             process.stdout.close()
     if process.returncode != 0:
-        raise TargetError(f"`{told}` ended with exit status {process.returncode}", remedy="Correct it.")
+        raise TargetError(f"`{masked_command}` ended with exit status {process.returncode}", remedy="Correct it.")
     return said

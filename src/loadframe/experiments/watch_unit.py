@@ -55,10 +55,10 @@ class Unit:
         if self._due is not None and not self.running:
             due_s, self._due = self._due, None
             self._start(due_s)
-        found = []
+        done = []
         while self._done:
-            found.append(self._done.popleft())
-        return found
+            done.append(self._done.popleft())
+        return done
 
     def _start(self, due_s: float) -> None:
         self.running = True

@@ -81,9 +81,9 @@ class Watcher:
         """Run until it is stopped, its time is over, or an alarm ends it; returns which."""
         number, ended = 0, ""
         while not ended:
-            told = self.tick()
+            alarms = self.tick()
             number += 1
-            if told and self.plan.exit_on_alarm:
+            if alarms and self.plan.exit_on_alarm:
                 ended = "alarm"
             elif self._over():
                 ended = "time"
@@ -115,16 +115,16 @@ class Watcher:
         if self.journal.new_day():
             self._head()
         values, there = self._reader.read(now_s)
-        found = self._presence(there)
+        alarms = self._presence(there)
         sample = self._sample(values, there)
         self._ledger_if_due(now_s, values)
-        found += self.model.take(sample)
-        for alarm in found:
+        alarms += self.model.take(sample)
+        for alarm in alarms:
             self._tell(alarm)
         if now_s - self._started_s >= LOADLESS_S:
             self._say_loadless()
         self._housekeeping(now_s, sample.load)
-        return found
+        return alarms
 
     def known(self) -> dict[str, Any]:
         """The current model, as a line `model` has it."""
@@ -246,8 +246,8 @@ class Watcher:
             self._unit.begin(now_s)
             self._next_unit_s += self.plan.every_s * max(1, int((now_s - self._next_unit_s) // self.plan.every_s) + 1)
         done = self._unit.finished()
-        for one in done:
-            line = {"response_s": _round(one.response_s), "late": _round(one.late_s), "error": one.error}
+        for unit in done:
+            line = {"response_s": _round(unit.response_s), "late": _round(unit.late_s), "error": unit.error}
             self._write("unit", {**line, **({} if load is None else {"load": _round(load)})})
         return done
 

@@ -61,13 +61,13 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
     """Conclude from the rounds and write report.html and the JSON files. RunError where there are none."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
-    found = concluded(run, rounds, run.steps(), interrupted=interrupted)
-    end = finish(run, [(one.number, limit) for one in found.rounds for limit in one.limits])
-    investigation = replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *end.warnings))))
+    draft = concluded(run, rounds, run.steps(), interrupted=interrupted)
+    end = finish(run, [(round_.number, limit) for round_ in draft.rounds for limit in round_.limits])
+    investigation = replace(draft, warnings=tuple(dict.fromkeys((*draft.warnings, *end.warnings))))
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = investigation_json(investigation)
-    run.write_document("findings.json", "findings", {"rounds": [one["findings"] for one in shapes["rounds"]]})
-    run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
+    run.write_document("findings.json", "findings", {"rounds": [round_["findings"] for round_ in shapes["rounds"]]})
+    run.write_document("verdicts.json", "verdicts", {"rounds": [round_["tried"] for round_ in shapes["rounds"]]})
     run.write_report(render_page(investigation))
     return investigation
 
@@ -82,7 +82,7 @@ def concluded(
     """The conclusion from these rounds and all steps of the run folder, as write_down without writing."""
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
-    rounds = [with_intervals(one, steps) for one in rounds]
+    rounds = [with_intervals(round_, steps) for round_ in rounds]
     rounds = with_hosts(_from_all_steps(rounds, steps, study), run)
     end = ended(run, steps)
     last, stop = rounds[-1], run.stop()
@@ -106,7 +106,7 @@ def concluded(
         next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(rounds),
         outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers),
         quality=end.quality,
-        warnings=end.after([*(each for one in rounds for each in one.curve.warnings), *latencies.warnings]),
+        warnings=end.after([*(warning for round_ in rounds for warning in round_.curve.warnings), *latencies.warnings]),
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
@@ -130,7 +130,7 @@ def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Inve
     try:
         again = concluded(run, found.rounds, steps, interrupted=found.outcome.kind == "interrupted")
     except StudyError:
-        rounds = tuple(with_intervals(one, steps) for one in found.rounds)
+        rounds = tuple(with_intervals(round_, steps) for round_ in found.rounds)
         limit = found.next_limit and conclusion.next_limit(rounds)
         return replace(found, rounds=rounds, variants=variants_of(rounds, steps, None), next_limit=limit)
     return replace(
@@ -201,12 +201,16 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     with the metrics of all rounds' evidence per step: a cause of one round can be seen gone in the next."""
     decided = deciding(rounds)
     mine = {
-        one.treatment: [step for step in counting(steps, decided) if step.treatment == one.treatment] for one in rounds
+        round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
+        for round_ in rounds
     }
-    whole = [_from_all(one, mine[one.treatment], steps, study) if mine[one.treatment] else one for one in rounds]
-    shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
-    shown |= {limit.use_metric for one in whole for limit in one.limits} | time_spent.metrics()
-    return [replace(one, footprint=footprint(mine[one.treatment], sorted(shown))) for one in whole]
+    whole = [
+        _from_all(round_, mine[round_.treatment], steps, study) if mine[round_.treatment] else round_
+        for round_ in rounds
+    ]
+    shown = {item.metric for round_ in whole for finding in round_.findings for item in finding.evidence}
+    shown |= {limit.use_metric for round_ in whole for limit in round_.limits} | time_spent.metrics()
+    return [replace(round_, footprint=footprint(mine[round_.treatment], sorted(shown))) for round_ in whole]
 
 
 def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
@@ -279,21 +283,21 @@ FROM_CURVES = "the curves of both states, which were not measured in turns: the 
 def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
     """Sets of changes to choose from, the one that gives nothing up first: the kept changes before each that gives more
     up, and all of them. steps: all of the run. Empty where nothing was kept, or no load was measured in both states."""
-    kept = [(number, trial) for number, one in enumerate(rounds) for trial in one.tried if trial.kept]
+    kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     ends = [
         last
         for last in range(1, len(kept) + 1)
         if last == len(kept) or kept[last][1].remedy.price.durability is not None
     ]
-    found = []
+    variants = []
     for end in ends:
         trials = [trial for _, trial in kept[:end]]
         against = _against_first(rounds, kept[end - 1][0], trials, steps)
         if not against.levels:
             continue
         given_up = [trial.remedy.price.durability for trial in trials if trial.remedy.price.durability]
-        changes, loads = net_changes(trials), [one.load for one in against.levels]
-        found.append(
+        changes, loads = net_changes(trials), [row.load for row in against.levels]
+        variants.append(
             Variant(
                 changes,
                 study.objective.at if study is not None and study.objective.at in loads else loads[-1],
@@ -306,7 +310,7 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
                 fresh=against.fresh,
             )
         )
-    return tuple(found)
+    return tuple(variants)
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
@@ -324,16 +328,16 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
         after = replace(first.curve, points=points)
     rows = at_loads(first.curve, after)
     if len(trials) == 1:
-        found = Compared(verdict=last.verdict, levels=last.levels, fresh=last.fresh)
+        comparison = Compared(verdict=last.verdict, levels=last.levels, fresh=last.fresh)
     elif blocks := in_blocks(steps, first.treatment, last.treatment_after):
         pair = first.treatment, last.treatment_after
-        found = compared(blocks, *pair)
+        comparison = compared(blocks, *pair)
     else:
         judged = [row for row in rows if row.load in last.told.levels] or list(rows)
-        found = Compared(verdict=_of_curves(judged) if judged else last.told)
-    every = {row.load: row for row in (*found.levels, *rows)}
-    every |= {row.load: row for row in found.levels if row.low < row.high or not has_curve}
-    return replace(found, levels=tuple(every[load] for load in sorted(every)))
+        comparison = Compared(verdict=_of_curves(judged) if judged else last.told)
+    every = {row.load: row for row in (*comparison.levels, *rows)}
+    every |= {row.load: row for row in comparison.levels if row.low < row.high or not has_curve}
+    return replace(comparison, levels=tuple(every[load] for load in sorted(every)))
 
 
 def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
@@ -367,10 +371,10 @@ def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
         ]
         blocks = in_blocks(known, *pair, above=trial.verdict.blocks if trial.fresh is not None else 0)
         if blocks:
-            again, told = trial.fresh and verdict_on(blocks, *pair), trial.told
+            again, verdict = trial.fresh and verdict_on(blocks, *pair), trial.told
             levels = level_ratios(blocks, *pair)
-            if again is None and len(told.levels) == 1:
-                levels = tuple(replace(row, low=told.low, high=told.high) for row in levels)
+            if again is None and len(verdict.levels) == 1:
+                levels = tuple(replace(row, low=verdict.low, high=verdict.high) for row in levels)
             trial = replace(trial, fresh=again, levels=levels)
         tried.append(trial)
     return replace(one, tried=tuple(tried))
