@@ -233,7 +233,7 @@ class AttachedTarget(OnBench):
 
 def process_settings(study: Study) -> tuple[str, ...]:
     names = [*study.target_limits, *study.target_cpus]
-    for cage in (*(each.cage for each in study.alternative), *(each.cage for each in study.change)):
+    for cage in (*(alternative.cage for alternative in study.alternative), *(change.cage for change in study.change)):
         names += [*cage.limits, *cage.bound]
     return tuple(dict.fromkeys(name for name in names if name != DRIVER_CPUS))
 
@@ -294,9 +294,9 @@ class RunningTarget(AttachedTarget):
 
     def endpoint(self) -> Endpoint:
         """With the database of the workload's keys."""
-        found = super().endpoint()
+        endpoint = super().endpoint()
         known = {} if self._keys is None else {DATABASE: str(self._keys.database)}
-        return replace(found, options={**found.options, **known})
+        return replace(endpoint, options={**endpoint.options, **known})
 
     def check(self, state: TargetState) -> None:
         """Raises as AttachedTarget.check; TargetError for any change of a service that is not owned."""

@@ -84,7 +84,9 @@ class Bookkeeping:
     def levels(self, *treatments: str) -> list[float]:
         """The study's levels below the load at which the target failed; else a quarter and half of that load."""
         fell, levels = self.fell_at(*treatments), self.bench.study.levels
-        return [one for one in levels if one < fell] or [one for one in (fell // 4, fell // 2) if 1 <= one < fell]
+        return [level for level in levels if level < fell] or [
+            level for level in (fell // 4, fell // 2) if 1 <= level < fell
+        ]
 
     @property
     def blocks_at_once(self) -> int:

@@ -120,10 +120,10 @@ class CagedTarget(OnBench):
             for name, value in cages[0].limits().items()
         }
         with self._explained():
-            found = {**self._target.effective(), **caged}
+            settings = {**self._target.effective(), **caged}
         if self._bound and (cpus := bound_to(self.pids()[0])) is not None:
-            found[CPUS] = cpus
-        return found
+            settings[CPUS] = cpus
+        return settings
 
     def counters(self) -> dict[str, float]:
         with self._explained():

@@ -148,9 +148,9 @@ def _check_think(study: Study, workload: Workload) -> None:
 
 def _check_cages(study: Study, *, target_here: bool) -> None:
     kind, sharded = study.target.kind, study.target.shards is not None
-    each = [study.around(kind).target for kind in kinds_of(study)]
-    pieces = [one for one in each if one.shards is not None]
-    parts = [name for one in pieces for name in targets.components(one.kind, one.shards, one.sql_nodes)]
+    tables = [study.around(kind).target for kind in kinds_of(study)]
+    pieces = [table for table in tables if table.shards is not None]
+    parts = [name for table in pieces for name in targets.components(table.kind, table.shards, table.sql_nodes)]
     known = {"driver", *("shard" if name.startswith("shard") else name for name in parts)}
     if unknown := sorted(study.cage.components.keys() - known):
         raise StudyError(
@@ -184,7 +184,7 @@ def _check_cages(study: Study, *, target_here: bool) -> None:
 def _check_address(study: Study) -> None:
     """A server known by its address alone needs its owner's consent, has no cage, and is not changed."""
     if targets.kind_named(study.target.kind).by_address is None:
-        others = (targets.KINDS.get(each.target.kind or "") for each in study.alternative)
+        others = (targets.KINDS.get(alternative.target.kind or "") for alternative in study.alternative)
         if by_address := [row.kind for row in others if row is not None and row.by_address is not None]:
             raise StudyError(
                 f"an alternative of kind {by_address[0]}: a running server cannot be caged for a side-by-side "
@@ -204,7 +204,7 @@ def _check_address(study: Study) -> None:
 
 def check_consent(study: Study) -> None:
     """StudyError for a server on another machine without its owner's consent. Only its name is looked up."""
-    asked = [each.address.host for each in study.target.metrics if each.address is not None]
+    asked = [table.address.host for table in study.target.metrics if table.address is not None]
     for host, what in ((_host_of(study), "the load"), *((host, "that its counters are read") for host in asked)):
         agreed = study.target.authorised and study.target.owner.strip()
         if host and not is_here(host, afresh=True) and not agreed:
@@ -248,7 +248,7 @@ def _check_attached(study: Study) -> None:
             "remove what a killed run leaves there",
             remedy="`loadframe limits --attach` reads it. To load one, leave out target.attach.",
         )
-    others_kind = any(each.target.kind not in (None, target.kind) for each in study.alternative)
+    others_kind = any(alternative.target.kind not in (None, target.kind) for alternative in study.alternative)
     if target.shards is not None or target.sql_nodes is not None or others_kind:
         raise StudyError(
             "target.attach: a running server is measured alone",
@@ -274,7 +274,9 @@ def _check_attached(study: Study) -> None:
         )
     check_consent(study)
     _check_restart(study)
-    others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
+    others = [alternative.target.settings for alternative in study.alternative] + [
+        change.target.settings for change in study.change
+    ]
     row = targets.of_study(study)
     for settings in (target.settings, *others):
         restart = [name for name in row.catalogue.check(settings) if not is_dynamic(row, name)]
@@ -290,8 +292,8 @@ def _check_attached(study: Study) -> None:
 def _named_changes(study: Study) -> list[str]:
     given = {"target.config": study.target.config, "target.restart": study.target.restart}
     states = (*study.alternative, *study.change)
-    settings = [study.target.settings, *(each.target.settings for each in states)]
-    named = dict.fromkeys(name for each in settings for name in each)
+    settings = [study.target.settings, *(state.target.settings for state in states)]
+    named = dict.fromkeys(name for table in settings for name in table)
     return [key for key, value in given.items() if value] + [
         *(f"target.settings.{name}" for name in named),
         *process_settings(study),
@@ -328,12 +330,14 @@ def unseen(study: Study, processes: bool = False) -> tuple[str, ...]:
         workload = workload_of(study)
     except UserError:  # a run may need files and variables that are not here
         return (*target, *notes)
-    told = workload.unchecked(study.target.kind) if isinstance(workload, SendsRequests) else ""
-    return (*target, *notes, *((told,) if told else ()))
+    unchecked = workload.unchecked(study.target.kind) if isinstance(workload, SendsRequests) else ""
+    return (*target, *notes, *((unchecked,) if unchecked else ()))
 
 
 def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> None:
-    kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
+    kinds = dict.fromkeys(
+        (study.target.kind, *(alternative.target.kind or study.target.kind for alternative in study.alternative))
+    )
     needed = [requirement for kind in kinds for requirement in targets.needs(targets.of_study(study, kind))]
     needed = needed if target_here and not study.target.is_running else []
     needed += workloads.check(study.workload.kind) if driver_here else []

@@ -36,7 +36,7 @@ def check_alternatives(study: Study, workload: Workload) -> None:
 
 def _check_cold(study: Study, workload: Workload) -> None:
     """All that are measured must be caches that are asked for objects."""
-    kinds = (study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative))
+    kinds = (study.target.kind, *(alternative.target.kind or study.target.kind for alternative in study.alternative))
     if others := [kind for kind in kinds if not targets.kind_named(kind).cache]:
         raise StudyError(
             f"measure.cold: a {others[0]} is not a cache, so it is never cold",
@@ -115,7 +115,7 @@ def _check_other_kind(study: Study, workload: Workload, whose: str, target: Alte
             f"{whose}: workload {study.workload.kind!r} cannot load a target of kind {around.target.form!r}",
             remedy=f"It loads: {', '.join(sorted(loaded_by(workload)))}.",
         )
-    alone = [each for each in (study.target.kind, kind) if targets.kind_named(each).embedded]
+    alone = [candidate for candidate in (study.target.kind, kind) if targets.kind_named(candidate).embedded]
     if alone or study.target.shards is not None:
         what = f"{alone[0]}, which runs inside the driver's processes," if alone else "a target in several pieces"
         raise StudyError(
@@ -164,7 +164,9 @@ def check_running_service(study: Study) -> None:
             f"target.listen: {host} is not this machine, so no process of it is seen",
             remedy='Load it by its address: kind = "url".',
         )
-    if target.shards is not None or any(each.target.kind not in (None, target.kind) for each in study.alternative):
+    if target.shards is not None or any(
+        alternative.target.kind not in (None, target.kind) for alternative in study.alternative
+    ):
         raise StudyError(
             "a running service is measured alone", remedy="Leave out target.shards and alternatives of another kind."
         )
@@ -177,7 +179,7 @@ def check_running_service(study: Study) -> None:
     if target.restart and located(target.restart[0]) is None:
         raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
     _check_processes(study)
-    row, tables = targets.of_study(study), [each.target.settings for each in (*study.alternative, *study.change)]
+    row, tables = targets.of_study(study), [state.target.settings for state in (*study.alternative, *study.change)]
     stated = row.check_settings(target.settings)
     for table in tables:
         for name, value in row.check_settings(table).items():

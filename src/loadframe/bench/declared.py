@@ -46,7 +46,7 @@ def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(study: Study) -> Iterator[tuple[str, str, Registry[KindOfTarget] | Registry[KindOfWorkload]]]:
-    others = (each.target.kind for each in study.alternative if each.target.kind is not None)
+    others = (alternative.target.kind for alternative in study.alternative if alternative.target.kind is not None)
     for kind in dict.fromkeys((study.target.kind, *others)):
         yield "kind of target", kind, targets.KINDS
     yield "workload", study.workload.kind, workloads.KINDS

@@ -50,22 +50,22 @@ def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
     if name == "root":
         return DriverUser(US, said)
     if name:
-        found = DriverUser(NamedUser(name), said)
+        user = DriverUser(NamedUser(name), said)
     elif lease.user is not None:
-        found = DriverUser(LeaseUser(lease.user), "it has no rights, and nothing else runs as that user")
+        user = DriverUser(LeaseUser(lease.user), "it has no rights, and nothing else runs as that user")
     else:
         raise CageError(f"The load driver would run as root: {why_no_free_user()}", remedy=f"Else {BY_HAND}.")
-    if (barrier := unreachable(lease.folder, found.privilege, lease.user)) is not None:
+    if (barrier := unreachable(lease.folder, user.privilege, lease.user)) is not None:
         raise CageError(
-            f"User {found.privilege}, who is to run the load driver, may not enter {barrier}, where its files are",
+            f"User {user.privilege}, who is to run the load driver, may not enter {barrier}, where its files are",
             remedy=f"chmod o+x {barrier}, set LOADFRAME_SCRATCH to a folder that others may enter, or {BY_HAND}.",
         )
-    if (refused := cannot_run(workload.trials(), found.privilege)) is not None:
+    if (refused := cannot_run(workload.trials(), user.privilege)) is not None:
         raise CageError(
-            f"User {found.privilege}, who is to run the load driver, cannot: {refused}",
+            f"User {user.privilege}, who is to run the load driver, cannot: {refused}",
             remedy=f"Put it where other users may read it, or {BY_HAND}.",
         )
-    return found
+    return user
 
 
 def logging_in(found: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser:

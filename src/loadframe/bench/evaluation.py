@@ -67,7 +67,7 @@ def evaluate(
     """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
     as of the workload. stages: counters of pipelines."""
     summary, embedded = loaded.summary, rig.target.embedded
-    found = window_metrics(
+    metrics = window_metrics(
         ticks,
         summary.window_start_s,
         summary.window_end_s,
@@ -75,37 +75,37 @@ def evaluate(
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )
-    exposed = told(found, [name for table in study.target.metrics for name in table.requests])
-    found = {**exposed, **found}  # the runtime's own metrics take precedence
+    exposed = told(metrics, [name for table in study.target.metrics for name in table.requests])
+    metrics = {**exposed, **metrics}  # the runtime's own metrics take precedence
     known, asks = NO_LATENCIES not in loaded.marks, work == WORK  # a statement may be a thousand entries
     own = {"throughput": summary.throughput} if asks else {}
     if asks and loaded.offered is None and known:  # in an open loop requests may wait in the driver
         own["workload.concurrency"] = summary.concurrency
-    blind = contradictions({**found, **own})
-    found = without(found, blind)
-    found |= derived(
-        found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind), behind=loaded.components
+    blind = contradictions({**metrics, **own})
+    metrics = without(metrics, blind)
+    metrics |= derived(
+        metrics, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind), behind=loaded.components
     )
-    if "system.cpu.foreign" in found:
-        named = [one for one in loaded.strangers.items() if one[1] >= NAMED][:MOST_NAMED]
-        found |= {f"stranger.{component_of(program)}.cores": cores for program, cores in named}
+    if "system.cpu.foreign" in metrics:
+        named = [stranger for stranger in loaded.strangers.items() if stranger[1] >= NAMED][:MOST_NAMED]
+        metrics |= {f"stranger.{component_of(program)}.cores": cores for program, cores in named}
     if not known:
-        found.pop("workload.concurrency", None)
+        metrics.pop("workload.concurrency", None)
     if WHOLE_SECONDS in loaded.marks:  # the times within a second are random
-        found.pop("workload.silence_ms", None)
+        metrics.pop("workload.silence_ms", None)
     if not embedded:
-        found |= shared(found, cpus_of_processes(rig.target.pids()), driver_cpus(study))
-    if "target.memory.rss" in found:  # otherwise not on this machine, whose ceilings are not its own
-        found, _ = derive(found, {})
+        metrics |= shared(metrics, cpus_of_processes(rig.target.pids()), driver_cpus(study))
+    if "target.memory.rss" in metrics:  # otherwise not on this machine, whose ceilings are not its own
+        metrics, _ = derive(metrics, {})
     length = summary.window_end_s - summary.window_start_s
     if (late := band(loaded.latencies_ms, *DELAYED_ACK_MS)) is not None:  # as long as a delayed acknowledgement
-        found["workload.latency_delayed_ack_share"] = late.share
-        found["workload.latency_delayed_ack_contrast"] = late.contrast
+        metrics["workload.latency_delayed_ack_share"] = late.share
+        metrics["workload.latency_delayed_ack_contrast"] = late.contrast
     if loaded.offered is not None:
-        found["workload.offered"] = loaded.offered / length
+        metrics["workload.offered"] = loaded.offered / length
     if loaded.moved_bytes is not None:
-        found["workload.bytes"] = loaded.moved_bytes / length
-    return Evaluated(found, blind)
+        metrics["workload.bytes"] = loaded.moved_bytes / length
+    return Evaluated(metrics, blind)
 
 
 def derived(
@@ -122,27 +122,27 @@ def derived(
     workload. unknown: components that exist and were not measured, so that no sum is known; one on another machine adds
     nothing to this one's. behind: programs that the target connects to."""
     length = summary.window_end_s - summary.window_start_s
-    found = {
+    values = {
         "workload.errors": summary.errors / length,
         "workload.concurrency": summary.concurrency,
         "workload.silence_ms": summary.silence_ms,
     }
     if one_lock:
-        found |= {"workload.lock_held": summary.lock_held, "workload.lock_waiting": summary.waiting}
+        values |= {"workload.lock_held": summary.lock_held, "workload.lock_waiting": summary.waiting}
     if "driver.cpu.run_delay" in metrics and not embedded and summary.concurrency > 0:
-        found["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
-    found |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
+        values["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
+    values |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
     if "driver.cpu.cores" in metrics:
-        found |= _cpu_shares(study, metrics)
+        values |= _cpu_shares(study, metrics)
     helpers = (f"{name}.cpu.cores" for name in (*(helper.name for helper in study.target.with_), *behind))
     parts = ("target.cpu.cores", "driver.cpu.cores", *helpers)
     used = [metrics[name] for name in parts if name in metrics]
     if used and "system.cpu.count" in metrics and not unknown.intersection(parts):
-        found["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
+        values["system.cpu.own"] = sum(used) / metrics["system.cpu.count"]
     flushes = metrics.get("system.disk.flushes")
     if flushes is not None and summary.throughput > 0:
-        found["system.disk.flushes_per_request"] = flushes / summary.throughput
-    return found
+        values["system.disk.flushes_per_request"] = flushes / summary.throughput
+    return values
 
 
 def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> dict[str, float]:
@@ -156,8 +156,8 @@ def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool,
     count = metrics.get("system.cpu.count", math.inf)
     anywhere = all(metrics.get(f"{part}.cpu.limit", 0.0) >= count for part in parts)
     busy = metrics.get("system.cpu.utilization" if anywhere else "system.cpu.busiest")
-    found = {} if busy is None else {"workload.cpus_busy": busy}
-    return found | {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
+    values = {} if busy is None else {"workload.cpus_busy": busy}
+    return values | {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
 
 
 def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
@@ -171,8 +171,8 @@ def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> dict[str, float]:
     """Used share of the CPU time that driver and target may use; for the driver also its busiest thread's."""
     driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
     target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
-    found = {"driver.saturation": driver, "target.saturation": target}
-    known = {name: [share for share in shares if share is not None] for name, shares in found.items()}
+    parts = {"driver.saturation": driver, "target.saturation": target}
+    known = {name: [share for share in shares if share is not None] for name, shares in parts.items()}
     return {name: max(shares) for name, shares in known.items() if shares}
 
 
@@ -281,8 +281,8 @@ def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozens
     busy = min(1.0, (own + beside) / len(target))
     if len(target) >= metrics.get("system.cpu.count", float("inf")):
         busy = max(busy, metrics.get("system.cpu.utilization", 0.0))
-    found = {"driver.cpu.beside": min(1.0, beside / len(target)), "target.cpus.busy": busy}
+    shares = {"driver.cpu.beside": min(1.0, beside / len(target)), "target.cpus.busy": busy}
     waited = metrics.get("target.cpu.run_delay")
     if waited is not None and waited + own > 0:
-        found["target.cpus.wait"] = waited / (waited + own)
-    return found
+        shares["target.cpus.wait"] = waited / (waited + own)
+    return shares

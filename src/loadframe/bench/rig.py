@@ -12,7 +12,7 @@ from loadframe.workloads.base import Workload
 
 
 def kinds_of(study: Study) -> tuple[str, ...]:
-    named = (study.target.kind, *(each.target.kind for each in study.alternative))
+    named = (study.target.kind, *(alternative.target.kind for alternative in study.alternative))
     return tuple(dict.fromkeys(kind for kind in named if kind is not None))
 
 

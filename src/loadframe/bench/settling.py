@@ -86,8 +86,8 @@ class Settling:
 def refused(steps: Sequence[Step]) -> tuple[float, ...]:
     """The levels at which the warm-up of one of the treatments had not ended."""
     treatments = {step.treatment for step in steps}
-    found = (unsettled([step for step in steps if step.treatment == treatment]) for treatment in treatments)
-    return tuple(sorted({level for levels in found for level in levels}))
+    by_treatment = (unsettled([step for step in steps if step.treatment == treatment]) for treatment in treatments)
+    return tuple(sorted({level for levels in by_treatment for level in levels}))
 
 
 def settled(steps: Sequence[Step]) -> list[Step]:
