@@ -25,7 +25,7 @@ Judge = Callable[[Signature, int, Windows], Finding | RuledOut | None]
 def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge) -> list[Finding]:
     """The findings, followed by what the stage that limits waits for in its server, if it spends half of its time
     there. judge: takes a signature, its rank and the windows."""
-    stage = next((one for one in found if one.id.startswith(OF) and not is_queue(one.id)), None)
+    stage = next((finding for finding in found if finding.id.startswith(OF) and not is_queue(finding.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
         return list(found)
@@ -38,30 +38,38 @@ def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Sign
     causes = list[Finding]()
     for rank, signature in enumerate(signatures):
         if signature.rank not in RANKS or not any(
-            each.per_request or each.metric.endswith(PER_REQUEST) for each in signature.present
+            condition.per_request or condition.metric.endswith(PER_REQUEST) for condition in signature.present
         ):
             continue
-        one = judge(signature, rank, seen)
-        if isinstance(one, Finding) and one.id not in {each.id for each in causes}:
-            causes.append(_told(one, stage, share, where, per))
+        cause = judge(signature, rank, seen)
+        if isinstance(cause, Finding) and cause.id not in {known.id for known in causes}:
+            causes.append(_told(cause, stage, share, where, per))
     if not causes:
         return list(found)
     causes.sort(key=lambda one: -one.score)
-    seen_there = "; ".join(one.title for one in causes)
+    seen_there = "; ".join(cause.title for cause in causes)
     why = f"For {100 * share:.0f} % of that time it waits for its server. What is seen there: {seen_there}."
-    told = [replace(one, explanation=f"{one.explanation} {why}".strip()) if one is stage else one for one in found]
-    others = [one for one in told if one.id not in {each.id for each in causes}]
-    placed = [replace(one, score=stage.score - BELOW * number) for number, one in enumerate(causes, 1)]
+    explained = [
+        replace(finding, explanation=f"{finding.explanation} {why}".strip()) if finding is stage else finding
+        for finding in found
+    ]
+    others = [finding for finding in explained if finding.id not in {cause.id for cause in causes}]
+    placed = [replace(cause, score=stage.score - BELOW * number) for number, cause in enumerate(causes, 1)]
     return [*others, *placed]
 
 
 def stages_first(findings: Sequence[Finding]) -> list[Finding]:
     """In the order in which remedies are tried, causes come before the stage: a larger batch would hide them."""
-    there, causes = {one.id for one in findings}, dict[str, list[Finding]]()
-    for one in findings:
-        if one.behind in there:
-            causes.setdefault(one.behind, []).append(one)
-    return [each for one in findings if one.behind not in there for each in (*causes.get(one.id, ()), one)]
+    there, causes = {finding.id for finding in findings}, dict[str, list[Finding]]()
+    for finding in findings:
+        if finding.behind in there:
+            causes.setdefault(finding.behind, []).append(finding)
+    return [
+        placed
+        for finding in findings
+        if finding.behind not in there
+        for placed in (*causes.get(finding.id, ()), finding)
+    ]
 
 
 def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
@@ -69,10 +77,15 @@ def _told(cause: Finding, stage: Finding, share: float, where: Window, per: floa
     name = stage.id.removeprefix(OF)
     more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"
     evidence = [
-        replace(each, value=each.value / per, threshold=each.threshold / per, source=f"{each.source}; {more}")
-        if each.metric.endswith(PER_REQUEST)
-        else each
-        for each in cause.evidence
+        replace(
+            measured,
+            value=measured.value / per,
+            threshold=measured.threshold / per,
+            source=f"{measured.source}; {more}",
+        )
+        if measured.metric.endswith(PER_REQUEST)
+        else measured
+        for measured in cause.evidence
     ]
     source = "most of the time at work is spent in calls to the server"
     spent = Evidence(f"{stage.id}.server_share", share, ">=", IN_SERVER, where.words, source)

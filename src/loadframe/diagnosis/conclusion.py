@@ -36,7 +36,7 @@ from loadframe.units import show, show_metric
 
 
 def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
-    return [trial for one in rounds for trial in one.tried if trial.kept]
+    return [trial for round_ in rounds for trial in round_.tried if trial.kept]
 
 
 def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
@@ -92,7 +92,9 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
         at = first.reached_at if settled else acts_from(last, first)  # the bend may belong to what is settled
         return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
     limits = [limit for limit in last.limits if not is_queue(limit.id)]
-    measured = [(one, one.exhausted_at) for one in limits if one.exhausted_at and one.exhausted_at.how == "measured"]
+    measured = [
+        (limit, limit.exhausted_at) for limit in limits if limit.exhausted_at and limit.exhausted_at.how == "measured"
+    ]
     if full := [limit for limit, load in measured if any(load.meets(bend) for bend in bends(last.curve))]:
         return _as_next(min(full, key=_load), "its use is at the ceiling of {ceiling} where the last curve bends")
     furthest = FURTHEST * last.curve.points[-1].load
@@ -181,20 +183,20 @@ def unfinished(
 ) -> Unfinished | None:
     """Of the unkept changes that gained in each of their blocks, and that a study's most blocks could prove, the one
     that gained most. None where a change was kept. steps: all of the run, in order."""
-    trials = [trial for one in rounds for trial in one.tried if not trial.kept and _gained_in_each(trial)]
+    trials = [trial for round_ in rounds for trial in round_.tried if not trial.kept and _gained_in_each(trial)]
     counts = [(_blocks_to_decide(trial), trial) for trial in trials]
     within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
     if kept_trials(rounds) or not within:
         return None
     count, best = max(within, key=lambda pair: pair[1].told.ratio)
-    told = best.told
+    verdict = best.told
     took = [step.ended_s - before.ended_s for before, step in pairwise(steps) if step.number in best.deciding]
     if not took:
         return None
-    more_s = (count - told.blocks) * 2 * len(told.levels) * fmean(took)
+    more_s = (count - verdict.blocks) * 2 * len(verdict.levels) * fmean(took)
     budget = f" --set measure.budget={math.ceil(budget_s + more_s)}s"
-    blocks = f" --set measure.blocks.max={count}" if count > most_blocks and not told.decided else ""
-    return Unfinished(best.remedy.title, told, more_s, f"{command}{budget}{blocks}")
+    blocks = f" --set measure.blocks.max={count}" if count > most_blocks and not verdict.decided else ""
+    return Unfinished(best.remedy.title, verdict, more_s, f"{command}{budget}{blocks}")
 
 
 def _blocks_to_decide(trial: Trial) -> int | None:
@@ -207,9 +209,9 @@ def _blocks_to_decide(trial: Trial) -> int | None:
 
 def _gained_in_each(trial: Trial) -> bool:
     """Where a warm-up had not ended, more blocks would not prove it, unless others already did."""
-    told = trial.told
-    gained = len(told.block_ratios) >= FEWEST_ALIKE and min(told.block_ratios) > 1
-    return told.has_ratio and gained and (not told.unsettled_at or trial.verdict.decision == "better")
+    verdict = trial.told
+    gained = len(verdict.block_ratios) >= FEWEST_ALIKE and min(verdict.block_ratios) > 1
+    return verdict.has_ratio and gained and (not verdict.unsettled_at or trial.verdict.decision == "better")
 
 
 def for_no_cause(kept: Sequence[Trial]) -> str:
@@ -232,11 +234,11 @@ def _nothing_found(last: Round) -> Outcome:
     """No limit was reached only where throughput still grows: else something ends it, seen or not."""
     if (why := stops_growing(last.curve)) is None:
         return Outcome("no-limit-reached", f"No limit was reached within the levels tested{UNCHANGED}")
-    near = [one for one in last.limits if NEAR * one.ceiling <= one.use < one.ceiling]
+    near = [limit for limit in last.limits if NEAR * limit.ceiling <= limit.use < limit.ceiling]
     nearest = ""
     if near:
-        one = max(near, key=lambda each: each.use / each.ceiling)
-        nearest = f"; nearest to that: {one.title or one.id}, {show(one.use / one.ceiling, 'share')} in use"
+        limit = max(near, key=lambda each: each.use / each.ceiling)
+        nearest = f"; nearest to that: {limit.title or limit.id}, {show(limit.use / limit.ceiling, 'share')} in use"
     return Outcome("limit-not-seen", f"{why}, and nothing that is seen from outside is exhausted{nearest}{UNCHANGED}")
 
 

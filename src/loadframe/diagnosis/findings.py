@@ -32,43 +32,43 @@ def diagnose(
     suspected. Where others take the CPU, past the bend or over the whole curve, that comes first except for what is
     known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at high
     loads, so both shape the bend. several: what several levels show together (operational.py)."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     cleared: list[RuledOut] = []
-    for one in several:
-        _collect(one, found, cleared)
+    for outcome in several:
+        _collect(outcome, findings, cleared)
     for limit in limits:
-        _collect(_limit_finding(limit, windows), found, cleared)
+        _collect(_limit_finding(limit, windows), findings, cleared)
     for rank, signature in enumerate(SIGNATURES):
-        if signature.failing_others and (found or windows.bend is None):
+        if signature.failing_others and (findings or windows.bend is None):
             continue
         result = _signature_finding(signature, rank, windows)
         if signature.id == OTHERS and not isinstance(result, Finding):
             whole = _signature_finding(signature, rank, windows, windows.whole)
             result = whole if isinstance(whole, Finding) else result
-        _collect(result, found, cleared)
-    found = waiting_limits.behind([_deeper(finding, found) for finding in found])
-    found = behind_stages.behind(found, windows, SIGNATURES, _signature_finding)
+        _collect(result, findings, cleared)
+    findings = waiting_limits.behind([_deeper(finding, findings) for finding in findings])
+    findings = behind_stages.behind(findings, windows, SIGNATURES, _signature_finding)
     best: dict[str, Finding] = {}
-    for finding in sorted(found, key=lambda finding: -finding.score):
+    for finding in sorted(findings, key=lambda finding: -finding.score):
         best.setdefault(finding.id, finding)  # a cause may have several signatures
-    found = list(best.values())
+    findings = list(best.values())
     if SATURATED in best:
-        found = [beside_saturated_cpus(one) if one.id in SERVED_AT_ONCE else one for one in found]
-    cleared = [one for one in cleared if one.id not in best]
-    limited = [finding for finding in found if finding.id == DRIVER_LIMITED]
+        findings = [beside_saturated_cpus(finding) if finding.id in SERVED_AT_ONCE else finding for finding in findings]
+    cleared = [ruled_out for ruled_out in cleared if ruled_out.id not in best]
+    limited = [finding for finding in findings if finding.id == DRIVER_LIMITED]
     if limited:
         cleared += [
             RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck", judged=False)
-            for finding in found
+            for finding in findings
             if finding not in limited
         ]
-        found = limited
-    crowded = [finding for finding in found if finding.id == OTHERS]
+        findings = limited
+    crowded = [finding for finding in findings if finding.id == OTHERS]
     if crowded:
         there = windows.place.metrics
-        found.sort(key=lambda one: 0 if others.outweighs(one, there) else 1 if one.id == OTHERS else 2)
+        findings.sort(key=lambda one: 0 if others.outweighs(one, there) else 1 if one.id == OTHERS else 2)
         cleared = []  # low use rules nothing out where the target hardly gets a CPU
-    return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
+    return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in findings), tuple(cleared)
 
 
 DEEPER = 0.001

@@ -33,8 +33,8 @@ PER = {"requests": 1000.0, "time": 60.0}
 
 def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
     """The growth in the steps of one state, as a finding; None where none is proved."""
-    kept, found = _judged(axis, steps)
-    return None if found is None else _finding(found, kept)
+    kept, trend = _judged(axis, steps)
+    return None if trend is None else _finding(trend, kept)
 
 
 def grown(axis: str, steps: Sequence[Step]) -> Growth | None:
@@ -67,15 +67,15 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
     middles = [(step.window_start_s + step.window_end_s) / 2 - began for step, _ in rows]
     often = [step.level for step, _ in rows]
     kept = [index for index, level in enumerate(often) if often.count(level) >= 2]
-    told = [rows[i][0] for i in kept]
+    repeated = [rows[i][0] for i in kept]
     for of in COSTS:
-        costs = [cost_ms(step, of) for step in told]
+        costs = [cost_ms(step, of) for step in repeated]
         if not all(cost > 0 for cost in costs):
             continue
-        found = growth([often[i] for i in kept], costs, [rows[i][1] for i in kept], [middles[i] for i in kept])
-        if found is not None:
-            return told, replace(found, of=of)
-    return told, None
+        trend = growth([often[i] for i in kept], costs, [rows[i][1] for i in kept], [middles[i] for i in kept])
+        if trend is not None:
+            return repeated, replace(trend, of=of)
+    return repeated, None
 
 
 def _without_gap(ordered: Sequence[Step]) -> list[Step]:
@@ -86,12 +86,12 @@ def _without_gap(ordered: Sequence[Step]) -> list[Step]:
 
 def _served(ordered: Sequence[Step]) -> list[float]:
     """Requests served before the middle of each step's window, warm-ups included."""
-    done, found = 0.0, []
+    done, served = 0.0, []
     for step in ordered:
         middle_s = (step.window_start_s + step.window_end_s) / 2 - step.started_s
-        found.append(done + step.throughput * middle_s)
+        served.append(done + step.throughput * middle_s)
         done += step.throughput * (step.ended_s - step.started_s)
-    return found
+    return served
 
 
 def _finding(found: Growth, steps: Sequence[Step]) -> Finding:

@@ -48,8 +48,8 @@ def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -
 
 def _asked(steps: Sequence[Step]) -> list[proportion.Asked]:
     return [
-        proportion.Asked(sum(step.requests + step.errors for step in each), sum(step.errors for step in each))
-        for each in by_block(steps).values()
+        proportion.Asked(sum(step.requests + step.errors for step in block), sum(step.errors for step in block))
+        for block in by_block(steps).values()
     ]
 
 
@@ -77,21 +77,27 @@ def judge(
     if not cured and verdict.decision != "better":
         most = verdict.high * math.exp(cost(before, after).after)
         refuted = refutes and not remedy.guessed and most < NO_EFFECT
-        wrong = [each for each in aimed_at if refuted and not (each.id in OPERATIONAL or each.id.startswith(STAGES))]
-        return tuple(replace(each, status="refuted") if each in wrong else each for each in findings)
-    seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
-    other = {each.id: is_another(each, remedy, before) for each in aimed_at}
-    receded = [each for each in aimed_at if seen[each.id].mechanism.receded and not other[each.id]]
+        wrong = [
+            finding
+            for finding in aimed_at
+            if refuted and not (finding.id in OPERATIONAL or finding.id.startswith(STAGES))
+        ]
+        return tuple(replace(finding, status="refuted") if finding in wrong else finding for finding in findings)
+    seen = {finding.id: moved(finding, before, after, verdict.low, cured=cured) for finding in aimed_at}
+    other = {finding.id: is_another(finding, remedy, before) for finding in aimed_at}
+    receded = [finding for finding in aimed_at if seen[finding.id].mechanism.receded and not other[finding.id]]
     first = min(receded, key=lambda one: seen[one.id].order, default=None)
     why_not = doubt or _in_doubt(cost(before, after), verdict, cured=cured)
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
     raised = {change.setting for change in remedy.changes}
     settled = {
-        each.id: _settled(each, seen[each.id], first, why_not or other[each.id], other_reading(each, remedy, before))
-        for each in aimed_at
+        finding.id: _settled(
+            finding, seen[finding.id], first, why_not or other[finding.id], other_reading(finding, remedy, before)
+        )
+        for finding in aimed_at
     }
-    return tuple(_named(settled[each.id], raised) if each in aimed_at else each for each in findings)
+    return tuple(_named(settled[finding.id], raised) if finding in aimed_at else finding for finding in findings)
 
 
 def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
@@ -134,8 +140,8 @@ def _told(mechanism: Mechanism, more: str) -> Mechanism:
 def only_helped(finding: Finding, because: str = "") -> Finding:
     """A cause that a change helped against and that is not confirmed, with the reason."""
     mechanism = finding.mechanism
-    told = None if mechanism is None else _told(mechanism, because)
-    return replace(finding, status="helped", mechanism=told)
+    explained = None if mechanism is None else _told(mechanism, because)
+    return replace(finding, status="helped", mechanism=explained)
 
 
 NOT_AGAIN = "fresh blocks did not prove the gain again"

@@ -171,7 +171,11 @@ def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence
     excess = [
         (bound - two.value if rises else two.value - bound) for (_, two), bound in zip(pairs, bounds, strict=True)
     ]
-    before, after, wanted = fmean(one.value for one, _ in pairs), fmean(two.value for _, two in pairs), fmean(bounds)
+    before, after, wanted = (
+        fmean(first.value for first, _ in pairs),
+        fmean(two.value for _, two in pairs),
+        fmean(bounds),
+    )
     receded = _surely_negative(excess) and before > 0
     late = max((place for place, value in enumerate(excess) if value >= 0), default=-1)
     mechanism = Mechanism(
@@ -194,7 +198,7 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
 
 def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:
     """None where a step lacks the metric: a mean over the others would be that of another load."""
-    return {block: _side(trace, each) for block, each in by_block(steps).items()}
+    return {block: _side(trace, taken) for block, taken in by_block(steps).items()}
 
 
 def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:

@@ -150,33 +150,33 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
     by_level = {level: [step for step in flat if step.level == level] for level in plateau.levels}
     low = [step for step in seen.steps if step.level == plateau.lowest]
     turns = id_ == SERIAL and _takes_turns(flat)
-    found = sizes(served, by_level, low, seen.settings, seen.limits)
+    matches = sizes(served, by_level, low, seen.settings, seen.limits)
     if turns:  # the others wait for it, or for something unrelated
-        found = tuple(size for size in found if size.metric not in STATES or size.metric == RUNNING)
+        matches = tuple(size for size in matches if size.metric not in STATES or size.metric == RUNNING)
     where = _where(plateau)
     wanted = float(served.whole) if served.whole is not None else round(served.value, 1)
     source = "throughput there x the response time at the lowest load (Little's law)"
     return Finding(
         id=id_,
-        title=_title(served, found, refused),
+        title=_title(served, matches, refused),
         reached_at=_from(seen.curve, plateau),
         evidence=(
             Evidence(IN_SERVICE, served.value, "~", wanted, where, source),
             *(
                 Evidence(size.metric, size.value, "~", round(size.value), where, "it has that size")
-                for size in found
+                for size in matches
                 if size.metric
             ),
             *(
-                Evidence(THROUGHPUT, served.throughput, "~", each.per_s, where, f"the value of a setting: {each}")
-                for each in rates(seen.settings if seen.own else {}, served.throughput)
+                Evidence(THROUGHPUT, served.throughput, "~", rate.per_s, where, f"the value of a setting: {rate}")
+                for rate in rates(seen.settings if seen.own else {}, served.throughput)
             ),
             *(_turns_evidence(flat, where) if turns else ()),
             *_absent_evidence(flat, where),
         ),
         score=REFUSES if refused else SCORE,
-        explanation=_explanation(seen, plateau, served, found, refused, turns),
-        advice=_advice(served, found, seen.own),
+        explanation=_explanation(seen, plateau, served, matches, refused, turns),
+        advice=_advice(served, matches, seen.own),
     )
 
 
@@ -192,16 +192,18 @@ def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
 
 def _turns_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
     return [
-        each.evidence(value, where) for each in (ONE_CPU, *NO_ONE_THREAD[:1]) if (value := _of(each, flat)) is not None
+        condition.evidence(value, where)
+        for condition in (ONE_CPU, *NO_ONE_THREAD[:1])
+        if (value := _of(condition, flat)) is not None
     ]
 
 
 def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
     """What was looked for and not seen separates this from its look-alikes."""
     return [
-        each.evidence(value, where, absent=True)
-        for each in ABSENT
-        if each.metric in SHOWN and (value := _of(each, flat)) is not None
+        condition.evidence(value, where, absent=True)
+        for condition in ABSENT
+        if condition.metric in SHOWN and (value := _of(condition, flat)) is not None
     ]
 
 
@@ -265,8 +267,8 @@ def confirmed_title(title: str, raised: Collection[str]) -> str:
     what, _, named = title.partition(" (")
     if not named.endswith(")"):
         return title
-    told = [each for each in named[:-1].split("; ") if not each.startswith("and ")]
-    kept = [each for each in told if (setting := SETTING.match(each)) is None or setting[1] in raised]
+    entries = [entry for entry in named[:-1].split("; ") if not entry.startswith("and ")]
+    kept = [entry for entry in entries if (setting := SETTING.match(entry)) is None or setting[1] in raised]
     return f"{what} ({'; '.join(kept)})" if kept else what
 
 

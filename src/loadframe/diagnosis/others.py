@@ -54,7 +54,7 @@ def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
 
 
 def _evident(finding: Finding, metric: str) -> float | None:
-    return next((each.value for each in finding.evidence if each.metric == metric), None)
+    return next((evidence.value for evidence in finding.evidence if evidence.metric == metric), None)
 
 
 def taken_cpus(metrics: Mapping[str, float]) -> float | None:
@@ -90,13 +90,15 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
         values = [step.metrics[condition.metric] for step in steps if condition.metric in step.metrics]
         if condition.metric != wait and values:
             seen[condition.metric] = fmean(values)
-    if not all(one.met(seen) for one in PROGRAMS.present) or any(one.met(seen) for one in PROGRAMS.absent):
+    if not all(condition.met(seen) for condition in PROGRAMS.present) or any(
+        condition.met(seen) for condition in PROGRAMS.absent
+    ):
         return None
     return Finding(
         id=PROGRAMS.id,
         title=PROGRAMS.title,
         reached_at=None,
-        evidence=tuple(one.evidence(seen[one.metric], where) for one in PROGRAMS.present),
+        evidence=tuple(condition.evidence(seen[condition.metric], where) for condition in PROGRAMS.present),
         score=SCORE,
         explanation=PROGRAMS.explanation,
     )

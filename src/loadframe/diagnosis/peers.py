@@ -46,8 +46,8 @@ class AtPeer:
 
 def looked_at(steps: Sequence[Step]) -> list[Step]:
     """Steps with the connections read; [] if fewer than half. A peer that one does not name had no connection then."""
-    found = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
-    return found if 2 * len(found) >= len(steps) else []
+    looked = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
+    return looked if 2 * len(looked) >= len(steps) else []
 
 
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
@@ -56,8 +56,8 @@ def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
     if len(levels) < 2:
         return None
     low, high = (looked_at([step for step in steps if step.level == level]) for level in (levels[0], levels[-1]))
-    found = [peer for name in _peers(high) if (peer := _at(name, low, high)) is not None]
-    return max(found, key=lambda peer: peer.share, default=None)
+    candidates = [peer for name in _peers(high) if (peer := _at(name, low, high)) is not None]
+    return max(candidates, key=lambda peer: peer.share, default=None)
 
 
 def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
@@ -113,8 +113,8 @@ def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
 
 def _peers(steps: Sequence[Step]) -> list[str]:
     names = {name for step in steps for name in step.metrics if name.startswith("target.peer.")}
-    found = {peer_of(name) for name in names if name.endswith(BUSY) or (name.endswith(WAITING) and UNIX in name)}
-    return sorted(peer for peer in found if peer is not None and peer != OTHERS and not _is_inside(peer, steps))
+    peers = {peer_of(name) for name in names if name.endswith(BUSY) or (name.endswith(WAITING) and UNIX in name)}
+    return sorted(peer for peer in peers if peer is not None and peer != OTHERS and not _is_inside(peer, steps))
 
 
 def _is_inside(peer: str, steps: Sequence[Step]) -> bool:
@@ -144,9 +144,9 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
 
 def _times_ms(metric: str, steps: Sequence[Step]) -> list[float]:
     """By step; [] where one of them lacks it."""
-    found = [
+    times_ms = [
         1000 * step.metrics[metric] / step.throughput
         for step in steps
         if metric in step.metrics and step.throughput > 0
     ]
-    return found if len(found) == len(steps) else []
+    return times_ms if len(times_ms) == len(steps) else []

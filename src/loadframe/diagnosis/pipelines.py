@@ -54,23 +54,23 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
     stages = stages_in(where.metrics)
     if not stages:
         return ()
-    found = limiting(stages)
-    if isinstance(found, str):
-        return (RuledOut(UNSEEN, f"which stage limits is not told: {found}"),)
-    if found.kind == "source" and OWN_PIPELINE.metric not in where.metrics:
+    limit = limiting(stages)
+    if isinstance(limit, str):
+        return (RuledOut(UNSEEN, f"which stage limits is not told: {limit}"),)
+    if limit.kind == "source" and OWN_PIPELINE.metric not in where.metrics:
         return (RuledOut(SOURCE, "the stages wait for entries: the load brings no more of them"),)
-    if found.kind == "source" and not _stays(windows):
+    if limit.kind == "source" and not _stays(windows):
         return (RuledOut(SOURCE, "the stages wait for entries, and throughput still grows with the load"),)
-    others = (RuledOut(f"{OF}{each.name}", why) for each in stages if (why := _not_it(each, found, stages)))
-    return (_finding(found, stages, where, windows), *others)
+    others = (RuledOut(f"{OF}{stage.name}", why) for stage in stages if (why := _not_it(stage, limit, stages)))
+    return (_finding(limit, stages, where, windows), *others)
 
 
 def in_words(stages: Sequence[Stage]) -> str:
     """Which stage limits at this moment, and whether the pipeline is starved or clogged; or why that is not known."""
-    found = limiting(stages)
-    if isinstance(found, str):
-        return f"which stage of the pipeline limits is not told: {found}"
-    return f"{_title(found, stages)}. {_flow(found, stages)}".rstrip()
+    limit = limiting(stages)
+    if isinstance(limit, str):
+        return f"which stage of the pipeline limits is not told: {limit}"
+    return f"{_title(limit, stages)}. {_flow(limit, stages)}".rstrip()
 
 
 def _stays(windows: Windows) -> bool:
@@ -124,35 +124,37 @@ def _title(found: Limiting, stages: Sequence[Stage]) -> str:
 
 def _evidence(found: Limiting, stages: Sequence[Stage], where: Window) -> list[Evidence]:
     stage = stages[found.at]
-    prefix, told = f"{OF}{stage.name}.", []
+    prefix, evidence = f"{OF}{stage.name}.", []
     if found.kind == "stage" and stage.busy is not None:
-        told.append(Evidence(f"{prefix}busy_share", stage.busy, ">=", FULL, where.words, "its workers are at work"))
+        evidence.append(Evidence(f"{prefix}busy_share", stage.busy, ">=", FULL, where.words, "its workers are at work"))
     if found.kind == "pool" and stage.at_work is not None and stage.pool_idle is not None:
-        told += [
+        evidence += [
             Evidence(f"{prefix}busy", stage.at_work, ">", 0.0, where.words, "most of all stages"),
             Evidence(f"{prefix}pool_idle", stage.pool_idle, "<", ANY_IDLE, where.words, "no worker is idle"),
         ]
     if found.kind == "single" and stage.at_work is not None and stage.most_current is not None:
-        told += [
+        evidence += [
             Evidence(f"{prefix}busy", stage.at_work, ">=", FULL, where.words, "an operation is in work"),
             Evidence(f"{prefix}current_most", stage.most_current, "<", MANY, where.words, "never two at once"),
         ]
     if found.kind == "turns":
-        in_all = sum(each.busy or 0.0 for each in stages)
+        in_all = sum(member.busy or 0.0 for member in stages)
         source = f"most of all stages, which are at work for {_percent(in_all)} together"
-        told.append(Evidence(f"{prefix}busy_share", stage.busy or 0.0, ">", 0.0, where.words, source))
+        evidence.append(Evidence(f"{prefix}busy_share", stage.busy or 0.0, ">", 0.0, where.words, source))
     if found.kind == "quota" and stage.pool_idle is not None:
-        told.append(Evidence(f"{prefix}pool_idle", stage.pool_idle, ">=", ANY_IDLE, where.words, "workers are idle"))
+        evidence.append(
+            Evidence(f"{prefix}pool_idle", stage.pool_idle, ">=", ANY_IDLE, where.words, "workers are idle")
+        )
     if "queue" in found.seen and stage.waiting is not None:
-        told.append(Evidence(f"{prefix}waiting", stage.waiting, ">", 0.0, where.words, "entries wait before it"))
+        evidence.append(Evidence(f"{prefix}waiting", stage.waiting, ">", 0.0, where.words, "entries wait before it"))
     if found.kind == "source":
-        return [_idle(each, where) for each in stages if each.idle is not None]
-    told += [
-        Evidence(f"{OF}{each.name}.blocked_share", each.blocked, ">=", SOME, where.words, "it cannot hand on")
-        for each in stages[: found.at]
-        if each.is_blocked and each.blocked is not None
+        return [_idle(member, where) for member in stages if member.idle is not None]
+    evidence += [
+        Evidence(f"{OF}{earlier.name}.blocked_share", earlier.blocked, ">=", SOME, where.words, "it cannot hand on")
+        for earlier in stages[: found.at]
+        if earlier.is_blocked and earlier.blocked is not None
     ]
-    return told + [_idle(each, where) for each in stages[found.at + 1 :] if each.is_idle]
+    return evidence + [_idle(later, where) for later in stages[found.at + 1 :] if later.is_idle]
 
 
 def _idle(stage: Stage, where: Window) -> Evidence:
@@ -167,33 +169,33 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
             "More workers cannot help; look at what feeds it."
         ]
     first, last = found.at == 0, found.at == len(stages) - 1
-    told = [flow] if (flow := _flow(found, stages)) else []
+    sentences = [flow] if (flow := _flow(found, stages)) else []
     if found.kind == "single":
-        told.append(
+        sentences.append(
             "More workers cannot help: what it does cannot be divided among them, or is given to it one at a time. "
             "Shorter operations do."
         )
     if stage.is_uneven:
-        told.append(
+        sentences.append(
             "Of its processes one at least has hardly any entries; they count by the entries that pass through."
         )
     if not found.seen and not (first and last):
-        told.append("No other stage shows it: nothing is told of a queue before it or of idle workers behind it.")
+        sentences.append("No other stage shows it: nothing is told of a queue before it or of idle workers behind it.")
     if found.also is not None:
-        told.append(
+        sentences.append(
             f"The workers of {stages[found.also].name} are at work all the time as well: with more for one the other "
             "limits soon."
         )
     elif (behind := _next(found, stages)) is not None:
-        told.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
+        sentences.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
     if stage.contradicts:
-        told.append("What it has in work does not agree with the time of its operations (Little's law).")
+        sentences.append("What it has in work does not agree with the time of its operations (Little's law).")
     if cpus := [condition.source for condition in CPU_USED_UP if condition.met(where.metrics)]:
-        told.append(f"Its workers may wait for a CPU: {cpus[0]}. Then more of them cannot help.")
+        sentences.append(f"Its workers may wait for a CPU: {cpus[0]}. Then more of them cannot help.")
     if disks := [condition.source for condition in ON_DISK if condition.met(where.metrics)]:
-        told.append(f"Its workers may wait for a disk: {disks[0]}.")
-    told += _elsewhere(found, stages, windows)
-    return told
+        sentences.append(f"Its workers may wait for a disk: {disks[0]}.")
+    sentences += _elsewhere(found, stages, windows)
+    return sentences
 
 
 def _flow(found: Limiting, stages: Sequence[Stage]) -> str:
@@ -210,7 +212,7 @@ def _flow(found: Limiting, stages: Sequence[Stage]) -> str:
 
 
 def _next(found: Limiting, stages: Sequence[Stage]) -> Stage | None:
-    others = [each for place, each in enumerate(stages) if place != found.at and (each.busy or 0.0) >= NEAR]
+    others = [other for place, other in enumerate(stages) if place != found.at and (other.busy or 0.0) >= NEAR]
     return max(others, key=lambda each: each.busy or 0.0, default=None)
 
 
@@ -218,9 +220,9 @@ def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> li
     others: dict[str, list[float]] = {}
     for window in windows.each:
         seen = stages_in(window.metrics)
-        one = limiting(seen)
-        if isinstance(one, Limiting) and one.kind != "source" and seen[one.at].name != stages[found.at].name:
-            others.setdefault(seen[one.at].name, []).append(window.levels[0])
+        limit = limiting(seen)
+        if isinstance(limit, Limiting) and limit.kind != "source" and seen[limit.at].name != stages[found.at].name:
+            others.setdefault(seen[limit.at].name, []).append(window.levels[0])
     return [
         f"At {levels[0]:,.12g}{f' to {levels[-1]:,.12g}' if len(levels) > 1 else ''} it is {name}."
         for name, levels in others.items()
@@ -234,11 +236,11 @@ def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInt
     before: float | None = None
     for window in windows.each:
         seen, level = stages_in(window.metrics), window.levels[0]
-        one = limiting(seen)
+        limit = limiting(seen)
         same = (
-            isinstance(one, Limiting)
-            and (one.kind == "source") == (found.kind == "source")
-            and seen[one.at].name == name
+            isinstance(limit, Limiting)
+            and (limit.kind == "source") == (found.kind == "source")
+            and seen[limit.at].name == name
         )
         if not same:
             begins = None
@@ -252,7 +254,7 @@ def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInt
 
 
 def _logs(windows: Windows) -> list[Finding | RuledOut]:
-    found: list[Finding | RuledOut] = []
+    findings: list[Finding | RuledOut] = []
     top = windows.each[-1]
     for name in pipelines.names(top.metrics, pipelines.LOGS):
         id_ = f"{pipelines.LOGS}{name}"
@@ -260,10 +262,10 @@ def _logs(windows: Windows) -> list[Finding | RuledOut]:
         if behind is None:
             continue
         if behind < BEHIND:
-            found.append(RuledOut(id_, f"it is followed: log time passes at {_percent(1 - behind)} of real time"))
+            findings.append(RuledOut(id_, f"it is followed: log time passes at {_percent(1 - behind)} of real time"))
         else:
-            found.append(_not_followed(id_, name, behind, windows))
-    return found
+            findings.append(_not_followed(id_, name, behind, windows))
+    return findings
 
 
 def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Finding:

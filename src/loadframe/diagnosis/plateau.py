@@ -47,11 +47,11 @@ def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
     off a cliff, or the levels change what a request does."""
     levels = flat_levels(curve)
     by_level = {point.load: [step for step in steps if step.level == point.load] for point in curve.points}
-    by_level = {load: each for load, each in by_level.items() if each}
+    by_level = {load: group for load, group in by_level.items() if group}
     if not levels or not by_level or not all(level in by_level for level in levels):
         return None
     lowest, whole = min(by_level), min(by_level) == levels[0]
-    if any(step.latency.mean_ms <= 0 or step.throughput <= 0 for each in by_level.values() for step in each):
+    if any(step.latency.mean_ms <= 0 or step.throughput <= 0 for group in by_level.values() for step in group):
         return Plateau(levels, lowest, whole, None, "some steps have no response time")
     if whole and not (lowest == 1 and curve.axis in CLIENT_AXES):
         return Plateau(levels, lowest, whole, None, f"the lowest level, {lowest:g}, is on the plateau already")
@@ -103,16 +103,16 @@ def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
     """Whether a request holds a thread at every level for as long as its whole response takes at the lowest: busy
     threads over throughput (Little's law), as the slope over all levels, as some threads are never idle. Then requests
     wait before they get a thread; where they wait for locks or CPUs, their threads wait with them."""
-    steps = [step for each in by_level.values() for step in each]
+    steps = [step for group in by_level.values() for step in group]
     if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
         return False
     taken = [step.metrics["target.threads.count"] - step.metrics["target.waits.idle"] for step in steps]
     rates = [step.throughput for step in steps]
     far = [rate - fmean(rates) for rate in rates]
-    spread = sum(each**2 for each in far)
+    spread = sum(distance**2 for distance in far)
     if spread <= 0:
         return False
-    held_ms = 1000 * sum(each * count for each, count in zip(far, taken, strict=True)) / spread
+    held_ms = 1000 * sum(distance * count for distance, count in zip(far, taken, strict=True)) / spread
     return abs(held_ms / _response_ms(by_level[min(by_level)]) - 1) <= ALIKE
 
 

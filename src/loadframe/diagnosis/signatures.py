@@ -93,9 +93,10 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
 
 def _beside_others(signature: Signature) -> Signature:
     """With each kind of server's conditions that rule it out."""
-    found = tables("signatures", "RULED_OUT_BY", dict).values()
+    of_kinds = tables("signatures", "RULED_OUT_BY", dict).values()
     return replace(
-        signature, absent=(*signature.absent, *chain.from_iterable(one.get(signature.id, ()) for one in found))
+        signature,
+        absent=(*signature.absent, *chain.from_iterable(conditions.get(signature.id, ()) for conditions in of_kinds)),
     )
 
 
@@ -113,7 +114,7 @@ SIGNATURES: tuple[Signature, ...] = tuple(
 
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
     """Whether the driver is the bottleneck, by these metrics."""
-    return all(one.metric in metrics for one in LIMITED_DRIVER.present) and _holds(LIMITED_DRIVER, metrics)
+    return all(condition.metric in metrics for condition in LIMITED_DRIVER.present) and _holds(LIMITED_DRIVER, metrics)
 
 
 def is_driver_beside(metrics: Mapping[str, float]) -> bool:
@@ -124,10 +125,12 @@ def is_driver_beside(metrics: Mapping[str, float]) -> bool:
 
 def is_crowded(metrics: Mapping[str, float]) -> bool:
     """Whether others take the CPU, by these metrics."""
-    return any(one.present[0].metric in metrics and _holds(one, metrics) for one in CROWDED)
+    return any(signature.present[0].metric in metrics and _holds(signature, metrics) for signature in CROWDED)
 
 
 def _holds(signature: Signature, metrics: Mapping[str, float]) -> bool:
     """Conditions on metrics that were not measured are skipped."""
-    present = all(one.holds(metrics[one.metric]) for one in signature.present if one.metric in metrics)
-    return present and not any(one.met(metrics) for one in signature.absent)
+    present = all(
+        condition.holds(metrics[condition.metric]) for condition in signature.present if condition.metric in metrics
+    )
+    return present and not any(condition.met(metrics) for condition in signature.absent)

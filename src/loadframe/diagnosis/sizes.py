@@ -73,16 +73,16 @@ def sizes(
 
 
 def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
-    found = []
+    connections = []
     plateau = {level: looked_at(steps) for level, steps in plateau.items()}
     for metric in sorted({name for steps in plateau.values() for step in steps for name in step.metrics}):
-        told = PEER.fullmatch(metric)
+        match = PEER.fullmatch(metric)
         size = _everywhere(served, metric, plateau)
         used = mean_of(metric.replace(".connections", ".busy"), [step for steps in plateau.values() for step in steps])
         idle = size is not None and used is not None and used < IN_USE * size
-        if told is not None and size is not None and told["peer"] != OTHERS and not idle:
-            found.append(Size(f"{_many(size, 'connection')} to {told['peer']}", size, metric))
-    return found
+        if match is not None and size is not None and match["peer"] != OTHERS and not idle:
+            connections.append(Size(f"{_many(size, 'connection')} to {match['peer']}", size, metric))
+    return connections
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
@@ -94,26 +94,26 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
         if size is None or before is None or (before > 0.75 * size and round(size) != 1):
             continue
-        found = Size(f"{_many(size, 'thread')} {_verb(words, size)}", size, metric)
+        threads = Size(f"{_many(size, 'thread')} {_verb(words, size)}", size, metric)
         if metric == RUNNING or before < STILL:
-            moving.append(found)
+            moving.append(threads)
         elif metric != UNKNOWN_WAIT:
-            still.append(found)
+            still.append(threads)
     return moving or still
 
 
 def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
     """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
-    found: dict[tuple[int, int], Size] = {}
+    by_count: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
         for more in (0, ITSELF):
             size = _everywhere(served, metric, plateau, more)
             if size is not None and round(size) > 1:
                 besides = " besides the first one" if more else ""
                 said = Size(f"{show(round(size), 'count')} {words}{besides}", size, metric)
-                found.setdefault((round(size), more), said)
+                by_count.setdefault((round(size), more), said)
                 break
-    return list(found.values())
+    return list(by_count.values())
 
 
 def _settings(served: InService, settings: Mapping[str, SettingValue]) -> list[Size]:
@@ -191,7 +191,7 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
             return f"the study says that {change.setting} raises {change.raises}, which is another cause"
-    most = next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
+    most = next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
     if most is None or not remedy.guessed:
         return ""
     throughput = fmean(step.throughput for step in before) if before else 0.0
@@ -212,7 +212,7 @@ def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> s
     """What else a number below the requests in service may be whose raise gave a gain: each request holds one for a
     part of its time (n = X W), or it is a rate per short time. "" where it is that number, its product with another
     setting is, or the study says what it raises."""
-    most = next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
+    most = next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
     throughput = fmean(step.throughput for step in before) if before else 0.0
     if most is None or not remedy.guessed or throughput <= 0:
         return ""
@@ -242,12 +242,12 @@ class Rate:
 
 def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate, ...]:
     """The rates among these settings. throughput: in requests/s."""
-    found = []
+    matching = []
     for name, value in settings.items():
         size = amount(value)
         if size is not None and (period := _period(size, throughput)):
-            found.append(Rate(name, value, period, size / PERIODS_S[period]))
-    return tuple(found)
+            matching.append(Rate(name, value, period, size / PERIODS_S[period]))
+    return tuple(matching)
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:

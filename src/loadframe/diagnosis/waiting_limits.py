@@ -48,8 +48,8 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     if len(known) < len(uses):
         return None
     if (highest := max(use for _, use in known)) > ABOVE * limit.ceiling:
-        told = f"{_say(limit, highest)}, above its ceiling of {_say(limit, limit.ceiling)}"
-        return RuledOut(limit.id, f"{what}: {told}: one of the two metrics is not what the study says")
+        above = f"{_say(limit, highest)}, above its ceiling of {_say(limit, limit.ceiling)}"
+        return RuledOut(limit.id, f"{what}: {above}: one of the two metrics is not what the study says")
     past = [(window, use) for window, use in known if window.levels[0] in windows.past.levels]
     if any(use < most for _, use in past):
         least = min(use for _, use in past)
@@ -77,8 +77,8 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
 
 def is_told_twice(one: Finding, other: Finding) -> bool:
     """Whether a limit at which requests wait, and the number of requests in service that names it, are one cause."""
-    outside = [each for each in (one, other) if each.id in SEEN_FROM_OUTSIDE]
-    limits = [each for each in (one, other) if each.id.startswith(OF) and each not in outside]
+    outside = [finding for finding in (one, other) if finding.id in SEEN_FROM_OUTSIDE]
+    limits = [finding for finding in (one, other) if finding.id.startswith(OF) and finding not in outside]
     if not outside or not limits or not limits[0].evidence:
         return False
     return limits[0].evidence[0].metric in {item.metric for item in outside[0].evidence}
@@ -86,12 +86,14 @@ def is_told_twice(one: Finding, other: Finding) -> bool:
 
 def behind(found: Sequence[Finding]) -> list[Finding]:
     """The same findings, with each limit at which requests wait behind the number in service that names it."""
-    named = {item.metric: one.score for one in found if one.id in SEEN_FROM_OUTSIDE for item in one.evidence}
+    named = {
+        item.metric: finding.score for finding in found if finding.id in SEEN_FROM_OUTSIDE for item in finding.evidence
+    }
     return [
-        replace(one, score=min(one.score, named[one.evidence[0].metric] - LESS))
-        if one.id not in SEEN_FROM_OUTSIDE and one.id.startswith(OF) and one.evidence[0].metric in named
-        else one
-        for one in found
+        replace(finding, score=min(finding.score, named[finding.evidence[0].metric] - LESS))
+        if finding.id not in SEEN_FROM_OUTSIDE and finding.id.startswith(OF) and finding.evidence[0].metric in named
+        else finding
+        for finding in found
     ]
 
 
@@ -99,7 +101,9 @@ def _full(limit: Limit, windows: Sequence[tuple[Window, float]]) -> Evidence:
     """Of the levels at which it is full, the one with the least use."""
     least = min(use for _, use in windows)
     source = "the ceiling: " + limit.source
-    return Evidence(limit.use_metric, least, ">=", REACHED * limit.ceiling, _at([one for one, _ in windows]), source)
+    return Evidence(
+        limit.use_metric, least, ">=", REACHED * limit.ceiling, _at([window for window, _ in windows]), source
+    )
 
 
 def _at(windows: Sequence[Window]) -> str:
@@ -111,15 +115,17 @@ def _flat(windows: Windows) -> bool:
     lowest, highest = windows.each[0], windows.each[-1]
     if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
         return False
-    return max(one.metrics["throughput"] for one in windows.each) < FLAT * lowest.metrics["throughput"]
+    return max(window.metrics["throughput"] for window in windows.each) < FLAT * lowest.metrics["throughput"]
 
 
 def _explanation(limit: Limit, busy: Sequence[Condition]) -> str:
-    told = "Requests that need more of it fail" if limit.loud else "Requests that need more of it wait"
-    told += ", as the study says; nothing counts them. Whether it limits the throughput shows only when it is raised."
+    sentences = "Requests that need more of it fail" if limit.loud else "Requests that need more of it wait"
+    sentences += (
+        ", as the study says; nothing counts them. Whether it limits the throughput shows only when it is raised."
+    )
     if busy:
-        told += f" But {metric_of(busy[0].metric).what} is high as well, and may be what fills it."
-    return told
+        sentences += f" But {metric_of(busy[0].metric).what} is high as well, and may be what fills it."
+    return sentences
 
 
 def _say(limit: Limit, value: float) -> str:
@@ -146,7 +152,7 @@ READS = Condition(
 def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
     """That the requests in service wait for flushes most of the time, from the steps of the plateau; None where they do
     not, may wait for reads, or it was not measured."""
-    in_disk, flushed, written = (mean_of(one, flat) for one in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
+    in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:
         return None

@@ -84,10 +84,10 @@ def _bend(curve: Curve) -> float | None:
 
 def bends(curve: Curve) -> tuple[LoadInterval, ...]:
     """The knee, and the interval between the last level before the cliff and the first after its fall."""
-    found = [] if curve.knee is None else [curve.knee]
+    intervals = [] if curve.knee is None else [curve.knee]
     if (cliff := curve.cliff) is not None:
-        found.append(LoadInterval((cliff.from_load + cliff.to_load) / 2, cliff.from_load, cliff.to_load))
-    return tuple(found)
+        intervals.append(LoadInterval((cliff.from_load + cliff.to_load) / 2, cliff.from_load, cliff.to_load))
+    return tuple(intervals)
 
 
 ENOUGH = 0.25
@@ -100,7 +100,7 @@ def explains(acts: LoadInterval, bend: LoadInterval) -> float:
     """How well what begins to act at one load explains a bend at the other, from 0 to 1. What begins later cannot have
     made it; what begins sooner explains it less the further apart they are (ratio of the loads). Each may be anywhere
     in its interval, on either side of its load alike."""
-    before = fmean(one <= other for one in _anywhere(acts) for other in _anywhere(bend))
+    before = fmean(load <= other for load in _anywhere(acts) for other in _anywhere(bend))
     return min(1.0, before / ENOUGH, acts.high / bend.low)
 
 
@@ -172,6 +172,6 @@ def sighted(steps: Sequence[Step]) -> list[Step]:
 
 def blind_counters(steps: Sequence[Step]) -> tuple[BlindCounter, ...]:
     """Every counter that was blind in any of these steps, the most frequent first."""
-    often = Counter(one.counter for step in steps for one in step.blind)
-    words = {one.counter: one.because for step in reversed(steps) for one in step.blind}
+    often = Counter(blind.counter for step in steps for blind in step.blind)
+    words = {blind.counter: blind.because for step in reversed(steps) for blind in step.blind}
     return tuple(BlindCounter(name, count, words[name]) for name, count in often.most_common())

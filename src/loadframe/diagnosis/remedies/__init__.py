@@ -30,7 +30,7 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
         remedies += declared.remedies(finding, situation)
         if finding.behind:
-            remedies = [replace(one, addresses=(*one.addresses, finding.behind)) for one in remedies]
+            remedies = [replace(remedy, addresses=(*remedy.addresses, finding.behind)) for remedy in remedies]
         for remedy in sorted(remedies, key=lambda one: (declared.is_blind(one), one.price.durability is not None)):
             known = chosen.setdefault(remedy.id, remedy)
             if not remedy.guessed:
@@ -41,8 +41,10 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
 
 def proposed_for(one: Round, situation: Situation) -> tuple[Remedy, ...]:
     """The remedies for a round's findings; else, if throughput stops growing, all declared settings, for no cause."""
-    found = propose(one.findings, situation)
-    return found if found or stops_growing(one.curve) is None else declared.because_declared(one.findings, situation)
+    proposed = propose(one.findings, situation)
+    return (
+        proposed if proposed or stops_growing(one.curve) is None else declared.because_declared(one.findings, situation)
+    )
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
@@ -70,7 +72,7 @@ def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> 
     """The same remedy for another demand on a limit that it addresses; None where there is none."""
     other = replace(situation, demands={**situation.demands, limit: demand})
     made = [build(other) for build in BUILDERS.get(limit, ())]
-    return next((one for one in made if one is not None and one.id == remedy.id), None)
+    return next((candidate for candidate in made if candidate is not None and candidate.id == remedy.id), None)
 
 
 def state_after(state: TargetState, remedy: Remedy) -> TargetState:

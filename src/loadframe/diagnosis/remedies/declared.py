@@ -62,8 +62,10 @@ class _Ranked:
 def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
     """Changes of declared settings that may remove a cause, the most likely first. None for a cause that no setting
     declares and that is not one inside a service."""
-    found = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
-    return tuple(_remedy((finding.id,), situation, one) for one in sorted(found, key=lambda one: one.rank)[:MOST])
+    choices = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
+    return tuple(
+        _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda one: one.rank)[:MOST]
+    )
 
 
 def is_blind(remedy: Remedy) -> bool:
@@ -76,7 +78,7 @@ def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple
     address no cause, so a gain names none. None where the curve is not the target's."""
     if any(finding.id in NOT_THE_TARGETS for finding in findings):
         return ()
-    found = []
+    choices = []
     for knob in situation.knobs:
         now = situation.effective.get(knob.name)
         if now is None or knob.layer == "application":
@@ -85,8 +87,8 @@ def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple
         after = larger if larger is not None else _other(knob, now)
         if after is not None:
             rank = 0 if knob.raises else 1 if larger is not None or amount(now) is None else 2
-            found.append(_Ranked(rank, knob, after, BECAUSE_DECLARED))
-    return tuple(_remedy((), situation, one) for one in sorted(found, key=lambda one: one.rank)[:MOST])
+            choices.append(_Ranked(rank, knob, after, BECAUSE_DECLARED))
+    return tuple(_remedy((), situation, choice) for choice in sorted(choices, key=lambda one: one.rank)[:MOST])
 
 
 def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | None:
@@ -105,7 +107,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     if knob.layer == "application":
         return None  # each option's purpose is known
     # before sizes X R: a number in hundreds seldom matches by chance, a 3 often does
-    if any(each.metric == THROUGHPUT and rates({knob.name: now}, each.value) for each in finding.evidence):
+    if any(evidence.metric == THROUGHPUT and rates({knob.name: now}, evidence.value) for evidence in finding.evidence):
         return _Ranked(1, knob, after, f"{now} is the throughput itself")
     ceiling = situation.ceilings.get(finding.id)
     if ceiling is not None and larger is not None and amount(now) == ceiling:
@@ -115,7 +117,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
         if _is(amount(now), size):
             many = "one request is" if size == 1 else f"{size:g} requests are"
             return _Ranked(2, knob, larger, f"it is {now}, and {many} in service at once")
-        if any(_is((amount(now) or 0.0) * each, size) for each in _amounts(situation, knob)):
+        if any(_is((amount(now) or 0.0) * other, size) for other in _amounts(situation, knob)):
             return _Ranked(3, knob, larger, f"{now} {TIMES_ANOTHER} {size:g}, the requests in service at once")
     named = any(part in knob.name for part in NAMED.get(finding.id, ()))
     lowers = finding.id in SAFER and knob.gives_up is not None
@@ -144,7 +146,7 @@ def _in_service(finding: Finding) -> float | None:
     """Requests in service at once, by the finding's evidence; None for other causes."""
     if finding.id not in PARALLELISM:
         return None
-    return next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
+    return next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
 
 
 def _is(have: float | None, size: float) -> bool:
