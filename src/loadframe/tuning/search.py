@@ -36,7 +36,7 @@ class Dimension:
         """The position of the nearest value, in logarithms where all are positive; of a word its own."""
         if not self.ordered or value in self.values:
             return self.values.index(value)
-        numbers = [float(each) for each in self.values]
+        numbers = [float(choice) for choice in self.values]
         scale = math.log if min(*numbers, float(value)) > 0 else float
         return min(range(len(numbers)), key=lambda place: abs(scale(numbers[place]) - scale(float(value))))
 
@@ -50,7 +50,7 @@ class Space:
     start: Point = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "start", tuple(each.start for each in self.dimensions))
+        object.__setattr__(self, "start", tuple(dimension.start for dimension in self.dimensions))
 
     def fits(self, point: Point) -> bool:
         """Whether the settings fit into memory; those of the start do by definition."""
@@ -59,27 +59,30 @@ class Space:
     def takes(self, point: Point) -> float:
         """Bytes of memory that the settings take."""
         return math.fsum(
-            each.bytes_each * float(each.values[place])
-            for each, place in zip(self.dimensions, point, strict=True)
-            if each.bytes_each
+            dimension.bytes_each * float(dimension.values[place])
+            for dimension, place in zip(self.dimensions, point, strict=True)
+            if dimension.bytes_each
         )
 
     def settings(self, point: Point) -> dict[str, SettingValue]:
         """Every setting with its value."""
-        return {each.name: each.values[place] for each, place in zip(self.dimensions, point, strict=True)}
+        return {
+            dimension.name: dimension.values[place] for dimension, place in zip(self.dimensions, point, strict=True)
+        }
 
     def changes(self, point: Point) -> dict[str, SettingValue]:
         """The settings that differ from the start."""
         return {
-            each.name: each.values[place]
-            for each, place in zip(self.dimensions, point, strict=True)
-            if place != each.start
+            dimension.name: dimension.values[place]
+            for dimension, place in zip(self.dimensions, point, strict=True)
+            if place != dimension.start
         }
 
     def point(self, changes: Mapping[str, SettingValue]) -> Point:
         """The point with these changes to the start, at the nearest values, without settings that are not searched."""
         return tuple(
-            each.position(changes[each.name]) if each.name in changes else each.start for each in self.dimensions
+            dimension.position(changes[dimension.name]) if dimension.name in changes else dimension.start
+            for dimension in self.dimensions
         )
 
 
@@ -90,7 +93,7 @@ def spread(low: float, high: float, *, whole: bool = True, steps: int = STEPS) -
         values = [low + (high - low) * step / (steps - 1) for step in range(steps)]
     else:
         values = [low * (high / low) ** (step / (steps - 1)) for step in range(steps)]
-    unit = next((each for each in (1 << 20, 1 << 10) if low >= each and low % each == 0), 1)
+    unit = next((unit for unit in (1 << 20, 1 << 10) if low >= unit and low % unit == 0), 1)
     inner = [unit * _two_digits(value / unit) if whole else value for value in values[1:-1]]
     kept = sorted({low, high, *(value for value in inner if low < value < high)})
     return tuple(int(value) if whole else value for value in kept)
@@ -158,7 +161,7 @@ class Search:
         amplitudes = tuple(PRIOR_AMPLITUDE * LESS_LIKELY**rank for rank in range(len(space.dimensions)))
         self._belief = Belief(amplitudes)
         self._fitted: Surrogate | None = None
-        self._sizes = np.array([len(each.values) - 1 for each in space.dimensions], dtype=float)
+        self._sizes = np.array([len(dimension.values) - 1 for dimension in space.dimensions], dtype=float)
 
     def observe(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
@@ -224,15 +227,19 @@ class Search:
         """For each setting the position of a value, its gain over the start's value, others as in `best`, and that
         gain's standard deviation, in logarithms: of `best`'s value, or of the most promising one if that is the
         start's."""
-        found = []
+        rows = []
         for place, dimension in enumerate(self.space.dimensions):
             here, start = best[place], dimension.start
-            values = [here] if here != start else [each for each in range(len(dimension.values)) if each != start]
+            values = (
+                [here]
+                if here != start
+                else [position for position in range(len(dimension.values)) if position != start]
+            )
             points = [(*best[:place], value, *best[place + 1 :]) for value in (start, *values)]
             gains, spreads = self._surrogate().gains(self._scaled(points[1:]), self._scaled(points[:1])[0])
             top = int(np.argmax(gains))
-            found.append((values[top], float(gains[top]), float(spreads[top])))
-        return found
+            rows.append((values[top], float(gains[top]), float(spreads[top])))
+        return rows
 
     def leading_value(self) -> float:
         """Expected log throughput of the best point so far against the start's."""
@@ -257,7 +264,7 @@ class Search:
 
     def _ranked(self) -> list[Point]:
         missing = self._missing()
-        worked = (each.point for each in self.outcomes if each.value is not None)
+        worked = (outcome.point for outcome in self.outcomes if outcome.value is not None)
         tried = [point for point in dict.fromkeys(worked) if point not in missing]
         means = self._surrogate().mean(self._scaled(tried))
         return [tried[place] for place in np.argsort(-means, kind="stable")]
@@ -268,7 +275,8 @@ class Search:
         singles = [*self._singles(best), *self._singles(self.space.start)]
         pairs = [self._crossed(self._random.choice(singles), self._random.choice(singles), best) for _ in singles]
         drawn = [
-            tuple(self._random.randrange(len(each.values)) for each in self.space.dimensions) for _ in range(RANDOM)
+            tuple(self._random.randrange(len(dimension.values)) for dimension in self.space.dimensions)
+            for _ in range(RANDOM)
         ]
         tried = {outcome.point for outcome in self.outcomes}
         points = dict.fromkeys((*self._singles(self._climbed(best)), *singles, *pairs, *drawn))
@@ -286,7 +294,11 @@ class Search:
         """The point with the highest expectation, as far as single changes lead there."""
         refused = self._refused()
         for _ in range(CLIMBS):
-            others = (each for each in self._singles(point) if each not in refused and self.space.fits(each))
+            others = (
+                neighbour
+                for neighbour in self._singles(point)
+                if neighbour not in refused and self.space.fits(neighbour)
+            )
             near = [point, *others]
             top = near[int(np.argmax(self._surrogate().mean(self._scaled(near))))]
             if top == point:
@@ -300,12 +312,12 @@ class Search:
 
     def _surrogate(self) -> Surrogate:
         if self._fitted is None:
-            worst = min((each.value for each in self.outcomes if each.value is not None), default=0.0)
-            values = [worst if each.value is None else each.value for each in self.outcomes]
+            worst = min((outcome.value for outcome in self.outcomes if outcome.value is not None), default=0.0)
+            values = [worst if outcome.value is None else outcome.value for outcome in self.outcomes]
             self._fitted = Surrogate(
-                self._scaled([each.point for each in self.outcomes]),
+                self._scaled([outcome.point for outcome in self.outcomes]),
                 np.maximum(values, -SINKS),
-                ordered=[each.ordered for each in self.space.dimensions],
+                ordered=[dimension.ordered for dimension in self.space.dimensions],
                 belief=self._belief,
             )
         return self._fitted

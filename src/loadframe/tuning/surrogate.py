@@ -124,9 +124,9 @@ class Surrogate:
         density = self._density(belief)
         for part in PASSES * (*GRIDS, *range(len(belief.amplitudes))):
             for other in _others(belief, part):
-                found = self._density(other)
-                if found > density:
-                    belief, density = other, found
+                other_density = self._density(other)
+                if other_density > density:
+                    belief, density = other, other_density
         return belief
 
     def _density(self, belief: Belief) -> float:
@@ -134,9 +134,9 @@ class Surrogate:
         factor = self._cholesky(belief)
         half = solve_triangular(factor, self._values, lower=True)
         likelihood = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())
-        told = [math.log(each / PRIOR_AMPLITUDE) for each in belief.amplitudes]
-        told.append(math.log(belief.noise / PRIOR_NOISE))
-        return likelihood - 0.5 * sum((each / SPREAD) ** 2 for each in told)
+        logarithms = [math.log(amplitude / PRIOR_AMPLITUDE) for amplitude in belief.amplitudes]
+        logarithms.append(math.log(belief.noise / PRIOR_NOISE))
+        return likelihood - 0.5 * sum((logarithm / SPREAD) ** 2 for logarithm in logarithms)
 
 
 def _others(belief: Belief, part: int | str) -> list[Belief]:
