@@ -58,8 +58,8 @@ class Case:
         tables = read_tables(text, path.name)
         used = [profile, *([f"{profile}-fleet"] if over_fleet else [])] if profile != "default" else []
         changes: dict[str, Any] = {}
-        for each in used:
-            changes |= self.profiles.get(each, {}).get(name, {})
+        for profile_name in used:
+            changes |= self.profiles.get(profile_name, {}).get(name, {})
         merge(tables, changes)
         overridden = apply_overrides(tables, overrides)
         return validate(tables, text=text, name=str(path.name), overridden={*overridden, *changes})

@@ -80,7 +80,7 @@ class WorkloadTable(Table):
     @field_validator("request")
     @classmethod
     def _told_apart(cls, requests: list[RequestTable]) -> list[RequestTable]:
-        names = [one.record().name for one in requests]
+        names = [request.record().name for request in requests]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two requests are called {name!r}; give each a name of its own")
@@ -90,7 +90,7 @@ class WorkloadTable(Table):
     def declared(self) -> Declared:
         """The tables as the workload takes them."""
         return Declared(
-            request=tuple(one.record() for one in self.request),
+            request=tuple(request.record() for request in self.request),
             login=None if self.login is None else self.login.record(),
             think_time=None if self.think_time is None else self.think_time.record(),
             command=tuple(self.command),
@@ -195,7 +195,7 @@ class Study(Table):
     @field_validator("alternative", "change")
     @classmethod
     def _named_once(cls, tables: list[Named], info: ValidationInfo) -> list[Named]:
-        names = [each.name for each in tables]
+        names = [table.name for table in tables]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two {info.field_name}s are called {name!r}; each needs a name of its own")
@@ -206,7 +206,7 @@ class Study(Table):
         says."""
         if kind == self.target.kind:
             return self
-        named = next(each.target for each in self.alternative if each.target.kind == kind)
+        named = next(alternative.target for alternative in self.alternative if alternative.target.kind == kind)
         target = TargetTable(kind=kind, shards=named.shards, sql_nodes=named.sql_nodes)
         return self.model_copy(update={"target": target})
 
@@ -253,8 +253,8 @@ class Study(Table):
     @property
     def host_tables(self) -> tuple[HostTable, ...]:
         """Settings of the machine: at the start, by each alternative and by each change."""
-        alternatives = (each.host for each in self.alternative)
-        return (self.host, *alternatives, *(each.host for each in self.change))
+        alternatives = (alternative.host for alternative in self.alternative)
+        return (self.host, *alternatives, *(change.host for change in self.change))
 
     @property
     def levels(self) -> tuple[float, ...]:

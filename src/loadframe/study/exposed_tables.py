@@ -134,7 +134,7 @@ class ExposedKeys(Table):
     @field_validator("limit")
     @classmethod
     def _named_once(cls, tables: list[LimitTable]) -> list[LimitTable]:
-        names = [each.name for each in tables]
+        names = [table.name for table in tables]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two limits are called {twice[0]!r}; each needs a name of its own")
         return tables
@@ -142,7 +142,7 @@ class ExposedKeys(Table):
     @property
     def exposed_names(self) -> dict[str, str]:
         """The metrics that limits refer to, each with the limit's name in messages."""
-        named = [(name, f"target.limit {each.name}") for each in self.limit for name in (each.use, each.ceiling)]
+        named = [(name, f"target.limit {limit.name}") for limit in self.limit for name in (limit.use, limit.ceiling)]
         return {name: who for name, who in named if isinstance(name, str)}
 
 

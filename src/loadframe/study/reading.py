@@ -121,12 +121,12 @@ def _value(text: str) -> Any:
     """A TOML value, else the text itself (`--set measure.window=2s` needs no quotes). TomlError for invalid text."""
     check_characters("", text)
     try:
-        found = parse_toml(f"value = {text}")
+        table = parse_toml(f"value = {text}")
     except TomlError as error:
         if error.key:
             raise
         return text
-    return found["value"] if len(found) == 1 else text
+    return table["value"] if len(table) == 1 else text
 
 
 def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
@@ -160,10 +160,10 @@ def _explain(
             continue
         seen.add((key, sentence))
         problems.append((key, sentence))
-    told = [f"{_place(key, text, name, overridden)}: {sentence}" for key, sentence in problems[:MOST_PROBLEMS]]
+    lines = [f"{_place(key, text, name, overridden)}: {sentence}" for key, sentence in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
-        told.append(f"... and {len(problems) - MOST_PROBLEMS:,} more")
-    return StudyError("\n".join(told), remedy=remedy)
+        lines.append(f"... and {len(problems) - MOST_PROBLEMS:,} more")
+    return StudyError("\n".join(lines), remedy=remedy)
 
 
 UNION_TAGS = {"list", "spread"}
@@ -190,8 +190,8 @@ def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:
 
 def quoted(value: object) -> str:
     """A value for messages, truncated."""
-    told = repr(value)
-    return told if len(told) <= LONGEST_VALUE else f"{told[:LONGEST_VALUE]}..."
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
@@ -210,8 +210,8 @@ def _table_of(annotation: Any) -> Any:
     """The model in an annotation, also inside unions and Annotated; else None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = (_table_of(part) for part in getattr(annotation, "__args__", ()))
-    return next((model for model in found if model is not None), None)
+    models = (_table_of(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in models if model is not None), None)
 
 
 def _place(key: str, text: str, name: str, overridden: set[str]) -> str:

@@ -121,12 +121,14 @@ class LoginTable(Table):
     def _one_alone(cls, given: Any) -> Any:
         """A login of one request may be that request's table."""
         if isinstance(given, dict) and "path" in given and "request" not in given:
-            one = {name: value for name, value in given.items() if name != "token"}
-            return {"request": [one], **({"token": given["token"]} if "token" in given else {})}
+            request = {name: value for name, value in given.items() if name != "token"}
+            return {"request": [request], **({"token": given["token"]} if "token" in given else {})}
         return given
 
     def record(self) -> Login:
-        return Login(tuple(one.record(f"login {number}") for number, one in enumerate(self.request, 1)), self.token)
+        return Login(
+            tuple(request.record(f"login {number}") for number, request in enumerate(self.request, 1)), self.token
+        )
 
 
 def _think_form(value: object) -> object:

@@ -181,7 +181,7 @@ class ServiceKeys(ProcessKeys, ExposedKeys):
     @field_validator("with_")
     @classmethod
     def _helpers_named_once(cls, tables: list[WithTable]) -> list[WithTable]:
-        names = [each.name for each in tables]
+        names = [table.name for table in tables]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two helpers are called {twice[0]!r}; each needs a name of its own")
         return tables
