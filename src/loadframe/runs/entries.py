@@ -93,24 +93,24 @@ ROW = ("step", "level", "throughput", "errors")
 
 def check_rounds(rounds: Iterable[Round], where: str) -> None:
     """RunError for a round with an incomplete row, an invalid level, or a peak that is no point of its curve."""
-    for one in rounds:
-        for row in one.footprint:
+    for round_ in rounds:
+        for row in round_.footprint:
             if missing := [name for name in ROW if name not in row]:
-                raise RunError(f"{where}: a row of round {one.number} has no {missing[0]}", remedy=DAMAGED)
-        levels = [row["level"] for row in one.footprint] + [point.load for point in one.curve.points]
+                raise RunError(f"{where}: a row of round {round_.number} has no {missing[0]}", remedy=DAMAGED)
+        levels = [row["level"] for row in round_.footprint] + [point.load for point in round_.curve.points]
         if (lowest := min(levels, default=1.0)) <= 0:
-            raise RunError(f"{where}: round {one.number} has the level {lowest:g}", remedy=DAMAGED)
-        if (peak := one.curve.peak.load) not in [point.load for point in one.curve.points]:
+            raise RunError(f"{where}: round {round_.number} has the level {lowest:g}", remedy=DAMAGED)
+        if (peak := round_.curve.peak.load) not in [point.load for point in round_.curve.points]:
             raise RunError(
-                f"{where}: the curve of round {one.number} has no point at its peak, {peak:g}", remedy=DAMAGED
+                f"{where}: the curve of round {round_.number} has no point at its peak, {peak:g}", remedy=DAMAGED
             )
 
 
 def check_variants(variants: Iterable[Variant], where: str) -> None:
     """RunError for a variant without the load that its answer is about."""
-    for one in variants:
-        if one.at not in [row.load for row in one.levels]:
-            raise RunError(f"{where}: the gain has no load {one.at:g}, which it is told at", remedy=DAMAGED)
+    for variant in variants:
+        if variant.at not in [row.load for row in variant.levels]:
+            raise RunError(f"{where}: the gain has no load {variant.at:g}, which it is told at", remedy=DAMAGED)
 
 
 SHORTEST_MS = 1e-9
@@ -119,13 +119,13 @@ SHORTEST_MS = 1e-9
 
 def check_latencies(found: Iterable[LatencyDistribution], where: str) -> None:
     """RunError for a distribution without requests, or with an impossible point."""
-    for one in found:
-        if one.requests < 1 or not one.points or one.level <= 0:
-            raise RunError(f"{where}: the latencies of {one.treatment!a} have no request", remedy=DAMAGED)
-        for point in one.points:
+    for distribution in found:
+        if distribution.requests < 1 or not distribution.points or distribution.level <= 0:
+            raise RunError(f"{where}: the latencies of {distribution.treatment!a} have no request", remedy=DAMAGED)
+        for point in distribution.points:
             if point.one_in < 1 or point.latency_ms < SHORTEST_MS:
-                told = f"one request in {point.one_in:g} above {point.latency_ms:g} ms"
-                raise RunError(f"{where}: the latencies of {one.treatment!a} have {told}", remedy=DAMAGED)
+                what = f"one request in {point.one_in:g} above {point.latency_ms:g} ms"
+                raise RunError(f"{where}: the latencies of {distribution.treatment!a} have {what}", remedy=DAMAGED)
 
 
 def _wrong(step: Step) -> str | None:
@@ -138,19 +138,19 @@ def _wrong(step: Step) -> str | None:
     latency = step.latency
     counted: dict[str, Iterable[float]] = {
         "throughput": (step.throughput, *step.batches),
-        "requests": (step.requests, *(one.requests for one in step.operations)),
-        "errors": (step.errors, *(one.errors for one in step.operations)),
+        "requests": (step.requests, *(operation.requests for operation in step.operations)),
+        "errors": (step.errors, *(operation.errors for operation in step.operations)),
         "waiting_share": (step.waiting_share,),
         "think_s": (step.think_s,),
         "needed_s": (step.needed_s,),
         "latency": (latency.mean_ms, latency.p50_ms, latency.p95_ms, latency.p99_ms, latency.max_ms),
-        "operations": (time_ms for one in step.operations for time_ms in (one.mean_ms, one.p95_ms)),
+        "operations": (time_ms for operation in step.operations for time_ms in (operation.mean_ms, operation.p95_ms)),
     }
     for name, values in counted.items():
         if (bad := min(values, default=0.0)) < 0:
             return f"{name} of step {step.number} is {bad:g}"
     times = (step.started_s, step.window_start_s, step.window_end_s, step.ended_s)
     if min(times) < 0 or step.window_end_s < step.window_start_s or step.ended_s < step.started_s:
-        told = (f"{at_s:g}" for at_s in times)
-        return f"step {step.number} began, was counted from, until, and ended at {', '.join(told)} s"
+        shown = (f"{at_s:g}" for at_s in times)
+        return f"step {step.number} began, was counted from, until, and ended at {', '.join(shown)} s"
     return None

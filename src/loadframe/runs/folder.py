@@ -241,8 +241,8 @@ class RunFolder:
 
     def steps(self) -> list[Step]:
         """All finished steps; a torn last line (a killed run) is left out. RunError for an impossible one."""
-        check_steps(found := self._records("steps.jsonl", "step", Step))
-        return flagged([step for step, _ in found], self.stops())
+        check_steps(records := self._records("steps.jsonl", "step", Step))
+        return flagged([step for step, _ in records], self.stops())
 
     def stops(self) -> list[Stop]:
         """Each time that the target failed, in order; older versions have stop.json, and ended the run then."""
@@ -253,47 +253,51 @@ class RunFolder:
         """The failure at the lowest load of the state in which it failed first; else None."""
         stops = self.stops()
         return min(
-            (one for one in stops if one.treatment == stops[0].treatment), key=lambda one: one.level, default=None
+            (stop for stop in stops if stop.treatment == stops[0].treatment), key=lambda one: one.level, default=None
         )
 
     def treatments(self) -> dict[str, Treatment]:
         """The states of the target, by short name."""
-        return {one.name: one for one, _ in self._records("treatments.jsonl", "treatment", Treatment)}
+        return {treatment.name: treatment for treatment, _ in self._records("treatments.jsonl", "treatment", Treatment)}
 
     def treatment(self, name: str) -> Treatment:
         """One of them. RunError where no line declares it."""
-        found = self.treatments()
-        if name not in found:
-            known = ", ".join(found) or "none"
+        treatments = self.treatments()
+        if name not in treatments:
+            known = ", ".join(treatments) or "none"
             raise RunError(
                 f"{self.place('treatments.jsonl')} has no treatment {name!a}; it has {known}", remedy=DAMAGED
             )
-        return found[name]
+        return treatments[name]
 
     def effective(self) -> dict[str, Mapping[str, SettingValue]]:
         """Settings as read back, by treatment."""
-        return {one.treatment: one.values for one, _ in self._records("effective.jsonl", "effective", Effective)}
+        return {
+            record.treatment: record.values for record, _ in self._records("effective.jsonl", "effective", Effective)
+        }
 
     def warm_restarts(self) -> list[WarmRestart]:
         """What caches still had after restarts."""
-        return [one for one, _ in self._records("survival.jsonl", "survival", WarmRestart)]
+        return [restart for restart, _ in self._records("survival.jsonl", "survival", WarmRestart)]
 
     def tuning_trials(self) -> list[TuningTrial]:
         """The trials of a search for settings so far, continued runs' first; of two lines for one trial the later
         one."""
-        return list({one.number: one for one, _ in self._records("trials.jsonl", "tuning-trial", TuningTrial)}.values())
+        return list(
+            {trial.number: trial for trial, _ in self._records("trials.jsonl", "tuning-trial", TuningTrial)}.values()
+        )
 
     def profiled(self) -> list[ProfiledStep]:
         """The sampled extra steps; stacks_text reads their stacks."""
-        return [one for one, _ in self._records("profiles/steps.jsonl", "profile", ProfiledStep)]
+        return [step for step, _ in self._records("profiles/steps.jsonl", "profile", ProfiledStep)]
 
     def rounds(self) -> list[Round]:
         """The rounds of an investigation so far, also of a killed run; empty before the first."""
-        found = self._record("rounds.json", "rounds", Rounds)
-        if found is None:
+        record = self._record("rounds.json", "rounds", Rounds)
+        if record is None:
             return []
-        check_rounds(found.rounds, str(self.place("rounds.json")))
-        return list(found.rounds)
+        check_rounds(record.rounds, str(self.place("rounds.json")))
+        return list(record.rounds)
 
     def host(self) -> Host:
         """The machine that measured."""
@@ -305,13 +309,13 @@ class RunFolder:
 
     def investigation(self) -> Investigation | None:
         """The conclusion of an investigation; None for other runs, and before its end."""
-        found = self._record("investigation.json", "investigation-record", Investigation)
-        if found is not None:
-            rounds = (*found.rounds, *(one.round for one in found.alternatives))
+        investigation = self._record("investigation.json", "investigation-record", Investigation)
+        if investigation is not None:
+            rounds = (*investigation.rounds, *(alternative.round for alternative in investigation.alternatives))
             check_rounds(rounds, str(self.place("investigation.json")))
-            check_variants(found.variants, str(self.place("investigation.json")))
-            check_latencies(found.latencies, str(self.place("investigation.json")))
-        return found
+            check_variants(investigation.variants, str(self.place("investigation.json")))
+            check_latencies(investigation.latencies, str(self.place("investigation.json")))
+        return investigation
 
     def ladder(self) -> Ladder | None:
         """The ladder as far as it was measured; None for other runs."""

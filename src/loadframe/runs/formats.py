@@ -66,7 +66,7 @@ def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
 def _cannot_tell(body: Any) -> Any:
     """Comparisons without a ratio, a second block or a settled level were "no-proven-difference", too."""
     if isinstance(body, list):
-        return [_cannot_tell(each) for each in body]
+        return [_cannot_tell(element) for element in body]
     if not isinstance(body, dict):
         return body
     body = {key: _cannot_tell(value) for key, value in body.items()}
@@ -78,7 +78,7 @@ def _cannot_tell(body: Any) -> Any:
 
 def _with_ends(body: dict[str, Any]) -> dict[str, Any]:
     """The version before had no interval of a ratio at a load."""
-    tried = [trial for one in body.get("rounds", ()) for trial in one["tried"]]
+    tried = [trial for round_ in body.get("rounds", ()) for trial in round_["tried"]]
     for compared in (*tried, *filter(None, (body.get("proof"), *body.get("failed_proofs", ())))):
         compared["levels"] = [{**row, "low": row["ratio"], "high": row["ratio"]} for row in compared.get("levels", ())]
     return {name: value for name, value in body.items() if name != "variants"}  # these are computed again
@@ -99,11 +99,13 @@ def _with_comparisons(body: dict[str, Any]) -> dict[str, Any]:
 
 def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
     """A capacity's comparison had a ratio of its own, and null for an open bound."""
-    for one in body.get("beside", ()):
-        ratio, low, high = (one.pop(name, None) for name in ("ratio", "ratio_low", "ratio_high"))
+    for comparison in body.get("beside", ()):
+        ratio, low, high = (comparison.pop(name, None) for name in ("ratio", "ratio_low", "ratio_high"))
         ends = {"low": low or NOT_KNOWN[0], "high": high or NOT_KNOWN[1]}
-        decided = {"ratio": ratio or low or high or 1.0, **ends, "decision": one.pop("decision", None)}
-        one["verdict"] = _cannot_tell({**decided, "blocks": 0, "method": one.get("failed") or "bounds of searches"})
+        decided = {"ratio": ratio or low or high or 1.0, **ends, "decision": comparison.pop("decision", None)}
+        comparison["verdict"] = _cannot_tell(
+            {**decided, "blocks": 0, "method": comparison.get("failed") or "bounds of searches"}
+        )
     return body
 
 
@@ -188,8 +190,8 @@ def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> 
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])[:80]
-        told = f"{where}: {place}: {first['msg']}, not {_shown(first['input'])}"
-        raise RunError(told, remedy=DAMAGED) from error
+        sentence = f"{where}: {place}: {first['msg']}, not {_shown(first['input'])}"
+        raise RunError(sentence, remedy=DAMAGED) from error
     return record
 
 
@@ -207,11 +209,11 @@ def _check_sizes(body: Any) -> None:
     """ValueError for a number beyond any measurement."""
     waiting = [body]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict | list):
-            waiting.extend(one.values() if isinstance(one, dict) else one)
-        elif isinstance(one, float) and abs(one) > LARGEST:
-            raise ValueError(f"{one} is larger than anything that is measured")
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+        elif isinstance(value, float) and abs(value) > LARGEST:
+            raise ValueError(f"{value} is larger than anything that is measured")
 
 
 def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
@@ -219,7 +221,7 @@ def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
     try:
         return adapter.validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
-        open_ended = [each["loc"] for each in error.errors(include_url=False) if _is_open_end(each)]
+        open_ended = [problem["loc"] for problem in error.errors(include_url=False) if _is_open_end(problem)]
         if not open_ended:
             raise
     for *path, last in open_ended:
@@ -243,12 +245,12 @@ def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:
     """The body in the current version, without its schema key. RunError."""
     schema = body.pop("schema", None) if isinstance(body, dict) else None
     prefix = f"loadframe.{name}/"
-    found = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", schema) if isinstance(schema, str) else None
-    if found is None:
+    match = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", schema) if isinstance(schema, str) else None
+    if match is None:
         raise RunError(
             f"{where} has the schema {_shown(schema)}, not {prefix}N", remedy="It is not a file of this kind."
         )
-    version = int(found[1])
+    version = int(match[1])
     if version > VERSIONS[name]:
         raise RunError(
             f"{where} was written by a newer Loadframe ({schema}; this one reads up to version {VERSIONS[name]})",

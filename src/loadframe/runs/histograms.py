@@ -60,9 +60,9 @@ def combined_log(intervals: Iterable[Interval]) -> str:
     log = HistogramLogWriter(text)
     log.output_log_format_version()
     log.output_legend()
-    for one in intervals:
-        numbers = f"{one.start_s:.3f},{one.length_s:.3f},{one.longest_ms:.3f}"
-        text.write(f"Tag={UNTAGGED.sub('_', one.tag)},{numbers},{one.payload.decode('ascii')}\n")
+    for interval in intervals:
+        numbers = f"{interval.start_s:.3f},{interval.length_s:.3f},{interval.longest_ms:.3f}"
+        text.write(f"Tag={UNTAGGED.sub('_', interval.tag)},{numbers},{interval.payload.decode('ascii')}\n")
     return text.getvalue()
 
 
@@ -84,13 +84,14 @@ def payload(log: bytes) -> bytes:
 
 def read_counts(log: bytes) -> NDArray[np.int64]:
     """Requests per bin; shape (BINS,). ValueError, in words, for an invalid log."""
-    found = hdr_histogram.decode(payload(log), MOST_PLAIN_BYTES)
-    if (found.digits, found.lowest, found.highest) != (DIGITS, SHORTEST_LATENCY_US, LONGEST_LATENCY_US):
+    histogram = hdr_histogram.decode(payload(log), MOST_PLAIN_BYTES)
+    if (histogram.digits, histogram.lowest, histogram.highest) != (DIGITS, SHORTEST_LATENCY_US, LONGEST_LATENCY_US):
         raise ValueError(
-            f"its range is {found.lowest} to {found.highest} with {found.digits} digits, which Loadframe does not write"
+            f"its range is {histogram.lowest} to {histogram.highest} with {histogram.digits} digits, which Loadframe "
+            "does not write"
         )
     counts = np.zeros(BINS, dtype=np.int64)
-    counts[found.bins] = found.counts
+    counts[histogram.bins] = histogram.counts
     if counts[0]:
         raise ValueError("it has requests that took no time")
     return counts

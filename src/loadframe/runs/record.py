@@ -85,8 +85,8 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
 
 def _p999(step: Step) -> dict[str, float]:
     """Only in steps with enough requests, and of runs that recorded it."""
-    told = step.requests >= BEYOND_P999 and step.latency.p999_ms > 0
-    return {"latency_p999_ms": step.latency.p999_ms} if told else {}
+    known = step.requests >= BEYOND_P999 and step.latency.p999_ms > 0
+    return {"latency_p999_ms": step.latency.p999_ms} if known else {}
 
 
 def _of_pieces(steps: Sequence[Step]) -> list[str]:
@@ -142,7 +142,7 @@ def limit_table(limits: Sequence[tuple[int, Limit]]) -> polars.DataFrame:
 
 def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.DataFrame:
     windows = polars.DataFrame(
-        [(one.window_start_s, one.window_end_s, one.number, one.treatment, one.level) for one in steps],
+        [(step.window_start_s, step.window_end_s, step.number, step.treatment, step.level) for step in steps],
         schema={"from_s": polars.Float64, "until_s": polars.Float64}
         | {name: METRIC_COLUMNS[name] for name in ("step", "treatment", "level")},
         orient="row",

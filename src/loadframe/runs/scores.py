@@ -45,8 +45,8 @@ def read(folder: Path) -> list[Scored]:
         return []
     except Damaged as error:
         raise RunError(f"{path} cannot be read: {error}", remedy="Check the file, or remove it.") from error
-    found: dict[tuple[str, float, float], Scored] = {}
+    scores: dict[tuple[str, float, float], Scored] = {}
     for number, line in enumerate(text.split("\n")[:-1], start=1):
-        one = decode("score", line.encode(), Score, where=f"{path}, line {number}")
-        found[one.source, one.score.load, one.score.actual] = one.score
-    return list(found.values())
+        scored = decode("score", line.encode(), Score, where=f"{path}, line {number}")
+        scores[scored.source, scored.score.load, scored.score.actual] = scored.score
+    return list(scores.values())
