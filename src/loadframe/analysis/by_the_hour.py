@@ -74,17 +74,17 @@ def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
     stretches, place = np.unique(stretch, return_inverse=True)
     odd = (np.arange(len(load)) % 2).astype(np.bool_)
     count = len(stretches)
-    one, two = (_means(typical[side], place[side], count) for side in (odd, ~odd))
+    first, second = (_means(typical[side], place[side], count) for side in (odd, ~odd))
     mine = _means(use, place, count)
     rows = np.bincount(place, minlength=count)
-    whole = (rows >= FEWEST_ROWS) & np.isfinite(one) & np.isfinite(two)
+    whole = (rows >= FEWEST_ROWS) & np.isfinite(first) & np.isfinite(second)
     per_day = round(DAY_S / STRETCH_S)
     hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
     if not often.any():
         return None
     hour, day = hour[often], day[often]
-    return _jackknife(one[whole][often], two[whole][often], mine[whole][often], hour, day)
+    return _jackknife(first[whole][often], second[whole][often], mine[whole][often], hour, day)
 
 
 def _jackknife(one: Floats, two: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Share | None:

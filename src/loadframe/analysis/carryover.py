@@ -73,13 +73,13 @@ class _Effect:
 def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
     """Left-out steps against the counted steps right after them; None for fewer than FEWEST."""
     logs = [
-        math.log(one.throughput / two.throughput)
-        for one, two in pairwise(steps)
-        if one.purpose == "warming"
-        and two.counts
-        and one.treatment == two.treatment == treatment
-        and one.level == two.level
-        and min(one.throughput, two.throughput) > 0
+        math.log(first.throughput / second.throughput)
+        for first, second in pairwise(steps)
+        if first.purpose == "warming"
+        and second.counts
+        and first.treatment == second.treatment == treatment
+        and first.level == second.level
+        and min(first.throughput, second.throughput) > 0
     ]
     if len(logs) < FEWEST:
         return None

@@ -288,8 +288,8 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
     spacing = float(np.diff(np.unique(np.array([*before, *after], dtype=np.float64))).min(initial=math.inf))
     if math.isinf(spacing):
         return 0.0, 0.0
-    one, two = (min(1.0, spacing / max(float(np.median(side)), spacing)) for side in (before, after))
-    return one, two
+    first, second = (min(1.0, spacing / max(float(np.median(side)), spacing)) for side in (before, after))
+    return first, second
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:

@@ -119,12 +119,12 @@ def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
         shape - shape.mean(axis=1, keepdims=True)
         for shape in (np.clip(logs - begins, 0.0, ends - begins), np.clip(logs - ends, 0.0, None))
     )
-    one, two, both = (first**2).sum(axis=1), (second**2).sum(axis=1), (first * second).sum(axis=1)
+    earlier, later, both = (first**2).sum(axis=1), (second**2).sum(axis=1), (first * second).sum(axis=1)
     seen_one, seen_two = first @ seen, second @ seen
-    whole = np.maximum(one * two - both**2, TINY)
-    steep, flat = (two * seen_one - both * seen_two) / whole, (one * seen_two - both * seen_one) / whole
+    whole = np.maximum(earlier * later - both**2, TINY)
+    steep, flat = (later * seen_one - both * seen_two) / whole, (earlier * seen_two - both * seen_one) / whole
     falls_off = (steep * flat > 0) & (np.abs(steep) >= np.abs(flat))
-    return np.asarray(np.where(falls_off, steep * seen_one + flat * seen_two, seen_one**2 / one))
+    return np.asarray(np.where(falls_off, steep * seen_one + flat * seen_two, seen_one**2 / earlier))
 
 
 def _gains(shapes: Floats, means: Floats) -> Floats:
@@ -162,10 +162,10 @@ class Reach:
 def reach(before: Curve, after: Curve) -> Reach | None:
     """From the curves of both states; None where one of them served nothing. The interval combines those of the points
     at the peaks, in quadrature of logarithms; a point of one block has none and adds none."""
-    one, two = before.at_peak, after.at_peak
-    if min(one.throughput, two.throughput) <= 0:
+    first, second = before.at_peak, after.at_peak
+    if min(first.throughput, second.throughput) <= 0:
         return None
-    ratio, low, high = _ratio(one, two)
+    ratio, low, high = _ratio(first, second)
     return Reach(
         ratio=ratio,
         low=low,
@@ -183,8 +183,8 @@ def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(point, points[point.load]) for point in before.points if point.throughput > 0 and point.load in points]
     return tuple(
-        LevelRatio(one.load, one.throughput, two.throughput, *_ratio(one, two), from_curves=True)
-        for one, two in sorted(pairs, key=lambda pair: pair[0].load)
+        LevelRatio(first.load, first.throughput, second.throughput, *_ratio(first, second), from_curves=True)
+        for first, second in sorted(pairs, key=lambda pair: pair[0].load)
     )
 
 

@@ -64,7 +64,7 @@ def fields(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def rising(values: list[float]) -> list[float]:
     """The values, if strictly ascending."""
-    if any(two <= one for one, two in pairwise(values)):
+    if any(second <= first for first, second in pairwise(values)):
         raise ValueError("they do not rise")
     return values
 

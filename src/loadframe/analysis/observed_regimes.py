@@ -136,14 +136,14 @@ def _split(sums: _Sums, offset: int) -> list[int]:
 
 def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
     """Log difference of the later side at equal load, and the share (0..1) of the rows' weight at common loads."""
-    one, two = before.number.sum(axis=0), after.number.sum(axis=0)
-    weight = np.divide(one * two, one + two, out=np.zeros(BINS), where=(one > 0) & (two > 0))
+    first, second = before.number.sum(axis=0), after.number.sum(axis=0)
+    weight = np.divide(first * second, first + second, out=np.zeros(BINS), where=(first > 0) & (second > 0))
     means = [
         np.divide(side.total.sum(axis=0), number, out=np.zeros(BINS), where=number > 0)
-        for side, number in ((before, one), (after, two))
+        for side, number in ((before, first), (after, second))
     ]
     total = float(weight.sum())
-    whole = float(one.sum() * two.sum() / max(one.sum() + two.sum(), 1.0))
+    whole = float(first.sum() * second.sum() / max(first.sum() + second.sum(), 1.0))
     if total <= 0 or whole <= 0:
         return 0.0, 0.0
     return float((weight * (means[1] - means[0])).sum()) / total, total / whole

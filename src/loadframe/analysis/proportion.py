@@ -41,8 +41,11 @@ def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool
     pairs = list(zip(before, after, strict=False))
     if len(pairs) < FEWEST_BLOCKS:
         return False
-    ratios = [_log_share(two) - _log_share(one) for one, two in pairs]
-    blocks, counting = len(pairs), fmean(1 / (one.failed + HALF) + 1 / (two.failed + HALF) for one, two in pairs)
+    ratios = [_log_share(second) - _log_share(first) for first, second in pairs]
+    blocks, counting = (
+        len(pairs),
+        fmean(1 / (first.failed + HALF) + 1 / (second.failed + HALF) for first, second in pairs),
+    )
     scatter = float(student.quantile(1 - alpha, blocks - 1)) * stdev(ratios)
     chance = NormalDist().inv_cdf(1 - alpha) * math.sqrt(counting)
     return fmean(ratios) + max(scatter, chance) / math.sqrt(blocks) < 0

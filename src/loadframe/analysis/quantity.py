@@ -88,8 +88,8 @@ def quantile_ends(
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:
         needed = math.ceil(FEWEST_BEYOND / min(share, 1 - share) - 1e-9)
         raise TooFewError(f"{counted(fewest, 'value')} cannot tell the {quantity}; {needed} of each side are needed")
-    one, two = means(*(batched((side > np.quantile(side, share)).astype(np.float64)) for side in (before, after)))
-    return _ends(before, share, one, alpha), _ends(after, share, two, alpha)
+    first, second = means(*(batched((side > np.quantile(side, share)).astype(np.float64)) for side in (before, after)))
+    return _ends(before, share, first, alpha), _ends(after, share, second, alpha)
 
 
 def _ends(values: Numbers, share: float, beyond: Mean, alpha: float) -> tuple[float, float, float]:

@@ -291,9 +291,9 @@ def _weights(values: Sequence[float]) -> list[float]:
     weights = autoregression(values, ORDER)
     if sum(weights) < WANDERS:
         return weights
-    steps = autoregression([two - one for one, two in pairwise(values)], ORDER - 1)
+    steps = autoregression([second - first for first, second in pairwise(values)], ORDER - 1)
     levels = [0.0, *steps]
-    return [one - two for one, two in zip(levels, [*steps, -1.0], strict=True)]
+    return [first - second for first, second in zip(levels, [*steps, -1.0], strict=True)]
 
 
 def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple[float, float]]:

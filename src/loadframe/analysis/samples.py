@@ -104,12 +104,12 @@ def learnt(
     logs, _ = logarithms(equal)
     try:
         if by in quantity.QUANTILES:
-            pairs = [_quantiles(one, two, by, 0.05) for one, two in combinations(map(np.exp, logs), 2)]
+            pairs = [_quantiles(first, second, by, 0.05) for first, second in combinations(map(np.exp, logs), 2)]
         else:
             every = [value for values in equal for value in values]
             reduced = [batched(pseudo_values(side, by)) for side in logs]
             known = grains(every, every)
-            pairs = [_of_means(one, two, by, 0.05, fitted, known) for one, two in combinations(reduced, 2)]
+            pairs = [_of_means(first, second, by, 0.05, fitted, known) for first, second in combinations(reduced, 2)]
     except TooFewError:
         return prior
     centre = np.array([pair[0] for pair in pairs])
@@ -148,10 +148,13 @@ def paired(
         centre, low, high = _as_written(before[0], after[0])
         verdict = _verdict(centre, low, high, blocks=len(first), method=NO_SCATTER)
         return unless_zero(verdict, before, after)
-    one, two = pseudo_values(np.array([first, second]), "mean" if by == "mean" else quantity.TYPICAL, alike=True)
-    centre = float((two - one).mean())
+    earlier, later = pseudo_values(np.array([first, second]), "mean" if by == "mean" else quantity.TYPICAL, alike=True)
+    centre = float((later - earlier).mean())
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
-    half = float(half_width(one, two, alpha, rounding=rounding)) + float(drift((one + two) / 2)) / len(one) / 2
+    half = (
+        float(half_width(earlier, later, alpha, rounding=rounding))
+        + float(drift((earlier + later) / 2)) / len(earlier) / 2
+    )
     return _verdict(
         centre,
         centre - half,
@@ -193,8 +196,8 @@ def _ends(
     """Log ratio with the ends of its interval. known: relative resolution of each side."""
     if by in quantity.QUANTILES:
         return _quantiles(np.exp(first), np.exp(second), by, alpha)
-    one, two = (batched(pseudo_values(side, by)) for side in (first, second))
-    return _of_means(one, two, by, alpha, fitted, known)
+    earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
+    return _of_means(earlier, later, by, alpha, fitted, known)
 
 
 def _of_means(
@@ -202,20 +205,20 @@ def _of_means(
 ) -> tuple[float, float, float]:
     """The same from pseudo-values."""
     sides = means(first, second, fitted=fitted)
-    one, two = (_rounded(mean, grain) for mean, grain in zip(sides, known, strict=True))
-    centre, half = (float(value) for value in difference(one, two, alpha))
+    earlier, later = (_rounded(mean, grain) for mean, grain in zip(sides, known, strict=True))
+    centre, half = (float(value) for value in difference(earlier, later, alpha))
     observed = float(second.max() - first.max()) if by == "max" else centre
     return observed, min(centre - half, observed), max(centre + half, observed)
 
 
 def _quantiles(before: Numbers, after: Numbers, by: str, alpha: float) -> tuple[float, float, float]:
     with np.errstate(divide="ignore"):
-        one, two = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, alpha))
-    centre = float(two[0] - one[0])
+        first, second = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, alpha))
+    centre = float(second[0] - first[0])
     return (
         centre,
-        centre - math.hypot(two[0] - two[1], one[2] - one[0]),
-        centre + math.hypot(two[2] - two[0], one[0] - one[1]),
+        centre - math.hypot(second[0] - second[1], first[2] - first[0]),
+        centre + math.hypot(second[2] - second[0], first[0] - first[1]),
     )
 
 

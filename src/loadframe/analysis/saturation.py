@@ -103,13 +103,13 @@ def line(
             return None
         if squares > 1e-12 * max(1.0, spread):
             by_x, by_y = both / squares, _product(rest, other) / squares
-            away = [one - by_x * two for one, two in zip(away, other, strict=True)]
-            rest = [one - by_y * two for one, two in zip(rest, other, strict=True)]
+            away = [first - by_x * second for first, second in zip(away, other, strict=True)]
+            rest = [first - by_y * second for first, second in zip(rest, other, strict=True)]
     spread = _product(away, away)
     if spread <= 0:
         return None
     slope = _product(away, rest) / spread
-    left = [one - slope * two for one, two in zip(rest, away, strict=True)]
+    left = [first - slope * second for first, second in zip(rest, away, strict=True)]
     freedom = len(x) - fitted
     if freedom > 0:
         freedom = freedom if worth == 1 else max(FEWEST_FREEDOM, round(len(x) * worth) - fitted)

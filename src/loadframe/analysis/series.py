@@ -77,7 +77,7 @@ def independent(
         if (neighbours(left) + fitted / len(left)) * math.sqrt(len(left)) <= UNCORRELATED:
             break
         pairs = zip(rows[len(rows) % 2 :: 2], rows[len(rows) % 2 + 1 :: 2], strict=True)
-        rows = [tuple((a + b) / 2 for a, b in zip(one, two, strict=True)) for one, two in pairs]
+        rows = [tuple((a + b) / 2 for a, b in zip(first, second, strict=True)) for first, second in pairs]
     return rows
 
 

@@ -119,7 +119,9 @@ def _raised_to(limit: Limit, trial: Trial) -> bool:
         for change in trial.remedy.changes
         if limit.setting and change.needed and change.setting == limit.setting
     ]
-    return any(isinstance(one, int | float) and isinstance(two, int | float) and one < two for one, two in sizes)
+    return any(
+        isinstance(first, int | float) and isinstance(second, int | float) and first < second for first, second in sizes
+    )
 
 
 def _load(limit: Limit) -> float:

@@ -152,15 +152,15 @@ def moved(
     trace = trace_of(finding)
     if trace is None:
         return _unseen("", False, "nothing of this cause is counted for each request")
-    one, two = _by_block(trace, before), _by_block(trace, after)
+    earlier, later = _by_block(trace, before), _by_block(trace, after)
     per_request = trace.form == "events"
-    if None in one.values() or None in two.values() or not one or not two:
-        when = "before" if None in one.values() or not one else "after"
+    if None in earlier.values() or None in later.values() or not earlier or not later:
+        when = "before" if None in earlier.values() or not earlier else "after"
         return _unseen(
             trace.metric, per_request, f"{_what(trace.metric, per_request)} was not measured {when} the change"
         )
-    blocks = sorted(one.keys() & two.keys())
-    pairs = [(first, second) for block in blocks if (first := one[block]) and (second := two[block])]
+    blocks = sorted(earlier.keys() & later.keys())
+    pairs = [(first, second) for block in blocks if (first := earlier[block]) and (second := later[block])]
     bounds = [_bound(trace, first, max(1.0, gain), cured) for first, _ in pairs]
     return _judged(trace, pairs, bounds)
 

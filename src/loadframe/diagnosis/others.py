@@ -128,8 +128,8 @@ def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
     crowded = sum(map(bool, shares))
     if not crowded:
         return Cost()
-    one, two = (fmean(-math.log1p(-min(MOST, share)) for share in side or [0.0]) for side in sides)
-    return Cost(one, two, f"others took the CPU in {crowded} of the {len(shares)} steps of its proof that count")
+    first, second = (fmean(-math.log1p(-min(MOST, share)) for share in side or [0.0]) for side in sides)
+    return Cost(first, second, f"others took the CPU in {crowded} of the {len(shares)} steps of its proof that count")
 
 
 def _taken_share(step: Step) -> float:

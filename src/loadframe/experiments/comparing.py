@@ -63,7 +63,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     compared as unpaired samples. What runs differ by without a change is estimated from runs of the same study next to
     the first. RunError where a run lacks the treatment or they have no level in common."""
     cases = conclude(before), conclude(after)
-    one, two = (case.state(name) for case, name in zip(cases, treatments, strict=True))
+    first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     axes = [case.study.axis for case in cases]
     if axes[0] != axes[1]:
         raise RunError(
@@ -73,20 +73,20 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     same = before.path.resolve() == after.path.resolve()
     if same and cases[0].compared(*reversed(treatments)) is not None:
         raise RunError(
-            f"{before.path} holds {two.treatment} and {one.treatment} against each other in this order",
-            remedy=f"Compare treatment {one.treatment} against {two.treatment}.",
+            f"{before.path} holds {second.treatment} and {first.treatment} against each other in this order",
+            remedy=f"Compare treatment {first.treatment} against {second.treatment}.",
         )
     known = cases[0].compared(*treatments) if same else None
     if known is not None:
         return Comparison(
-            before=one.title,
-            after=two.title,
+            before=first.title,
+            after=second.title,
             verdict=known.told,
             levels=known.levels,
             axis_unit=cases[0].study.axis_unit,
             work_unit=cases[0].study.work_unit,
         )
-    pairs = at_loads(one.curve, two.curve)
+    pairs = at_loads(first.curve, second.curve)
     if not pairs:
         raise RunError(
             f"{before.path} and {after.path} have no level in common at which anything was done",
@@ -97,9 +97,9 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     middle = {pair.load: math.sqrt(pair.before) * math.sqrt(pair.after) for pair in near}
     series = [
         [step.throughput / middle[step.level] for step in taken if step.level in middle]
-        for taken in (one.steps, two.steps, *_equal_runs(before, after, treatments[0]))
+        for taken in (first.steps, second.steps, *_equal_runs(before, after, treatments[0]))
     ]
-    fitted, steps = len(near) - 1, [*one.steps, *two.steps]
+    fitted, steps = len(near) - 1, [*first.steps, *second.steps]
     flags = Counter(flag for step in steps for flag in step.flags)
     try:
         between = samples.learnt([series[0], *series[2:]], fitted=fitted)
@@ -160,11 +160,11 @@ ONE_AFTER_THE_OTHER = (
 
 
 def _unlike(before: RunFolder, after: RunFolder) -> tuple[str, ...]:
-    one, two = before.host(), after.host()
+    first, second = before.host(), after.host()
     machine = [
         name.replace("_", " ")
         for name in ("hostname", "kernel", "cpu_model", "cpus", "memory_bytes", "virtualisation")
-        if getattr(one, name) != getattr(two, name)
+        if getattr(first, name) != getattr(second, name)
     ]
     studies = before.study(), after.study()
     declared = [table for table in ("target", "cage", "workload") if studies[0].get(table) != studies[1].get(table)]

@@ -110,8 +110,8 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
     longer = math.log(responses_s[after] / responses_s[before])
     pairs = []
     for block in by_block(counted).values():
-        one, two = ([step.latency.mean_ms for step in block if step.treatment == name] for name in (before, after))
-        pairs += [math.log(fmean(two) / fmean(one))] if one and two else []
+        first, second = ([step.latency.mean_ms for step in block if step.treatment == name] for name in (before, after))
+        pairs += [math.log(fmean(second) / fmean(first))] if first and second else []
     if len(pairs) >= FEWEST_BLOCKS:
         half = float(student.quantile(CONFIDENCE, len(pairs) - 1)) * stdev(pairs) / math.sqrt(len(pairs))
     else:

@@ -102,17 +102,17 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
     the next block. receded: requests were as cheap as at first, and became dearer again."""
     of = found.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
-    one, two = _by_level(back, of), _by_level(again, of)
-    levels = sorted(first.keys() & one.keys() & two.keys())
-    left = [one[level] / last[level] for level in levels]
+    earlier, later = _by_level(back, of), _by_level(again, of)
+    levels = sorted(first.keys() & earlier.keys() & later.keys())
+    left = [earlier[level] / last[level] for level in levels]
     wanted = [(first[level] / last[level]) ** CAME_BACK for level in levels]
-    dearer = [two[level] / one[level] for level in levels]
+    dearer = [later[level] / earlier[level] for level in levels]
     cheap = bool(levels) and all(now <= most for now, most in zip(left, wanted, strict=True))
     grows = bool(levels) and all(ratio >= AGAIN for ratio in dearer)
     lowest = levels[0] if levels else 0.0
     said = (
         f"{WHAT[of]} at level {lowest:g}: {last[lowest]:.3g} ms before a restart without any change, "
-        f"{one[lowest]:.3g} ms after it, {two[lowest]:.3g} ms in the block that followed"
+        f"{earlier[lowest]:.3g} ms after it, {later[lowest]:.3g} ms in the block that followed"
         if levels
         else "no level was measured on both sides of a restart"
     )
@@ -124,7 +124,7 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
     return Mechanism(
         metric=GROWS,
         before=found.times,
-        after=math.exp(fmean(math.log(one[level] / first[level]) for level in levels)) if levels else None,
+        after=math.exp(fmean(math.log(earlier[level] / first[level]) for level in levels)) if levels else None,
         wanted=None,
         per_request=False,
         receded=cheap and grows,

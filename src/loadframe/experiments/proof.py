@@ -178,18 +178,18 @@ def _one_served(
     share p of their blocks, n blocks of L levels show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n."""
     levels, rest, reasons = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
     for level in levels:
-        one, two = (
+        first, second = (
             [step for step in steps if (step.treatment, step.level) == (name, level)] for name in (before, after)
         )
-        blocks = min(len(one), len(two))
+        blocks = min(len(first), len(second))
         sentence = f"nothing was served in {blocks} of {blocks} blocks at {level:g}"
         known = 2 * len(levels) * 4.0**-blocks <= 1 - verdict.confidence
-        if known and _failed(two) and _served(one):
-            reasons[f"{sentence}; before: {_mean(one)}"] = "worse"
-        elif known and _failed(one) and _served(two):
-            reasons[f"before, {sentence}; after: {_mean(two)}"] = "better"
+        if known and _failed(second) and _served(first):
+            reasons[f"{sentence}; before: {_mean(first)}"] = "worse"
+        elif known and _failed(first) and _served(second):
+            reasons[f"before, {sentence}; after: {_mean(second)}"] = "better"
         elif blocks:
-            rest += [*one, *two]
+            rest += [*first, *second]
     if not reasons:
         return None
     decisions = {*reasons.values(), *([verdict_on(rest, before, after, judge).decision] if rest else [])}
@@ -335,8 +335,8 @@ def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0)
 
 def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
     """Mean time of each kind of request before and after, by level; for kinds that both have at a level."""
-    one, two = _mean_times(before), _mean_times(after)
-    return tuple(OperationTimes(*key, one[key], two[key]) for key in one if key in two)
+    first, second = _mean_times(before), _mean_times(after)
+    return tuple(OperationTimes(*key, first[key], second[key]) for key in first if key in second)
 
 
 def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
@@ -361,7 +361,7 @@ def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
     """A sentence if p99 is longer after a change at the highest common level (Welch's t on logarithms, 95 %); else
     ""."""
     common = {step.level for step in before} & {step.level for step in after}
-    one, two = (
+    first, second = (
         [
             math.log(step.latency.p99_ms)
             for step in side
@@ -369,12 +369,12 @@ def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
         ]
         for side in (before, after)
     )
-    if min(len(one), len(two)) < FEWEST_BLOCKS:
+    if min(len(first), len(second)) < FEWEST_BLOCKS:
         return ""
-    error = math.sqrt(variance(one) / len(one) + variance(two) / len(two))
-    longer = fmean(two) - fmean(one)
-    least = longer - float(student.quantile(0.975, min(len(one), len(two)) - 1)) * error
+    error = math.sqrt(variance(first) / len(first) + variance(second) / len(second))
+    longer = fmean(second) - fmean(first)
+    least = longer - float(student.quantile(0.975, min(len(first), len(second)) - 1)) * error
     if least <= 0 or longer < math.log(LONGER):
         return ""
-    was, is_ = (show(math.exp(fmean(side)), "ms") for side in (one, two))
+    was, is_ = (show(math.exp(fmean(side)), "ms") for side in (first, second))
     return f"the slowest requests wait longer: p99 at level {max(common):g} {was} before, {is_} after"

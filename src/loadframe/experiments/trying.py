@@ -261,8 +261,8 @@ def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> lis
 
 
 def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str:
-    one, two = (100 * judging.failed_share(side) for side in (before, after))
-    fell = f"requests that failed fell from {one:.3g} % to {two:.3g} %"
+    first, second = (100 * judging.failed_share(side) for side in (before, after))
+    fell = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
     return fell if proved else f"{fell}, which may be chance: too few requests failed, or too unevenly"
 
 

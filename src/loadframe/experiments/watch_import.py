@@ -213,7 +213,7 @@ def _hours(rows: Observed, told: set[str]) -> list[str]:
 
 
 def _head(rows: Observed, subject: str, load: str) -> dict[str, Any]:
-    steps = [two - one for one, two in zip(rows.time_s, rows.time_s[1:], strict=False)]
+    steps = [second - first for first, second in zip(rows.time_s, rows.time_s[1:], strict=False)]
     return {
         "schema": SCHEMA, "subject": subject or rows.name, "interval_s": min(steps, default=0.0), "every_s": None,
         "load": load, "host": identity.host_name(), "boot": "", "version": __version__, "pids": [],

@@ -172,7 +172,7 @@ def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes:
             remedy=f"It has {_examples(table)}.",
         )
     under = _at(top.times_s, _summed(others, mapping, notes))
-    ratio = [one / two if two > 0 else math.nan for one, two in zip(top.values, under, strict=True)]
+    ratio = [first / second if second > 0 else math.nan for first, second in zip(top.values, under, strict=True)]
     return _Column(top.times_s, ratio, top.counted)
 
 

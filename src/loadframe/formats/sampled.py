@@ -69,15 +69,15 @@ def arrange(before: Sample, after: Sample) -> Arranged:
         return Arranged(before, after, None, (*notes, NOT_IN_TURNS))
     if left := abs(len(before.values) - len(after.values)):
         notes.append(f"The longer sample has {counted(left, 'value')} more at its end, without a partner; left out.")
-    pairs = tuple(((one,), (two,)) for one, two in zip(before.values, after.values, strict=False))
+    pairs = tuple(((first,), (second,)) for first, second in zip(before.values, after.values, strict=False))
     return Arranged(before, after, pairs, tuple(notes))
 
 
 def _by_blocks(before: Sample, after: Sample) -> Arranged:
-    one, two = before.by(before.blocks), after.by(after.blocks)
-    common: Sequence[str] = [block for block in one if block in two]
+    first, second = before.by(before.blocks), after.by(after.blocks)
+    common: Sequence[str] = [block for block in first if block in second]
     if not common:
         raise ValueError("they have no block in common")
-    left = len({*one, *two}) - len(common)
+    left = len({*first, *second}) - len(common)
     notes = (f"{counted(left, 'block')} in one sample only, left out.",) if left else ()
-    return Arranged(before, after, tuple((one[block], two[block]) for block in common), notes)
+    return Arranged(before, after, tuple((first[block], second[block]) for block in common), notes)

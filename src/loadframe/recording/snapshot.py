@@ -169,7 +169,7 @@ def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings
             texts = [(first.texts[source.name], last.texts[source.name])]
             texts += [(before[pid], after.get(pid, b"")) for pid in stayed]
             try:
-                measured = source.parse(*(Pair(one, two, elapsed_s) for one, two in texts))
+                measured = source.parse(*(Pair(earlier, later, elapsed_s) for earlier, later in texts))
             except RecordingError as error:
                 reason = error.fact
         else:

@@ -96,8 +96,8 @@ def _writing(pair: Pair) -> dict[str, float]:
 
 def _flushes(pair: Pair) -> dict[str, float]:
     disks = both(procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last))
-    shares = [pair.rate(one.flush_ms, two.flush_ms) / 1000 for one, two in disks if one.flush_ms is not None
-              and two.flush_ms is not None]  # fmt: skip
+    shares = [pair.rate(first.flush_ms, second.flush_ms) / 1000 for first, second in disks if first.flush_ms is not None
+              and second.flush_ms is not None]  # fmt: skip
     return {"system.disk.flushing": min(1.0, max(shares))} if shares else {}
 
 

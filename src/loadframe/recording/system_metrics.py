@@ -155,10 +155,10 @@ def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
 
 
 def _busiest_disk(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
-    one, two = max(both(first, last), key=lambda pair: pair[1].busy_ms - pair[0].busy_ms)
+    earlier, later = max(both(first, last), key=lambda pair: pair[1].busy_ms - pair[0].busy_ms)
     return {
-        "system.disk.busy": min(1.0, growth(one.busy_ms, two.busy_ms) / (1000 * elapsed_s)),
-        "system.disk.queue": growth(one.queue_ms, two.queue_ms) / (1000 * elapsed_s),
+        "system.disk.busy": min(1.0, growth(earlier.busy_ms, later.busy_ms) / (1000 * elapsed_s)),
+        "system.disk.queue": growth(earlier.queue_ms, later.queue_ms) / (1000 * elapsed_s),
     }
 
 
@@ -170,7 +170,7 @@ def _all_disks(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
         ("read_bytes", "read_sectors", procfs.SECTOR_BYTES),
         ("write_bytes", "write_sectors", procfs.SECTOR_BYTES),
     ):
-        grown = sum(growth(getattr(one, field), getattr(two, field)) for one, two in both(first, last))
+        grown = sum(growth(getattr(earlier, field), getattr(later, field)) for earlier, later in both(first, last))
         metrics[f"system.disk.{name}"] = factor * grown / elapsed_s
     return metrics
 
@@ -179,11 +179,11 @@ def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
     pairs = [pair for pair in both(first, last) if pair[0].flushes is not None and pair[1].flushes is not None]
     if not pairs:
         return {}
-    count = sum(growth(one.flushes or 0, two.flushes or 0) for one, two in pairs)
-    spent_ms = sum(growth(one.flush_ms or 0, two.flush_ms or 0) for one, two in pairs)
+    count = sum(growth(earlier.flushes or 0, later.flushes or 0) for earlier, later in pairs)
+    spent_ms = sum(growth(earlier.flush_ms or 0, later.flush_ms or 0) for earlier, later in pairs)
     worked_ms = max(  # a flush does not count as outstanding in the kernel: added, at most too much
-        growth(one.busy_ms, two.busy_ms) + growth(one.flush_ms or 0, two.flush_ms or 0)
-        for one, two in both(first, last)
+        growth(earlier.busy_ms, later.busy_ms) + growth(earlier.flush_ms or 0, later.flush_ms or 0)
+        for earlier, later in both(first, last)
     )
     return {
         "system.disk.flushes": count / elapsed_s,

@@ -98,7 +98,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
         return None
     across = int(size.width / CHARACTER_PX)
     heads = [(textwrap.wrap(gain.name, across), textwrap.wrap(_said(gain), across)) for gain in drawn]
-    height = sum(LINE_PX * (len(one) + len(two)) + LANE_PX + GAP_PX for one, two in heads) + FOOT_PX
+    height = sum(LINE_PX * (len(first) + len(second)) + LANE_PX + GAP_PX for first, second in heads) + FOOT_PX
     drawing = _Drawing(Size(size.width, height), drawn)
     top = 0.0
     for gain, (name, said) in zip(drawn, heads, strict=True):
