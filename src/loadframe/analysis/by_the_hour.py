@@ -101,11 +101,11 @@ def _jackknife(one: Floats, two: Floats, use: Floats, hour: np.ndarray, day: np.
     return Share(value, value - reach, value + reach)
 
 
-def _slope(one: Floats, two: Floats, use: Floats, hour: np.ndarray) -> float:
+def _slope(first: Floats, second: Floats, use: Floats, hour: np.ndarray) -> float:
     """Each less its mean at the hour; NaN where the load varies no more than its readings do."""
-    one, two, use = (values - _means(values, hour, int(hour.max()) + 1)[hour] for values in (one, two, use))
-    common = float(one @ two)
-    return float((one + two) @ use) / 2 / common if common > 0 else math.nan
+    first, second, use = (values - _means(values, hour, int(hour.max()) + 1)[hour] for values in (first, second, use))
+    common = float(first @ second)
+    return float((first + second) @ use) / 2 / common if common > 0 else math.nan
 
 
 def _means(values: Floats, place: np.ndarray, count: int) -> Floats:

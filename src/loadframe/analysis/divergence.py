@@ -119,12 +119,15 @@ def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
         shape - shape.mean(axis=1, keepdims=True)
         for shape in (np.clip(logs - begins, 0.0, ends - begins), np.clip(logs - ends, 0.0, None))
     )
-    earlier, later, both = (first**2).sum(axis=1), (second**2).sum(axis=1), (first * second).sum(axis=1)
+    first_power, second_power, both = (first**2).sum(axis=1), (second**2).sum(axis=1), (first * second).sum(axis=1)
     seen_one, seen_two = first @ seen, second @ seen
-    whole = np.maximum(earlier * later - both**2, TINY)
-    steep, flat = (later * seen_one - both * seen_two) / whole, (earlier * seen_two - both * seen_one) / whole
+    whole = np.maximum(first_power * second_power - both**2, TINY)
+    steep, flat = (
+        (second_power * seen_one - both * seen_two) / whole,
+        (first_power * seen_two - both * seen_one) / whole,
+    )
     falls_off = (steep * flat > 0) & (np.abs(steep) >= np.abs(flat))
-    return np.asarray(np.where(falls_off, steep * seen_one + flat * seen_two, seen_one**2 / earlier))
+    return np.asarray(np.where(falls_off, steep * seen_one + flat * seen_two, seen_one**2 / first_power))
 
 
 def _gains(shapes: Floats, means: Floats) -> Floats:

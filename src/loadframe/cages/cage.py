@@ -140,8 +140,8 @@ class Cage:
 
     def limits(self) -> dict[str, int]:
         """The limits as the kernel has them now."""
-        found = {name: self._read(group, name) for name in self._limits if (group := self._group(LIMITS[name]))}
-        return {name: value for name, value in found.items() if value is not None}
+        limits = {name: self._read(group, name) for name in self._limits if (group := self._group(LIMITS[name]))}
+        return {name: value for name, value in limits.items() if value is not None}
 
     def forget(self) -> None:
         """Have the kernel reclaim memory, above all page cache; needs a memory group, in version 2 Linux 5.19."""
@@ -225,8 +225,8 @@ class Cage:
         group = self._group("memory")
         files = {1: "memory.oom_control", 2: "memory.events"}
         place = Path("/proc/vmstat") if group is None else group.folder / files[group.version]
-        found = re.search(r"^oom_kill (\d+)$", text(place), re.MULTILINE)
-        return int(found[1]) if found else 0
+        match = re.search(r"^oom_kill (\d+)$", text(place), re.MULTILINE)
+        return int(match[1]) if match else 0
 
 
 # --- places and files -------------------------------------------------------------------------------------------------
@@ -262,8 +262,8 @@ def block_device(path: Path, root: Path = Path("/")) -> str:
 
 def _of_device(lines: str, device: str | None, key: str) -> int | None:
     """The number behind `key` on the device's line; None for "max", 0 or no line."""
-    found = re.search(rf"^{re.escape(device or '')} (?:.* )?{re.escape(key)}(\d+)\b", lines, re.MULTILINE)
-    return int(found[1]) or None if found else None
+    match = re.search(rf"^{re.escape(device or '')} (?:.* )?{re.escape(key)}(\d+)\b", lines, re.MULTILINE)
+    return int(match[1]) or None if match else None
 
 
 RULES, COUNTS = "blkio.throttle.read_bps_device", "blkio.throttle.io_service_bytes"
@@ -293,5 +293,5 @@ def _top(group: Path) -> Path:
 def _disks(root: Path) -> list[str]:
     """Every disk as major:minor; one of no size has nothing to count."""
     folders = sorted((root / "sys/block").glob("*"))
-    found = [text(folder / "dev").strip() for folder in folders if text(folder / "size").strip() not in ("", "0")]
-    return [number for number in found if number]
+    numbers = [text(folder / "dev").strip() for folder in folders if text(folder / "size").strip() not in ("", "0")]
+    return [number for number in numbers if number]

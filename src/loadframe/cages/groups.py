@@ -46,7 +46,7 @@ class Place:
 def hierarchies(root: Path = Path("/")) -> tuple[Hierarchy, ...]:
     """Every mounted hierarchy, each once. root: for recorded trees; folders are given below it."""
     own = _own_groups(text(root / "proc/self/cgroup"))
-    found: dict[tuple[int, frozenset[str]], Hierarchy] = {}
+    mounted: dict[tuple[int, frozenset[str]], Hierarchy] = {}
     for line in text(root / "proc/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
         kind, _, options = (*right.split(" ", 2), "", "")[:3]
@@ -61,8 +61,8 @@ def hierarchies(root: Path = Path("/")) -> tuple[Hierarchy, ...]:
             version, group = 1, own[named[0]] if named else "/"
             controllers = frozenset(NAMES_IN_V1.get(name, name) for name in named)
         known = controllers & {*CONTROLLERS, ACCOUNTING}
-        found.setdefault((version, known), Hierarchy(version, known, top, _below(top, inside, group)))
-    return tuple(found.values())
+        mounted.setdefault((version, known), Hierarchy(version, known, top, _below(top, inside, group)))
+    return tuple(mounted.values())
 
 
 def _own_groups(lines: str) -> dict[str, str]:
@@ -130,8 +130,8 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
 
 def _limit_of(folder: Path) -> str | None:
     """The limits that a group of version 2 has itself, None without any."""
-    found = [f"{name} = {value}" for name in LIMITS if (value := _limiting(name, text(folder / name)))]
-    return ", ".join(found) or None
+    limits = [f"{name} = {value}" for name in LIMITS if (value := _limiting(name, text(folder / name)))]
+    return ", ".join(limits) or None
 
 
 def _limiting(name: str, content: str) -> str:

@@ -128,8 +128,8 @@ def connect(
         connection._force_close()
         raise pymysql.err.OperationalError(NO_TLS, "the option file asks for TLS, and the server speaks none")
     connection.bound = Bound(most_bytes, within_s)
-    found: Connection[Any] = connection
-    return found
+    bounded: Connection[Any] = connection
+    return bounded
 
 
 def server_version(connection: Any) -> str:
@@ -164,22 +164,22 @@ def _bounded() -> Any:
             super()._execute_command(command, sql)
 
         def _read_bytes(self, num_bytes: int) -> bytes:
-            found = bytearray()
+            data = bytearray()
             try:
                 self.bound.take(num_bytes)
-                while len(found) < num_bytes:
+                while len(data) < num_bytes:
                     self._be_patient()
-                    part = self._rfile.read1(min(num_bytes - len(found), 1 << 18))
+                    part = self._rfile.read1(min(num_bytes - len(data), 1 << 18))
                     if not part:
                         raise OSError("it has closed the connection")
-                    found += part
+                    data += part
             except OSError as error:
                 self._force_close()
                 raise pymysql.err.OperationalError(LOST, f"Lost the connection: {error}") from error
             except BaseException:
                 self._force_close()
                 raise
-            return bytes(found)
+            return bytes(data)
 
         def _be_patient(self) -> None:
             """At most the remaining time, to the second: setting it takes a system call."""

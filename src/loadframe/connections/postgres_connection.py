@@ -247,16 +247,16 @@ def _received(file: int) -> int | None:
         if ours.family not in (sockets.AF_INET, sockets.AF_INET6):
             return None
         try:
-            told = ours.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_INFO, RECEIVED_AT + 8)
+            info = ours.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_INFO, RECEIVED_AT + 8)
         except OSError:
             return None
-    return int.from_bytes(told[RECEIVED_AT:], sys.byteorder) if len(told) == RECEIVED_AT + 8 else None
+    return int.from_bytes(info[RECEIVED_AT:], sys.byteorder) if len(info) == RECEIVED_AT + 8 else None
 
 
 def _waiting(file: int) -> int:
     """Bytes that can be read at once (tty_ioctl(4), FIONREAD)."""
-    found: int = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
-    return found
+    readable: int = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
+    return readable
 
 
 def _absolute(path: str) -> str:
@@ -276,6 +276,6 @@ def program(name: str) -> str | None:
     """The path of a program, of the newest installed version."""
     versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
-        if (found := shutil.which(name, path=str(folder))) is not None:
-            return found
+        if (path := shutil.which(name, path=str(folder))) is not None:
+            return path
     return located(name)

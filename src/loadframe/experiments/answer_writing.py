@@ -56,52 +56,52 @@ def write_tuning(run: RunFolder) -> Tuning:
     return _write_down(run, run.tuning())
 
 
-def _write_down(run: RunFolder, found: Answer | None) -> Answer:
-    if found is None or not run.steps():
+def _write_down(run: RunFolder, answer: Answer | None) -> Answer:
+    if answer is None or not run.steps():
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped early; run it again.")
-    found = whole(run, found, finish(run))
-    if isinstance(found, Ladder):
-        run.write_record(*LADDER, found)
+    answer = whole(run, answer, finish(run))
+    if isinstance(answer, Ladder):
+        run.write_record(*LADDER, answer)
     else:
-        run.write_record(*TUNING, found)
-        if found.file_name:
-            run.write_text(found.file_name, found.file_text)
-    run.write_report(render_page(found))
-    return found
+        run.write_record(*TUNING, answer)
+        if answer.file_name:
+            run.write_text(answer.file_name, answer.file_text)
+    run.write_report(render_page(answer))
+    return answer
 
 
-def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
+def whole(run: RunFolder, answer: Answer, end: Ended) -> Answer:
     """Complete an answer with run quality, a search also with trials and file. RunError for settings it cannot have."""
-    found = replace(
-        found,
+    answer = replace(
+        answer,
         run=end.run,
         report=end.report,
         quality=end.quality,
         seconds=end.quality.seconds,
         hosts=fleet_files.HOSTS.last(run),
-        warnings=end.after(found.warnings),
+        warnings=end.after(answer.warnings),
     )
-    if isinstance(found, Ladder):
+    if isinstance(answer, Ladder):
         titles = {name: "" if name == START else treatment.title for name, treatment in run.treatments().items()}
         return replace(
-            found,
+            answer,
             finished=run.closed(),
             cpu_use=cpu_use.of_states(run.steps(), titles),
-            to_copy=copied(run.declared(), found.net_changes),
+            to_copy=copied(run.declared(), answer.net_changes),
         )
     try:
         study = run.declared()
-        found = with_file(found, registry.of_study(study) if study.target.kind in registry.KINDS else None)
+        answer = with_file(answer, registry.of_study(study) if study.target.kind in registry.KINDS else None)
     except StudyError as error:
         raise RunError(f"{run.place(TUNING[0])}: {error.fact}", remedy=DAMAGED) from error
-    return replace(found, study=end.study, host=end.host, trials=tuple(run.tuning_trials()))
+    return replace(answer, study=end.study, host=end.host, trials=tuple(run.tuning_trials()))
 
 
-def write_capacity(run: RunFolder, found: Capacity, *, ended: bool = False) -> Capacity:
+def write_capacity(run: RunFolder, capacity: Capacity, *, ended: bool = False) -> Capacity:
     """Write the report of a search for the capacity, and at its end the record. RunError where that fails."""
     end = finish(run)
-    found = replace(found, run=end.run, warnings=(*found.warnings, *end.notes) if ended else found.warnings)
+    capacity = replace(capacity, run=end.run, warnings=(*capacity.warnings, *end.notes) if ended else capacity.warnings)
     if ended:
-        run.write_record("capacity.json", "capacity-record", found)
-    run.write_report(render_page(found, About(end.run, end.study, end.host), end.quality))
-    return found
+        run.write_record("capacity.json", "capacity-record", capacity)
+    run.write_report(render_page(capacity, About(end.run, end.study, end.host), end.quality))
+    return capacity

@@ -188,44 +188,44 @@ Note = Callable[[Round], None]
 
 
 def lift_together(
-    book: Bookkeeping, examined: Examined, one: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
+    book: Bookkeeping, examined: Examined, round_: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
 ) -> tuple[Round, Attempt | None]:
     """Try remedies together of which none had helped alone. why_not: the reason why one may not be tried, else None."""
-    levels, done = judged_levels(one.curve, examined.bend), set[frozenset[str]]()
+    levels, done = judged_levels(round_.curve, examined.bend), set[frozenset[str]]()
     for first in fruitless:
         chain, last = [first.applied.remedy], first
         while len(chain) < MOST_IN_SERIES and (behind := _behind(chain, last, why_not, done)) is not None:
-            known = {finding.id for finding in one.findings}  # others showed only behind another limit
+            known = {finding.id for finding in round_.findings}  # others showed only behind another limit
             more = (f for f in last.after.round.findings if f.id in behind.addresses and f.id not in known)
-            one = replace(one, findings=(*one.findings, *more))
+            round_ = replace(round_, findings=(*round_.findings, *more))
             chain.append(behind)
             done.add(frozenset(remedy.id for remedy in chain))
             together = joined(chain)
             because = why_not(together)
             if because is None:
                 try:
-                    applied = sizing.apply(book, examined, together, one.curve.points[-1].load)
+                    applied = sizing.apply(book, examined, together, round_.curve.points[-1].load)
                 except sizing.UNFIT as error:
                     because = f"the target does not work with it: {error.fact}"
-                    book.bench.recover(one.treatment)
+                    book.bench.recover(round_.treatment)
             if because is not None:
-                one = replace(one, untried=(*one.untried, UntriedRemedy(together, because)))
+                round_ = replace(round_, untried=(*round_.untried, UntriedRemedy(together, because)))
                 break
             last = attempt(book, examined, applied, levels)
-            before, one = one, judged(one, last, TOGETHER)
-            note(one)
+            before, round_ = round_, judged(round_, last, TOGETHER)
+            note(round_)
             if last.promising:
                 alone_s = book.budget.cost_s(2 * FEWEST_BLOCKS * len(chain) * list(levels))
-                last = measured_again(book, one, last, levels, reserve_s=alone_s)
-                one = judged(before, last, TOGETHER)
-                note(one)
+                last = measured_again(book, round_, last, levels, reserve_s=alone_s)
+                round_ = judged(before, last, TOGETHER)
+                note(round_)
             if last.trial.kept:
-                one = replace(one, tried=(*one.tried[:-1], beside(book, one, last, levels)))
-                note(one)
-                one = _taken_back(book, one, last, chain, levels)
-                return _without_idle(book, examined, one, last, chain, levels, why_not)
-            book.bench.use(one.treatment)
-    return one, None
+                round_ = replace(round_, tried=(*round_.tried[:-1], beside(book, round_, last, levels)))
+                note(round_)
+                round_ = _taken_back(book, round_, last, chain, levels)
+                return _without_idle(book, examined, round_, last, chain, levels, why_not)
+            book.bench.use(round_.treatment)
+    return round_, None
 
 
 def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[frozenset[str]]) -> Remedy | None:

@@ -28,14 +28,14 @@ def read_limits(
     steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
     """Every limit measured in these steps of one state, with its largest use; no pressures (see signatures)."""
-    found = []
+    series = []
     for rule in rules:
         if rule.pressure or rule.now_only:
             continue
         pairs = [(step.level, *pair) for step in steps if (pair := _use_and_ceiling(rule, step.metrics)) is not None]
         if pairs:
-            found.append(_series(rule, pairs, state, effective))
-    return found
+            series.append(_series(rule, pairs, state, effective))
+    return series
 
 
 def _series(
@@ -111,15 +111,15 @@ def as_number(value: SettingValue | None) -> float | None:
 
 def clamped(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
     """The settings that the target clamped, in words; not a higher value, or another spelling of the same one."""
-    found = []
+    sentences = []
     for name, asked in configured.items():
         got = effective.get(name)
         if got is None or _plain(asked) == _plain(got):
             continue
         wanted, granted = as_number(asked), as_number(got)
         if wanted is None or granted is None or granted < wanted:
-            found.append(f"{name}: {asked} was asked for, the target uses {got}")
-    return tuple(found)
+            sentences.append(f"{name}: {asked} was asked for, the target uses {got}")
+    return tuple(sentences)
 
 
 def _plain(value: SettingValue) -> str:
@@ -276,12 +276,12 @@ DERIVED = (*OF_THE_MACHINE, *chain.from_iterable(rows("metrics", "DERIVED", Deri
 
 def derive(values: Mapping[str, float], missing: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
     """With derived metrics; one that cannot be derived has the reason of the first metric that it lacks."""
-    found, reasons = dict(values), dict(missing)
-    for one in DERIVED:
-        there = [values[name] for name in one.needs if name in values]
-        lacking = [name for name in one.needs if name not in values]
-        if there and (one.either or not lacking):
-            found[one.metric] = one.compute(there) if one.either else one.compute(*there)
+    metrics, reasons = dict(values), dict(missing)
+    for derived in DERIVED:
+        there = [values[name] for name in derived.needs if name in values]
+        lacking = [name for name in derived.needs if name not in values]
+        if there and (derived.either or not lacking):
+            metrics[derived.metric] = derived.compute(there) if derived.either else derived.compute(*there)
         elif any(name in missing for name in lacking):
-            reasons[one.metric] = next(missing[name] for name in lacking if name in missing)
-    return found, reasons
+            reasons[derived.metric] = next(missing[name] for name in lacking if name in missing)
+    return metrics, reasons
