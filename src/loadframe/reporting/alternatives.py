@@ -14,37 +14,46 @@ TINY = 1e-9
 """Relative tolerance: a place computed from the logarithm of a level counts as that level."""
 
 
-def sentence(inv: Investigation, one: Alternative) -> str:
+def sentence(inv: Investigation, alternative: Alternative) -> str:
     """The ratio at the lowest and at the highest load; the overall ratio first where all loads agree."""
     unit = words.axis_unit(inv)
-    ends = one.by_level[:1] + one.by_level[1:][-1:]
-    alike = len({verdict.decision for verdict in one.by_level}) <= 1
-    places = [(one.verdict, _over(one, unit))] * alike + [(verdict, _at(verdict, unit)) for verdict in ends]
+    ends = alternative.by_level[:1] + alternative.by_level[1:][-1:]
+    alike = len({verdict.decision for verdict in alternative.by_level}) <= 1
+    places = [(alternative.verdict, _over(alternative, unit))] * alike + [
+        (verdict, _at(verdict, unit)) for verdict in ends
+    ]
     phrases = [verdict_words.apart(verdict, where) for verdict, where in places]
     return f"{'; '.join(phrases)}."
 
 
-def sentences(inv: Investigation, one: Alternative) -> list[str]:
+def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
     """Overall, lowest and highest load, where they diverge, and the causes that only one of them has."""
     unit = words.axis_unit(inv)
-    said = [f"{one.name} against {inv.study.target_kind}: {sentence(inv, one)}"]
-    if one.divergence is not None:
-        what = "They diverge" if differ(one) else "Their ratio changes"
-        said.append(f"{what} {place_of(one.divergence, one, unit)}.")
-    if one.cold:
-        phrases = [verdict_words.apart(verdict, _at(verdict, unit)) for verdict in one.cold[:1] + one.cold[1:][-1:]]
+    said = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
+    if alternative.divergence is not None:
+        what = "They diverge" if differ(alternative) else "Their ratio changes"
+        said.append(f"{what} {place_of(alternative.divergence, alternative, unit)}.")
+    if alternative.cold:
+        phrases = [
+            verdict_words.apart(verdict, _at(verdict, unit))
+            for verdict in alternative.cold[:1] + alternative.cold[1:][-1:]
+        ]
         said.append(f"With nothing cached: {'; '.join(phrases)}.")
-    mine, theirs = _causes(one.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
-    for name, own, others in ((inv.study.target_kind, theirs, mine), (one.name, mine, theirs)):
+    mine, theirs = _causes(alternative.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
+    for name, own, others in ((inv.study.target_kind, theirs, mine), (alternative.name, mine, theirs)):
         if alone := [cause for known, cause in own.items() if known not in others]:
             said.append(f"Only in {name}: {'; '.join(alone)}.")
     return said
 
 
-def _over(one: Alternative, unit: str) -> str:
+def _over(alternative: Alternative, unit: str) -> str:
     """Not all loads may count: the warm-up of some had not ended."""
-    every = {level for verdict in one.by_level for level in verdict.levels}
-    return "over all loads" if every <= set(one.verdict.levels) else verdict_words.verdict_levels(one.verdict, unit)
+    every = {level for verdict in alternative.by_level for level in verdict.levels}
+    return (
+        "over all loads"
+        if every <= set(alternative.verdict.levels)
+        else verdict_words.verdict_levels(alternative.verdict, unit)
+    )
 
 
 def lead(inv: Investigation) -> str:
@@ -64,10 +73,10 @@ def lead(inv: Investigation) -> str:
     return "".join(f"{words.sentence(text)} " for text in said).rstrip()
 
 
-def _proven(one: Alternative) -> list[Verdict]:
+def _proven(alternative: Alternative) -> list[Verdict]:
     """At the highest load with a proven difference, else over all loads: an average of loads with and without a
     difference holds at none of them. Where the order reverses, also the highest load with the opposite decision."""
-    verdicts = (*reversed(one.by_level), one.verdict)
+    verdicts = (*reversed(alternative.by_level), alternative.verdict)
     by_decision: dict[Decision, Verdict] = {}
     for verdict in verdicts:
         if verdict.decided:
@@ -75,14 +84,14 @@ def _proven(one: Alternative) -> list[Verdict]:
     return list(by_decision.values())
 
 
-def _serves(inv: Investigation, name: str, told: list[Verdict]) -> str:
+def _serves(inv: Investigation, name: str, verdicts: list[Verdict]) -> str:
     target = inv.study.target_kind
-    if not told[0].has_ratio:
-        return f"{name} against {target}: {verdict_words.without_ratio(told[0])}"
-    return f"{name} serves {_ratios(inv, told, f' what {target} serves')}"
+    if not verdicts[0].has_ratio:
+        return f"{name} against {target}: {verdict_words.without_ratio(verdicts[0])}"
+    return f"{name} serves {_ratios(inv, verdicts, f' what {target} serves')}"
 
 
-def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
+def _ratios(inv: Investigation, verdicts: list[Verdict], of: str = "") -> str:
     unit = words.axis_unit(inv)
     parts = [
         f"{verdict_words.ratio(verdict)} times{'' if number else of} "
@@ -90,19 +99,19 @@ def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
         f"({verdict_words.ratio_interval(verdict)})"
         if verdict.has_ratio
         else verdict_words.without_ratio(verdict)
-        for number, verdict in enumerate(told)
+        for number, verdict in enumerate(verdicts)
     ]
     return ", but ".join(parts)
 
 
-def differ(one: Alternative) -> bool:
+def differ(alternative: Alternative) -> bool:
     """Whether a difference is proved at any load; else the ratio may change, but which is ahead is not known."""
-    return any(verdict.decided for verdict in one.by_level)
+    return any(verdict.decided for verdict in alternative.by_level)
 
 
-def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
+def place_of(divergence: LoadInterval, alternative: Alternative, unit: str) -> str:
     """Where an alternative diverges from the target; at the lowest level, they may already have diverged below it."""
-    lowest = one.by_level[0].levels[0]
+    lowest = alternative.by_level[0].levels[0]
     if divergence.low > lowest * (1 + TINY):
         return f"at {words.load_interval(divergence, unit)}"
     return f"at {words.load(words.forecast(divergence.high), unit)} at the latest"
@@ -122,11 +131,11 @@ def warm_restart_rows(inv: Investigation) -> list[tuple[str, ...]]:
     return [(kind, *(by_ending.get(how, "") for how in ENDINGS)) for kind, by_ending in had.items()]
 
 
-def warm_restart_sentence(one: WarmRestart) -> str:
+def warm_restart_sentence(restart: WarmRestart) -> str:
     """What a cache still held, or why that is not known."""
-    if one.kept is None:
-        return f"What {one.target_kind} has after {one.how} is not known: {words.strip(one.error)}."
-    return f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects."
+    if restart.kept is None:
+        return f"What {restart.target_kind} has after {restart.how} is not known: {words.strip(restart.error)}."
+    return f"After {restart.how} {restart.target_kind} still had {restart.kept:,} of {restart.asked:,} objects."
 
 
 def _at(verdict: Verdict, unit: str) -> str:

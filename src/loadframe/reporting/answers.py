@@ -241,7 +241,7 @@ def _gain(variant: Variant, unit: str) -> str:
     where = words.load(at.load, unit)
     times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "no proven gain"
     here = f"{times} at {where}"
-    best = max(variant.levels, key=lambda one: one.low)
+    best = max(variant.levels, key=lambda level: level.low)
     if at.low > 1:
         parts = [here, _listed(none)]
     else:
@@ -249,8 +249,8 @@ def _gain(variant: Variant, unit: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _is_none(one: LevelRatio) -> bool:
-    return one.low > 1 / SMALL and one.high < SMALL
+def _is_none(level: LevelRatio) -> bool:
+    return level.low > 1 / SMALL and level.high < SMALL
 
 
 def _listed(none: list[LevelRatio]) -> str:

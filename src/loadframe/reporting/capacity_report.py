@@ -14,40 +14,40 @@ from loadframe.reporting.words import study_unit as unit
 LEAST = 0.001
 
 
-def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
+def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
     """A search, without its picture. about, went: what was measured, and its run quality; the record has neither."""
     return doc.Document(
         kind="Search for the capacity",
-        answer=(answer(found),),
+        answer=(answer(search),),
         sections=(
-            doc.Section("Every level", "levels", tuple(_levels(found)), "Every level"),
-            doc.Section("Other settings", "beside", tuple(_beside(found)), "Other settings"),
+            doc.Section("Every level", "levels", tuple(_levels(search)), "Every level"),
+            doc.Section("Other settings", "beside", tuple(_beside(search)), "Other settings"),
             doc.environment(about),
-            doc.quality(went, found.warnings),
-            doc.reproduce(found.run, ("loadframe capacity {study}", "the whole search")),
+            doc.quality(went, search.warnings),
+            doc.reproduce(search.run, ("loadframe capacity {study}", "the whole search")),
         ),
         about=about,
         empty="No trial was completed.",
-        asides=tuple(_asides(found)),
-        report=found.run and f"{found.run}/report.html",
+        asides=tuple(_asides(search)),
+        report=search.run and f"{search.run}/report.html",
     )
 
 
-def _asides(found: Capacity) -> Iterator[doc.Aside]:
-    if found.load is not None:
-        far = "" if found.end == "found" else ", as far as it is known"
-        about = f"{unit(found)}: the highest load that meets the objective{far}"
-        yield doc.Aside(doc.Span(rounding.plain(found.load), to="#levels"), (about,), "gain", "page")
-    yield doc.Aside("Objective", (f"{words.sentence(objective(found.objective))} {_loop(found)}",))
-    yield doc.Aside("Proof", (_proof(found),))
-    if found.expected is not None:
-        yield doc.Aside("Expected beforehand", (f"{words.load_interval(found.expected, unit(found))}.",))
-    yield doc.Aside("Next", (_next_step(found),), "next")
+def _asides(search: Capacity) -> Iterator[doc.Aside]:
+    if search.load is not None:
+        far = "" if search.end == "found" else ", as far as it is known"
+        about = f"{unit(search)}: the highest load that meets the objective{far}"
+        yield doc.Aside(doc.Span(rounding.plain(search.load), to="#levels"), (about,), "gain", "page")
+    yield doc.Aside("Objective", (f"{words.sentence(objective(search.objective))} {_loop(search)}",))
+    yield doc.Aside("Proof", (_proof(search),))
+    if search.expected is not None:
+        yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, unit(search))}.",))
+    yield doc.Aside("Next", (_next_step(search),), "next")
 
 
-def _levels(found: Capacity) -> Iterator[doc.Block]:
+def _levels(search: Capacity) -> Iterator[doc.Block]:
     columns = (
-        doc.Column(words.capital(unit(found)), "Load", ">"),
+        doc.Column(words.capital(unit(search)), "Load", ">"),
         doc.Column("Trials that met", "Met", ">"),
         "The level",
         doc.Column("Wrong with a probability of", "Wrong with", ">"),
@@ -61,14 +61,14 @@ def _levels(found: Capacity) -> Iterator[doc.Block]:
                 probability(level.error_probability),
             )
         )
-        for level in sorted(found.levels, key=lambda level: level.load)
+        for level in sorted(search.levels, key=lambda level: level.load)
     )
     yield doc.Table(columns, tuple(rows))
     yield doc.Prose(("Raw data: ", doc.Span("steps.jsonl", to="steps.jsonl"), "."), "note")
 
 
-def _beside(found: Capacity) -> Iterator[doc.Block]:
-    if not found.beside:
+def _beside(search: Capacity) -> Iterator[doc.Block]:
+    if not search.beside:
         return
     columns = (
         "Settings",
@@ -82,19 +82,19 @@ def _beside(found: Capacity) -> Iterator[doc.Block]:
             (
                 alternative.name,
                 alternative.host,
-                _load_of(alternative, unit(found)),
+                _load_of(alternative, unit(search)),
                 verdict_words.ratio_words(alternative.verdict)
                 if alternative.verdict.has_ratio
                 else alternative.verdict.method,
                 verdict_words.DECISIONS[alternative.verdict.decision],
             )
         )
-        for alternative in found.beside
+        for alternative in search.beside
     )
     yield doc.Table(columns, tuple(rows))
     failed = [
         f"{alternative.name} failed: {words.sentence(alternative.failed)}"
-        for alternative in found.beside
+        for alternative in search.beside
         if alternative.failed
     ]
     if failed:
@@ -104,30 +104,34 @@ def _beside(found: Capacity) -> Iterator[doc.Block]:
     yield doc.Prose((sentence, raw, "."), "note")
 
 
-def _load_of(one: CapacityBeside, counted_in: str) -> str:
-    if not one.end:
+def _load_of(alternative: CapacityBeside, counted_in: str) -> str:
+    if not alternative.end:
         return "failed"
-    if one.end == "below-range":
+    if alternative.end == "below-range":
         return "below the range"
-    low = "" if one.low is None else words.load(one.low, counted_in)
-    return f"above {low}" if one.end == "above-range" or one.load is None else words.load(one.load, counted_in)
+    low = "" if alternative.low is None else words.load(alternative.low, counted_in)
+    return (
+        f"above {low}"
+        if alternative.end == "above-range" or alternative.load is None
+        else words.load(alternative.load, counted_in)
+    )
 
 
-def answer(found: Capacity) -> str:
+def answer(search: Capacity) -> str:
     """The answer in one sentence."""
-    low = "" if found.low is None else words.load(found.low, unit(found))
-    high = "" if found.high is None else words.load(found.high, unit(found))
-    wrong = f"wrong with a probability of {probability(found.error_probability)}"
-    match found.end:
+    low = "" if search.low is None else words.load(search.low, unit(search))
+    high = "" if search.high is None else words.load(search.high, unit(search))
+    wrong = f"wrong with a probability of {probability(search.error_probability)}"
+    match search.end:
         case "below-range":
             return f"The capacity is below {high}, the lowest level: {wrong}. Test lower loads."
         case "above-range":
             return f"The highest level, {low}, still meets the objective: {wrong}. Test higher loads."
-    about = "" if found.load is None else words.load(found.load, unit(found))
+    about = "" if search.load is None else words.load(search.load, unit(search))
     shown = " and ".join([f"{low} is shown to meet"] * bool(low) + [f"{high} to miss"] * bool(high))
-    if found.end == "found":
+    if search.end == "found":
         return f"Capacity: {about}. {shown[0].upper()}{shown[1:]}: {wrong}."
-    return f"The capacity is not known to {100 * found.precision:g} %: about {about}" + (
+    return f"The capacity is not known to {100 * search.precision:g} %: about {about}" + (
         f"; {shown}." if shown else "; no level is decided yet."
     )
 
@@ -145,31 +149,31 @@ def probability(value: float) -> str:
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 
-def _proof(found: Capacity) -> str:
-    trials = counted(sum(trial.counted for trial in found.trials), "trial")
-    took, above = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
-    searched = f"{trials} at {counted(len(found.levels), 'level')}, {took} of load, {above} of it above the capacity"
-    if found.low is None:
+def _proof(search: Capacity) -> str:
+    trials = counted(sum(trial.counted for trial in search.trials), "trial")
+    took, above = rounding.seconds(search.load_seconds), rounding.percent(search.seconds_above_share)
+    searched = f"{trials} at {counted(len(search.levels), 'level')}, {took} of load, {above} of it above the capacity"
+    if search.low is None:
         return f"{searched}."
-    held = rounding.seconds(found.held_s)
-    return f"{searched}; {words.load(found.low, unit(found))} or more met the objective for {held} in all."
+    held = rounding.seconds(search.held_s)
+    return f"{searched}; {words.load(search.low, unit(search))} or more met the objective for {held} in all."
 
 
-def _next_step(found: Capacity) -> str:
-    low = "" if found.low is None else words.load(found.low, unit(found))
-    match found.end:
+def _next_step(search: Capacity) -> str:
+    low = "" if search.low is None else words.load(search.low, unit(search))
+    match search.end:
         case "above-range":
             return f"Test loads above {low or 'these'}."
         case "below-range":
-            return f"Test loads below {words.load(found.high, unit(found)) if found.high is not None else 'these'}."
+            return f"Test loads below {words.load(search.high, unit(search)) if search.high is not None else 'these'}."
         case "undecided":
             return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
     plan = f"Plan with {low} or less. " if low else ""
     return f"{plan}`loadframe investigate` names what limits there, and tries remedies."
 
 
-def _loop(found: Capacity) -> str:
-    if found.open_loop:
+def _loop(search: Capacity) -> str:
+    if search.open_loop:
         return "Open loop: latencies count from the intended start of each request."
     return (
         "Closed loop: each client sends a request when its previous one has ended; latencies count "

@@ -172,12 +172,12 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
 # --- side by side, restarts, forecast ---------------------------------------------------------------------------------
 
 
-def _side_by_side(inv: Investigation, one: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
+def _side_by_side(inv: Investigation, alternative: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
     unit, target, name = words.axis_unit(inv), inv.study.target_kind, f"side-by-side-{number}"
-    blocks: list[doc.Block] = [doc.Prose(" ".join(alternatives.sentences(inv, one)))]
+    blocks: list[doc.Block] = [doc.Prose(" ".join(alternatives.sentences(inv, alternative)))]
     blocks += _figures(drawn, name if name != first else "")
-    for title, verdicts in (("", one.by_level), ("With nothing cached", one.cold)):
-        to = f"#data-{name}" if one.round.footprint and not title else ""
+    for title, verdicts in (("", alternative.by_level), ("With nothing cached", alternative.cold)):
+        to = f"#data-{name}" if alternative.round.footprint and not title else ""
         rows = tuple(
             (
                 doc.Span(rounding.exact(verdict.levels[0]), to=to),
@@ -189,21 +189,21 @@ def _side_by_side(inv: Investigation, one: Alternative, number: int, drawn: Char
             )
             for verdict in verdicts
         )
-        heads = (words.capital(unit), doc.Column(f"{one.name} / {target}", "Ratio"), "95 % interval", "")
+        heads = (words.capital(unit), doc.Column(f"{alternative.name} / {target}", "Ratio"), "95 % interval", "")
         if rows:
             blocks.append(doc.Group((doc.Table(heads, rows),), heading=title))
-    if one.witnesses:
-        at = doc.Column(f"At {words.load(one.witnesses[0].level, unit)}", "Metric")
+    if alternative.witnesses:
+        at = doc.Column(f"At {words.load(alternative.witnesses[0].level, unit)}", "Metric")
         shown: tuple[doc.Cells, ...] = tuple(
             (
                 doc.Span(metric_of(seen.metric).what, title=seen.metric),
                 show_metric(seen.metric, seen.target),
                 show_metric(seen.metric, seen.alternative),
             )
-            for seen in one.witnesses
+            for seen in alternative.witnesses
         )
-        blocks.append(doc.Table((at, target, one.name), shown))
-    heading = f"{target} and {one.name} side by side"
+        blocks.append(doc.Table((at, target, alternative.name), shown))
+    heading = f"{target} and {alternative.name} side by side"
     return doc.Section(heading, name, tuple(blocks), "Side by side" if number == 1 else "")
 
 

@@ -21,18 +21,18 @@ from loadframe.reporting import facts, verdict_words, words
 from loadframe.units import show
 
 
-def change(one: ChangeRecord | Change) -> str:
+def change(change: ChangeRecord | Change) -> str:
     """ "table_open_cache from 64 to 2000", with the effective value where it differs."""
-    origin = "" if one.before is None else f" from {value(one.setting, one.before)}"
-    return f"{one.setting}{origin} to {value(one.setting, one.after)}{clamped(one)}"
+    origin = "" if change.before is None else f" from {value(change.setting, change.before)}"
+    return f"{change.setting}{origin} to {value(change.setting, change.after)}{clamped(change)}"
 
 
-def clamped(one: ChangeRecord | Change) -> str:
+def clamped(change: ChangeRecord | Change) -> str:
     """ " (the target uses 431)" where the effective value differs from the requested one."""
-    effective = one.read_back if isinstance(one, ChangeRecord) else None
-    if effective is None or facts.same_value(effective, one.after):
+    effective = change.read_back if isinstance(change, ChangeRecord) else None
+    if effective is None or facts.same_value(effective, change.after):
         return ""
-    return f" (the target uses {value(one.setting, effective)})"
+    return f" (the target uses {value(change.setting, effective)})"
 
 
 _BYTES = re.compile(r"(?:_size|_bytes|_memory|memory\.max)$")
@@ -108,10 +108,10 @@ def untried(inv: Investigation) -> list[UntriedRemedy]:
     return list(shown.values())
 
 
-def _because(inv: Investigation, round_: Round, each: UntriedRemedy) -> str:
+def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
     """For a remedy passed over because another was kept first: also why no later round tried it."""
-    if not each.because.startswith(KEPT_FIRST):
-        return each.because
+    if not remedy.because.startswith(KEPT_FIRST):
+        return remedy.because
     if round_ is not inv.rounds[-1]:
         return f"{KEPT_FIRST}, and what was found in the state with it does not call for this one"
     if inv.outcome.kind == "interrupted" or (inv.stop is not None and not inv.stop.went_on):

@@ -73,31 +73,31 @@ class Chart:
         return write_json({**self.specs[0], "title": self.title})
 
 
-def page_charts(found: RunAnswer) -> dict[str, Chart]:
+def page_charts(answer: RunAnswer) -> dict[str, Chart]:
     """Every chart that the record has data for, by name."""
-    if isinstance(found, Investigation) and not plots.load_axis(found).levels:
+    if isinstance(answer, Investigation) and not plots.load_axis(answer).levels:
         return {}
     # Vega's engine is slow to start and runs in parallel to Python: it renders while further charts are drawn.
     with ThreadPoolExecutor(max_workers=1) as engine:
         started = engine.submit(vega.start_engine)
-        begun = [(chart, [engine.submit(vega.render, *job) for job in chart.jobs()]) for chart in _charts(found)]
+        begun = [(chart, [engine.submit(vega.render, *job) for job in chart.jobs()]) for chart in _charts(answer)]
         started.result()
         return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
 
 
-def _charts(found: RunAnswer) -> Iterator[Chart]:
-    match found:
+def _charts(answer: RunAnswer) -> Iterator[Chart]:
+    match answer:
         case Investigation():
-            yield from _of_investigation(found)
+            yield from _of_investigation(answer)
         case Ladder():
             note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
-            yield from _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, found), *BOTH)
+            yield from _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, answer), *BOTH)
         case Tuning():
-            title, note = searches.title(found), searches.note(found)
-            yield from _chart("trials", title, note, partial(searches.trials, found), *BOTH)
+            title, note = searches.title(answer), searches.note(answer)
+            yield from _chart("trials", title, note, partial(searches.trials, answer), *BOTH)
         case Capacity():
-            title, note = searches.capacity_title(found), searches.capacity_note(found)
-            yield from _chart("capacity", title, note, partial(searches.capacity, found), *BOTH)
+            title, note = searches.capacity_title(answer), searches.capacity_note(answer)
+            yield from _chart("capacity", title, note, partial(searches.capacity, answer), *BOTH)
 
 
 def _of_investigation(inv: Investigation) -> Iterator[Chart]:
@@ -169,13 +169,13 @@ CHARACTER_PX = 8.0
 FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
-def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
+def write_figures(answer: RunAnswer, folder: Path) -> tuple[Path, ...]:
     """Write every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
     try:
         if not folder.is_dir():
             Folder(folder, Whose.NAMED).make()
         written = []
-        for name, data in _files(found):
+        for name, data in _files(answer):
             write_whole(folder / name, data)
             written.append(folder / name)
         return tuple(written)
@@ -183,20 +183,20 @@ def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
         raise RunError(
             f"The figures cannot be written to {folder}: {error.strerror or error}.",
             remedy="Free some disk space or choose another place, then run "
-            f"`loadframe report {shlex.quote(found.run)} --figures FOLDER` again.",
+            f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again.",
         ) from error
 
 
-def _files(found: RunAnswer) -> Iterator[tuple[str, bytes]]:
+def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
     import vl_convert
 
-    for chart in page_charts(found).values():
+    for chart in page_charts(answer).values():
         name, spec = chart.name, titled(json.loads(chart.spec))
         yield f"{name}.svg", svg_of(chart).encode()
         with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
         yield f"{name}.json", write_json(spec).encode()
-    for name, svg in _flames(found) if isinstance(found, Investigation) else ():
+    for name, svg in _flames(answer) if isinstance(answer, Investigation) else ():
         with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.svg", svg.encode()
             yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))

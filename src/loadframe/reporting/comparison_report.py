@@ -11,25 +11,27 @@ from loadframe.reporting import document as doc
 from loadframe.reporting import markdown, rounding, terminal, verdict_words, words
 
 
-def render_comparison(found: Comparison, *, width: int = terminal.WIDTH) -> str:
-    asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(found))
-    answer = verdict_words.comparison_sentence(found)
+def render_comparison(comparison: Comparison, *, width: int = terminal.WIDTH) -> str:
+    asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(comparison))
+    answer = verdict_words.comparison_sentence(comparison)
     return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides), width)
 
 
-def _parts(found: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
-    verdict, sessions = found.verdict, found.verdict.sessions
-    levels = [verdict_words.level_ratio(level, found.axis_unit, found.work_unit) for level in found.levels]
+def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
+    verdict, sessions = comparison.verdict, comparison.verdict.sessions
+    levels = [
+        verdict_words.level_ratio(level, comparison.axis_unit, comparison.work_unit) for level in comparison.levels
+    ]
     return (
         ("Levels", levels if len(levels) > 1 else ()),
-        ("Also", map(_quantity, found.quantities)),
-        ("Allowed", [verdict_words.margin_sentence(found.margin)] if found.margin else ()),
-        ("To tell", [verdict_words.needed_sentence(found.needed, sessions)] if found.needed else ()),
+        ("Also", map(_quantity, comparison.quantities)),
+        ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else ()),
+        ("To tell", [verdict_words.needed_sentence(comparison.needed, sessions)] if comparison.needed else ()),
         ("Sessions", [verdict_words.sessions_sentence(sessions)] if sessions else ()),
         ("Noise", [verdict_words.noise_sentence(verdict)] if verdict.floor else ()),
         ("Method", [words.sentence(verdict.method)]),
-        ("Note", found.notes),
-        ("Run", [found.run] if found.run else ()),
+        ("Note", comparison.notes),
+        ("Run", [comparison.run] if comparison.run else ()),
     )
 
 
@@ -76,21 +78,25 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
     return markdown.render(doc.Document("Comparisons", (), (section,)))
 
 
-def _blocks(one: Comparison) -> Iterator[doc.Block]:
-    yield doc.Prose(verdict_words.comparison_sentence(one))
-    yield doc.Facts(tuple((label, line) for label, lines in _parts(one) for line in lines))
+def _blocks(comparison: Comparison) -> Iterator[doc.Block]:
+    yield doc.Prose(verdict_words.comparison_sentence(comparison))
+    yield doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
 
 
-def _level(one: Comparison) -> str:
-    if one.margin is not None:
-        return LEVELS[one.margin.answer]
-    return "warning" if one.verdict.decision == "worse" else "notice"
+def _level(comparison: Comparison) -> str:
+    if comparison.margin is not None:
+        return LEVELS[comparison.margin.answer]
+    return "warning" if comparison.verdict.decision == "worse" else "notice"
 
 
-def _sentence(one: Comparison) -> str:
-    allowed = "" if one.margin is None else f" {verdict_words.margin_sentence(one.margin)}"
-    needed = "" if one.needed is None else f" {verdict_words.needed_sentence(one.needed, one.verdict.sessions)}"
-    return verdict_words.comparison_sentence(one) + allowed + needed
+def _sentence(comparison: Comparison) -> str:
+    allowed = "" if comparison.margin is None else f" {verdict_words.margin_sentence(comparison.margin)}"
+    needed = (
+        ""
+        if comparison.needed is None
+        else f" {verdict_words.needed_sentence(comparison.needed, comparison.verdict.sessions)}"
+    )
+    return verdict_words.comparison_sentence(comparison) + allowed + needed
 
 
 def _data(text: str) -> str:
@@ -122,17 +128,17 @@ def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
 
 
-def _case(one: Comparison) -> ElementTree.Element:
-    name = _xml(f"{one.after} against {one.before}")
+def _case(comparison: Comparison) -> ElementTree.Element:
+    name = _xml(f"{comparison.after} against {comparison.before}")
     case = ElementTree.Element("testcase", {"classname": "loadframe.compare", "name": name})
-    if one.margin is not None and one.margin.answer != "proven-not-worse":
-        kind = "failure" if one.margin.answer == "proven-worse" else "skipped"
+    if comparison.margin is not None and comparison.margin.answer != "proven-not-worse":
+        kind = "failure" if comparison.margin.answer == "proven-worse" else "skipped"
         more = {"type": "proven-worse"} if kind == "failure" else {}
-        outcome = ElementTree.SubElement(case, kind, {"message": _xml(_sentence(one)), **more})
-        outcome.text = _xml(render_comparison(one)) if kind == "failure" else None
-    ElementTree.SubElement(case, "system-out").text = _xml(render_comparison(one))
+        outcome = ElementTree.SubElement(case, kind, {"message": _xml(_sentence(comparison)), **more})
+        outcome.text = _xml(render_comparison(comparison)) if kind == "failure" else None
+    ElementTree.SubElement(case, "system-out").text = _xml(render_comparison(comparison))
     return case
 
 
 def _xml(text: str) -> str:
-    return NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return NOT_XML.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

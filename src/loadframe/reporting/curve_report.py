@@ -54,8 +54,8 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
         )
 
 
-def _state_title(inv: Investigation, one: Round) -> str:
-    label = facts.label_of(inv, one) or f"round {one.number}"
+def _state_title(inv: Investigation, round_: Round) -> str:
+    label = facts.label_of(inv, round_) or f"round {round_.number}"
     return label if " = " in label else words.capital(label)
 
 

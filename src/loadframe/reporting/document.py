@@ -257,16 +257,16 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
     return Section("What was measured", "environment", (Facts(rows),), "What was measured", "page")
 
 
-def quality(found: RunQuality | None, warnings: Sequence[str]) -> Section:
+def quality(run_quality: RunQuality | None, warnings: Sequence[str]) -> Section:
     """How the run went, and what to read with care."""
-    sentences = (*(() if found is None else quality_words.sentences(found)), *warnings)
+    sentences = (*(() if run_quality is None else quality_words.sentences(run_quality)), *warnings)
     items = tuple(words.sentence(text) for text in sentences)
     return Section("Run quality", "quality", (Items(items),) if items else (), "Run quality")
 
 
-def brief_quality(found: RunQuality | None) -> Aside:
+def brief_quality(run_quality: RunQuality | None) -> Aside:
     """Its first three sentences, for a screen."""
-    sentences = () if found is None else quality_words.sentences(found)[:3]
+    sentences = () if run_quality is None else quality_words.sentences(run_quality)[:3]
     return Aside("Quality", tuple(map(words.sentence, sentences)), only="screen")
 
 

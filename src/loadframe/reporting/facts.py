@@ -203,9 +203,9 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
         return True
 
 
-def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:
+def same_value(value: SettingValue | None, other: SettingValue | None) -> bool:
     """Whether a target would treat both alike: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
-    return spelled(shown(one)) == spelled(shown(other))
+    return spelled(shown(value)) == spelled(shown(other))
 
 
 def gives_up(inv: Investigation) -> tuple[str, ...]:

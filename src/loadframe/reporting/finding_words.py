@@ -101,10 +101,10 @@ TITLES = {
 }
 
 
-def chain(inv: Investigation, one: Limit) -> str:
+def chain(inv: Investigation, limit: Limit) -> str:
     """The limits that cap it, of those that this run read."""
     titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
-    return "; ".join(titles[id_] for id_ in one.chain if id_ in titles)
+    return "; ".join(titles[id_] for id_ in limit.chain if id_ in titles)
 
 
 def cause(inv: Investigation, id_: str) -> str:

@@ -49,23 +49,23 @@ def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]
         for class_id, class_share in classes.items():
             if class_id not in largest or class_share.share > largest[class_id].share:
                 largest[class_id] = class_share
-    ranked = sorted(largest.values(), key=lambda one: -one.share)
+    ranked = sorted(largest.values(), key=lambda class_share: -class_share.share)
     return [(class_share.title, [classes.get(class_share.id) for classes in by_class]) for class_share in ranked]
 
 
-def share(one: ClassShare | None) -> str:
+def share(class_share: ClassShare | None) -> str:
     """ "31 % (28 to 34)"; "" for None."""
-    if one is None:
+    if class_share is None:
         return ""
-    if not rounding.has_width(one.low, one.high):
-        return rounding.percent(one.share)
-    low, high = (rounding.percent(end).removesuffix(" %") for end in (one.low, one.high))
-    return f"{rounding.percent(one.share)} ({low} to {high})"
+    if not rounding.has_width(class_share.low, class_share.high):
+        return rounding.percent(class_share.share)
+    low, high = (rounding.percent(end).removesuffix(" %") for end in (class_share.low, class_share.high))
+    return f"{rounding.percent(class_share.share)} ({low} to {high})"
 
 
-def demand(one: ClassShare | None) -> str:
+def demand(class_share: ClassShare | None) -> str:
     """CPU time per request; "" where unknown."""
-    return cost(one.demand_ms) if one is not None and one.demand_ms is not None else ""
+    return cost(class_share.demand_ms) if class_share is not None and class_share.demand_ms is not None else ""
 
 
 def cost(value_ms: float) -> str:
@@ -73,9 +73,9 @@ def cost(value_ms: float) -> str:
     return words.milliseconds(value_ms) if value_ms >= 1 else f"{rounding.plain(1000 * value_ms)} µs"
 
 
-def threads(one: ClassShare | None) -> str:
+def threads(class_share: ClassShare | None) -> str:
     """Average number of threads."""
-    return rounding.plain(one.amount) if one is not None else ""
+    return rounding.plain(class_share.amount) if class_share is not None else ""
 
 
 def demand_ms(profile: Profile) -> float | None:
@@ -138,7 +138,7 @@ def quality_sentence(profile: Profile) -> str:
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
     """CPU profiles to draw: the target's, past the bend first, the others in order, then the driver's at high load."""
     driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
-    target = sorted(of_kind(inv, "cpu"), key=lambda one: one.place not in HIGH)
+    target = sorted(of_kind(inv, "cpu"), key=lambda profile: profile.place not in HIGH)
     return tuple(profile for profile in (*target, *driver) if profile.flame)
 
 
@@ -267,11 +267,11 @@ def pair_of(inv: Investigation) -> Difference | None:
     return Difference(before, after) if before is not None and after is not None else None
 
 
-def merged(found: Difference) -> Node:
+def merged(difference: Difference) -> Node:
     """One tree of both profiles; its root is all of the CPU time."""
     root = Node(ALL, 1.0, 1.0)
-    _grow(root, found.before.flame, "before")
-    _grow(root, found.after.flame, "after")
+    _grow(root, difference.before.flame, "before")
+    _grow(root, difference.after.flame, "after")
     return root
 
 
@@ -280,7 +280,7 @@ def _grow(root: Node, boxes: tuple[FlameFrame, ...], side: str) -> None:
     row: list[tuple[FlameFrame, Node]] = []
     previous: list[tuple[FlameFrame, Node]] = []
     depth = 0
-    for frame in sorted(boxes, key=lambda one: (one.depth, one.start)):
+    for frame in sorted(boxes, key=lambda frame: (frame.depth, frame.start)):
         if frame.depth != depth:
             previous, row, depth = row, [], frame.depth
         parent = root if frame.depth == 0 else _within(previous, frame)
@@ -295,17 +295,17 @@ def _within(row: list[tuple[FlameFrame, Node]], frame: FlameFrame) -> Node | Non
     return next((node for below, node in row if below.start <= middle <= below.start + below.width), None)
 
 
-def beyond_chance(node: Node, found: Difference) -> bool:
+def beyond_chance(node: Node, difference: Difference) -> bool:
     """Whether the two shares differ by more than sampling noise: the test of two proportions."""
-    before, after = found.before.samples, found.after.samples
+    before, after = difference.before.samples, difference.after.samples
     pooled = (node.before * before + node.after * after) / (before + after)
     spread = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / before + 1 / after))
     return abs(node.after - node.before) >= Z_BOX * spread > 0
 
 
-def difference_shade(node: Node, found: Difference) -> str:
+def difference_shade(node: Node, difference: Difference) -> str:
     """up or down, 1 (slight) to 3 (strong); "" for no proven difference."""
-    if not beyond_chance(node, found):
+    if not beyond_chance(node, difference):
         return ""
     size = abs(node.after - node.before)
     return f"{'up' if node.after > node.before else 'down'}{1 + sum(size >= step for step in POINTS)}"
@@ -314,32 +314,32 @@ def difference_shade(node: Node, found: Difference) -> str:
 # --- in words ---------------------------------------------------------------------------------------------------------
 
 
-def difference_sentence(inv: Investigation, found: Difference) -> str:
+def difference_sentence(inv: Investigation, difference: Difference) -> str:
     """The CPU cost of a request before and after, and the functions whose share changed most."""
-    before, after = demand_ms(found.before), demand_ms(found.after)
+    before, after = demand_ms(difference.before), demand_ms(difference.after)
     price = ""
     if before is not None and after is not None:
         price = f"a request costs {cost(before)} of CPU before and {cost(after)} after"
-    moved = [f"{name} {_shares(node)}" for name, node in changed(found)[:FIRST]]
-    where = f"at {words.load(found.after.level, words.axis_unit(inv))}"
-    parts = [f"the {found.after.component}'s CPU time {where}, before against after the changes"]
+    moved = [f"{name} {_shares(node)}" for name, node in changed(difference)[:FIRST]]
+    where = f"at {words.load(difference.after.level, words.axis_unit(inv))}"
+    parts = [f"the {difference.after.component}'s CPU time {where}, before against after the changes"]
     parts += [price] if price else []
     parts += [f"shares that changed most: {'; '.join(moved)}"] if moved else ["no share differs beyond chance"]
     return ". ".join(part[:1].upper() + part[1:] for part in parts)
 
 
-def changed(found: Difference) -> list[tuple[str, Node]]:
+def changed(difference: Difference) -> list[tuple[str, Node]]:
     """The innermost boxes whose share differs beyond chance, the largest difference first, each function once."""
-    pending, leaves = list(merged(found).below.values()), dict[str, Node]()
+    pending, leaves = list(merged(difference).below.values()), dict[str, Node]()
     while pending:
         node = pending.pop()
         most = abs(node.after - node.before) / 2
         inner = [
             child
             for child in node.below.values()
-            if beyond_chance(child, found) and abs(child.after - child.before) >= most
+            if beyond_chance(child, difference) and abs(child.after - child.before) >= most
         ]
-        if not inner and beyond_chance(node, found):
+        if not inner and beyond_chance(node, difference):
             bare = node.name.removesuffix("_[k]")
             known = leaves.setdefault(bare, Node(bare))
             known.before += node.before
@@ -359,9 +359,9 @@ def _percent(share: float) -> str:
 # --- the drawing ------------------------------------------------------------------------------------------------------
 
 
-def difference_svg(inv: Investigation, found: Difference) -> Markup:
+def difference_svg(inv: Investigation, difference: Difference) -> Markup:
     """The differential graph, WIDTH units wide, with a tooltip for each box."""
-    root = merged(found)
+    root = merged(difference)
     boxes: list[tuple[Node, int, float]] = []
     pending = [(root, -1, 0.0)]
     while pending:
@@ -372,18 +372,18 @@ def difference_svg(inv: Investigation, found: Difference) -> Markup:
                 pending.append((below, depth + 1, start))
             start += below.width
     height = (max(depth for _, depth, _ in boxes) + 2) * ROW
-    drawn = [_box(node, found, height - (depth + 2) * ROW, start) for node, depth, start in boxes]
+    drawn = [_box(node, difference, height - (depth + 2) * ROW, start) for node, depth, start in boxes]
     about = {
         "class": "flame difference",
         "viewBox": f"0 0 {WIDTH} {height}",
         "role": "img",
-        "aria-label": f"Flame graph, before against after. {difference_sentence(inv, found)}.",
+        "aria-label": f"Flame graph, before against after. {difference_sentence(inv, difference)}.",
     }
     return element("svg", about, *drawn)
 
 
-def _box(node: Node, found: Difference, y: int, start: float) -> Markup:
+def _box(node: Node, difference: Difference, y: int, start: float) -> Markup:
     bare = node.name.removesuffix("_[k]")
     name = f"{bare}{' (kernel)' if bare != node.name else ''}"
     said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
-    return box(bare, said, difference_shade(node, found), start * WIDTH, node.width * WIDTH, y)
+    return box(bare, said, difference_shade(node, difference), start * WIDTH, node.width * WIDTH, y)

@@ -11,50 +11,52 @@ from loadframe.reporting import terminal, verdict_words
 from loadframe.units import show
 
 
-def fleet_json(found: FleetCheck) -> dict[str, Any]:
+def fleet_json(check: FleetCheck) -> dict[str, Any]:
     """`loadframe.fleet/1`."""
-    return {"schema": "loadframe.fleet/1", "fit": found.fit, **asdict(found)}
+    return {"schema": "loadframe.fleet/1", "fit": check.fit, **asdict(check)}
 
 
-def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
+def render_fleet(check: FleetCheck, *, width: int = 110) -> str:
     """The answer first, then the problems, the hosts and their links."""
     problems = (
         f"{'Refused' if problem.refuses else 'Mind'}: {problem.about}: {problem.fact}. {problem.remedy}".rstrip()
-        for problem in found.problems
+        for problem in check.problems
     )
-    missing = (f"{host.name}: {', '.join(host.missing)}" for host in found.hosts if host.missing)
-    links: tuple[doc.Block, ...] = (doc.Table(LINK_HEAD, tuple(map(_link, found.links))),) if found.links else ()
-    if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in found.links):
+    missing = (f"{host.name}: {', '.join(host.missing)}" for host in check.hosts if host.missing)
+    links: tuple[doc.Block, ...] = (doc.Table(LINK_HEAD, tuple(map(_link, check.links))),) if check.links else ()
+    if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in check.links):
         links += (doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"),)
     sections = (
         doc.listed("What speaks against it", problems),
-        doc.Section("Hosts", "hosts", (doc.Table(HEAD, tuple(map(_host, found.hosts))),)),
+        doc.Section("Hosts", "hosts", (doc.Table(HEAD, tuple(map(_host, check.hosts))),)),
         doc.listed(NOT_THERE, missing),
         doc.Section("Links, one encrypted connection each, one after another", "links", links),
     )
-    return terminal.render(doc.Document("Fleet", (_answer(found),), sections), width)
+    return terminal.render(doc.Document("Fleet", (_answer(check),), sections), width)
 
 
-def drivers_sentence(found: FleetDrivers) -> str:
+def drivers_sentence(drivers: FleetDrivers) -> str:
     """Whether fewer drivers would have sufficed, and what was full if so."""
-    everyone, fewer = len(found.drivers), len(found.fewer)
+    everyone, fewer = len(drivers.drivers), len(drivers.fewer)
     hosts = f"{everyone} drivers", counted(fewer, "driver")
-    ratio = verdict_words.measured(found.verdict)
-    match found.limit:
+    ratio = verdict_words.measured(drivers.verdict)
+    match drivers.limit:
         case "drivers":
             said = f"{hosts[0]} give more than {hosts[1]}: {ratio}. The drivers limit this curve, so add one"
         case "not proven":
             said = f"It is not proven whether {hosts[0]} give more than {hosts[1]}: {ratio}"
         case "link":
-            moved, link = (show(value or 0.0, "bytes/s") for value in (found.moved_bytes_per_s, found.link_bytes_per_s))
+            moved, link = (
+                show(value or 0.0, "bytes/s") for value in (drivers.moved_bytes_per_s, drivers.link_bytes_per_s)
+            )
             full = f"The link from the target is full: {moved} came through it, and it carries {link} by itself"
             said = f"{hosts[0]} give as much as {hosts[1]}: {ratio}. {full}"
         case "target":
             said = f"{hosts[0]} give as much as {hosts[1]}: {ratio}. The drivers do not limit this curve"
-    return f"At {found.level:g}, {said[0].lower()}{said[1:]}."
+    return f"At {drivers.level:g}, {said[0].lower()}{said[1:]}."
 
 
-def fleet_limits_json(found: Sequence[FleetLimit]) -> list[dict[str, Any]]:
+def fleet_limits_json(limits: Sequence[FleetLimit]) -> list[dict[str, Any]]:
     """The field `fleet_limits` of a measurement's document."""
     return [
         {
@@ -65,24 +67,24 @@ def fleet_limits_json(found: Sequence[FleetLimit]) -> list[dict[str, Any]]:
             "error": fleet_limit.error,
             "unseen": fleet_limit.unseen,
         }
-        for fleet_limit in found
+        for fleet_limit in limits
     ]
 
 
-def fleet_limits(found: Sequence[FleetLimit]) -> doc.Section:
+def fleet_limits(limits: Sequence[FleetLimit]) -> doc.Section:
     """Each limit of each host, the fullest first."""
-    table = doc.Table(LIMITS_HEAD, tuple(map(_limit, _ranked(found))))
+    table = doc.Table(LIMITS_HEAD, tuple(map(_limit, _ranked(limits))))
     unseen = tuple(
         doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
-        for fleet_limit in found
+        for fleet_limit in limits
         if fleet_limit.unseen
     )
-    return doc.Section("Limits of the hosts", "hosts", (table, *unseen) if found else ())
+    return doc.Section("Limits of the hosts", "hosts", (table, *unseen) if limits else ())
 
 
-def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
+def fleet_limits_sentences(limits: Sequence[FleetLimit]) -> list[str]:
     """What is reached or near on each host and link; else the fullest."""
-    ranked = _ranked(found)
+    ranked = _ranked(limits)
     urgent = [fleet_limit for fleet_limit in ranked if fleet_limit.limit.status != "free"] or ranked[:1]
     return [
         f"Host {host}: {title}, {use} of {ceiling} ({share})."
@@ -90,23 +92,23 @@ def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
     ]
 
 
-def _ranked(found: Sequence[FleetLimit]) -> list[FleetLimit]:
+def _ranked(limits: Sequence[FleetLimit]) -> list[FleetLimit]:
     return sorted(
-        (fleet_limit for fleet_limit in found if not fleet_limit.unseen),
-        key=lambda each: -each.limit.use / each.limit.ceiling,
+        (fleet_limit for fleet_limit in limits if not fleet_limit.unseen),
+        key=lambda fleet_limit: -fleet_limit.limit.use / fleet_limit.limit.ceiling,
     )
 
 
 LIMITS_HEAD: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
 
 
-def _limit(one: FleetLimit) -> tuple[str, ...]:
-    limit = one.limit
-    title = f"the link to {one.driver}" if one.driver and one.error is None else limit.title
+def _limit(fleet_limit: FleetLimit) -> tuple[str, ...]:
+    limit = fleet_limit.limit
+    title = f"the link to {fleet_limit.driver}" if fleet_limit.driver and fleet_limit.error is None else limit.title
     at = "" if limit.exhausted_at is None else f"{limit.exhausted_at.load:.3g}"
     use, ceiling = (show(value, limit.unit) for value in (limit.use, limit.ceiling))
-    use += "" if one.error is None else f" +- {show(one.error, limit.unit)}"
-    return one.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
+    use += "" if fleet_limit.error is None else f" +- {show(fleet_limit.error, limit.unit)}"
+    return fleet_limit.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
 
 
 NOT_THERE = "Not there (`loadframe doctor` on the host says how to get it)"
@@ -117,10 +119,10 @@ HEAD: doc.Heads = (
 LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median", "99 %", "there", "back"))
 
 
-def _answer(found: FleetCheck) -> str:
-    reached = sum(host.facts is not None for host in found.hosts)
-    fit = "fit to be loaded" if found.fit else "not fit to be loaded as it is"
-    return f"Fleet {found.name}: {reached} of {len(found.hosts)} hosts reached, {fit}"
+def _answer(check: FleetCheck) -> str:
+    reached = sum(host.facts is not None for host in check.hosts)
+    fit = "fit to be loaded" if check.fit else "not fit to be loaded as it is"
+    return f"Fleet {check.name}: {reached} of {len(check.hosts)} hosts reached, {fit}"
 
 
 def _host(host: HostCheck) -> tuple[str, ...]:

@@ -61,13 +61,13 @@ def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
     return said
 
 
-def _reached(forecast: Forecast, found: Reached, unit: str, work: str) -> str:
-    at = f"at most {words.throughput(found.throughput, work)}, at {words.load(found.at_load, unit)}"
-    used = f" ({found.limited_by} {rounding.percent(found.utilization)} used)" if found.limited_by else ""
-    if found.saturated_at is None:
+def _reached(forecast: Forecast, reached: Reached, unit: str, work: str) -> str:
+    at = f"at most {words.throughput(reached.throughput, work)}, at {words.load(reached.at_load, unit)}"
+    used = f" ({reached.limited_by} {rounding.percent(reached.utilization)} used)" if reached.limited_by else ""
+    if reached.saturated_at is None:
         return f"Measured: {at}{used}; it does not saturate within these loads."
-    rounded = rounding.plain(found.saturated_at)
-    inside = "inside" if found.load_inside else "outside"
+    rounded = rounding.plain(reached.saturated_at)
+    inside = "inside" if reached.load_inside else "outside"
     return f"Measured: {at}{used}; saturated at {rounded} {unit}, {inside} the interval."
 
 
@@ -110,15 +110,15 @@ def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
         yield forecast.first_from.load, (_named(forecast.first), "", "", _load(forecast.first_from, unit))
 
 
-def _named(one: Limit | NextLimit) -> tuple[str | doc.Span, ...]:
-    return (f"{one.title} (", doc.Span(one.id, "code"), ")") if one.title else (doc.Span(one.id, "code"),)
+def _named(limit: Limit | NextLimit) -> tuple[str | doc.Span, ...]:
+    return (f"{limit.title} (", doc.Span(limit.id, "code"), ")") if limit.title else (doc.Span(limit.id, "code"),)
 
 
-def _scored(one: Scored | None) -> tuple[str, str, str]:
-    if one is None:
+def _scored(scored: Scored | None) -> tuple[str, str, str]:
+    if scored is None:
         return "", "", ""
-    off = f"{100 * (one.predicted / one.actual - 1):+.1f} %" if one.actual > 0 else "nothing was done"
-    return rounding.plain(one.actual), "inside" if one.inside else "outside", off
+    off = f"{100 * (scored.predicted / scored.actual - 1):+.1f} %" if scored.actual > 0 else "nothing was done"
+    return rounding.plain(scored.actual), "inside" if scored.inside else "outside", off
 
 
 def _answer(forecast: Forecast, unit: str, work: str) -> str:
@@ -193,22 +193,22 @@ def _no_less(text: str, value: float, seen: float) -> str:
     return rounding.exact(value) if value.is_integer() and float(plain.replace(",", "")) < seen else plain
 
 
-def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
+def render_growth(forecast: GrowthForecast, *, width: int = 100) -> str:
     """The rate now, the end of memory, rate and time at each size, and the refused sizes."""
-    if found.refused is not None:
-        return terminal.render(doc.Document("", (f"No forecast. {found.refused}",), ()), width)
+    if forecast.refused is not None:
+        return terminal.render(doc.Document("", (f"No forecast. {forecast.refused}",), ()), width)
     entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
-    heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if found.scored else ()))
-    table = doc.Table(heads, tuple(_row(point, found.scored) for point in found.at))
+    heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if forecast.scored else ()))
+    table = doc.Table(heads, tuple(_row(point, forecast.scored) for point in forecast.at))
     sections = (
-        doc.Section("Forecast", "forecast", (table,) if found.at else ()),
-        doc.listed("Not forecast", (f"{refusal.entries:,.0f}: {refusal.because}" for refusal in found.not_at)),
-        doc.listed("Mind", found.notes),
+        doc.Section("Forecast", "forecast", (table,) if forecast.at else ()),
+        doc.listed("Not forecast", (f"{refusal.entries:,.0f}: {refusal.because}" for refusal in forecast.not_at)),
+        doc.listed("Mind", forecast.notes),
     )
-    return terminal.render(doc.Document("Growth", tuple(sentences(found)), sections), width)
+    return terminal.render(doc.Document("Growth", tuple(sentences(forecast)), sections), width)
 
 
-def render_following(steps: Sequence[Following], found: Followed) -> str:
+def render_following(steps: Sequence[Following], followed: Followed) -> str:
     """A row for each step, and the highest rate of changes that is followed without end."""
     rows = []
     for step in steps:
@@ -220,31 +220,31 @@ def render_following(steps: Sequence[Following], found: Followed) -> str:
     rate, lag, applied = doc.numbers("changes/s", "lag grows by, 1/s", "applied")
     heads: doc.Heads = (rate, lag, "(95 %)", applied, "")
     section = doc.Section("Each rate", "rates", (doc.Table(heads, tuple(rows)),))
-    return terminal.render(doc.Document("Following", tuple(following_sentences(found)), (section,)))
+    return terminal.render(doc.Document("Following", tuple(following_sentences(followed)), (section,)))
 
 
-def following_sentences(found: Followed) -> list[str]:
+def following_sentences(followed: Followed) -> list[str]:
     """The bracket and the rate, in sentences."""
-    if found.up_to:
-        said = [f"Followed without end up to {rounding.exact(found.up_to)} changes/s: the lag does not grow."]
+    if followed.up_to:
+        said = [f"Followed without end up to {rounding.exact(followed.up_to)} changes/s: the lag does not grow."]
     else:
         said = ["No rate of changes is proved to be followed without end."]
-    if found.behind_from is not None:
-        said.append(f"At {rounding.exact(found.behind_from)} changes/s the reader falls behind.")
-    if found.rate is not None:
-        rate = rounding.with_interval(found.rate.load, found.rate.low, found.rate.high)
+    if followed.behind_from is not None:
+        said.append(f"At {rounding.exact(followed.behind_from)} changes/s the reader falls behind.")
+    if followed.rate is not None:
+        rate = rounding.with_interval(followed.rate.load, followed.rate.low, followed.rate.high)
         said.append(f"What it applies then is the highest rate: {rate[0]}/s ({rate[1]} to {rate[2]}).")
     return said
 
 
-def sentences(found: GrowthForecast) -> list[str]:
+def sentences(forecast: GrowthForecast) -> list[str]:
     """What was measured, in sentences."""
     said = []
-    if found.now is not None:
-        said.append(f"At {found.entries:,.0f} entries: {interval(found.now)} entries/s.")
-    if found.end is not None:
-        said.append(_end(found.end))
-    said += [f"The memory ({name}) is full at about {size:,.0f} entries." for name, size in found.walls.items()]
+    if forecast.now is not None:
+        said.append(f"At {forecast.entries:,.0f} entries: {interval(forecast.now)} entries/s.")
+    if forecast.end is not None:
+        said.append(_end(forecast.end))
+    said += [f"The memory ({name}) is full at about {size:,.0f} entries." for name, size in forecast.walls.items()]
     return said
 
 
@@ -260,8 +260,8 @@ def _end(end: MemoryEnd) -> str:
     return f"The cost climbs from {entries.load:,.0f} entries on ({low} to {high}){where}; {times}."
 
 
-def interval(one: Estimate) -> str:
-    value, low, high = rounding.with_interval(one.value, one.low, one.high)
+def interval(estimate: Estimate) -> str:
+    value, low, high = rounding.with_interval(estimate.value, estimate.low, estimate.high)
     return f"{value} ({low} to {high})"
 
 
@@ -275,6 +275,6 @@ def _row(point: GrowthPoint, scored: Sequence[GrowthScored]) -> tuple[str, ...]:
     return (*cells, "" if came is None else _came(came))
 
 
-def _came(one: GrowthScored) -> str:
-    rate, seconds = ("inside" if held else "outside" for held in (one.rate_inside, one.seconds_inside))
-    return f"{rounding.plain(one.rate)}/s {rate}, {rounding.seconds(one.seconds)} {seconds}"
+def _came(scored: GrowthScored) -> str:
+    rate, seconds = ("inside" if held else "outside" for held in (scored.rate_inside, scored.seconds_inside))
+    return f"{rounding.plain(scored.rate)}/s {rate}, {rounding.seconds(scored.seconds)} {seconds}"

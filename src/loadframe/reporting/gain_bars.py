@@ -81,11 +81,11 @@ def alt(inv: Investigation) -> str:
     return " ".join(f"{gain.name}: {_said(gain)}." for gain in gains(inv))
 
 
-def _said(each: Gain) -> str:
-    fate = verdict_words.FATES[each.kept]
-    floor = each.verdict.floor
+def _said(gain: Gain) -> str:
+    fate = verdict_words.FATES[gain.kept]
+    floor = gain.verdict.floor
     noise = f"noise {rounding.plain(floor[0])} to {rounding.plain(floor[1])}" if floor else "noise not known"
-    return "; ".join(part for part in (verdict_words.ratio_words(each.verdict), fate, noise) if part)
+    return "; ".join(part for part in (verdict_words.ratio_words(gain.verdict), fate, noise) if part)
 
 
 # --- the drawing ------------------------------------------------------------------------------------------------------
@@ -113,10 +113,10 @@ def _reach(verdict: Verdict) -> tuple[float, float]:
 
 
 class _Drawing(Canvas):
-    def __init__(self, size: Size, found: Sequence[Gain]) -> None:
+    def __init__(self, size: Size, gains: Sequence[Gain]) -> None:
         super().__init__(size)
         ends = [1.0]
-        for gain in found:
+        for gain in gains:
             ends += [*_reach(gain.verdict), *(gain.verdict.floor or ())]
         ends = [end for end in ends if end > 0 and math.isfinite(end)]
         self._low, self._high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
@@ -126,27 +126,27 @@ class _Drawing(Canvas):
         share = (math.log(ratio) - self._low) / (self._high - self._low)
         return EDGE_PX + self._width * min(max(share, 0.0), 1.0)
 
-    def row(self, top: float, each: Gain, name: Sequence[str], said: Sequence[str]) -> float:
+    def row(self, top: float, gain: Gain, name: Sequence[str], said: Sequence[str]) -> float:
         """One change; returns the top of the next one."""
         for number, line in enumerate(name):
             self.label(0, top + LINE_PX * number, line, INK, fontWeight=600)
         for number, line in enumerate(said, start=len(name)):
             self.label(0, top + LINE_PX * number, line, QUIET)
         top += LINE_PX * (len(name) + len(said))
-        middle, colour = top + LANE_PX / 2, BETWEEN if each.kept is False else INK if each.kept is None else AFTER
-        if each.verdict.floor is not None:
-            low, high = (self._at(end) for end in each.verdict.floor)
+        middle, colour = top + LANE_PX / 2, BETWEEN if gain.kept is False else INK if gain.kept is None else AFTER
+        if gain.verdict.floor is not None:
+            low, high = (self._at(end) for end in gain.verdict.floor)
             self.box(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
         no_difference = self._at(1.0)
         self.box(
             no_difference, no_difference, top - 1, top + LANE_PX + 1, INK, kind="rule", strokeDash=[3, 3], strokeWidth=1
         )
-        low, high = (self._at(end) for end in _reach(each.verdict))
+        low, high = (self._at(end) for end in _reach(gain.verdict))
         self.box(low, high, middle, middle, colour, kind="rule", strokeWidth=3)
-        for end, cut, arrow in ((low, each.verdict.low, "<"), (high, each.verdict.high, ">")):
-            if cut not in _reach(each.verdict):
+        for end, cut, arrow in ((low, gain.verdict.low, "<"), (high, gain.verdict.high, ">")):
+            if cut not in _reach(gain.verdict):
                 self.label(end, middle - 7, arrow, colour, align="center", fontWeight=700)
-        dot = {"x": self._at(each.verdict.ratio), "y": middle}
+        dot = {"x": self._at(gain.verdict.ratio), "y": middle}
         self.add("point", [dot], self.place, color=colour, filled=True, size=90, opacity=1)
         return top + LANE_PX + GAP_PX
 
@@ -193,11 +193,11 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
     return _waterfall(rows, size)
 
 
-def waterfall(found: Ladder, size: Size) -> Plot | None:
+def waterfall(ladder: Ladder, size: Size) -> Plot | None:
     """Every measured change, on top of the kept ones before it. Thin lines: 95 % intervals."""
     rows: list[Row] = []
     reached = 1.0
-    for rung in found.rungs:
+    for rung in ladder.rungs:
         if (verdict := rung.told) is None or not verdict.has_ratio:
             continue
         kind = "step" if rung.kept else "reverted"
@@ -211,9 +211,9 @@ def waterfall(found: Ladder, size: Size) -> Plot | None:
         reached *= verdict.ratio if rung.kept else 1.0
     if not rows:
         return None
-    if found.total is not None and found.total.told.has_ratio:
-        label = f"{verdict_words.ratio(found.total.told)} times"
-        rows.append({"change": "together", "label": label, "kind": "total", **_beside(found.total.told, 1.0)})
+    if ladder.total is not None and ladder.total.told.has_ratio:
+        label = f"{verdict_words.ratio(ladder.total.told)} times"
+        rows.append({"change": "together", "label": label, "kind": "total", **_beside(ladder.total.told, 1.0)})
     return _waterfall(rows, size)
 
 

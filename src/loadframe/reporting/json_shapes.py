@@ -74,15 +74,15 @@ def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None)
     return _object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
 
 
-def growth_json(found: GrowthForecast) -> Json:
+def growth_json(forecast: GrowthForecast) -> Json:
     """loadframe.growth/1; sizes in entries, rates in entries/s, intervals of 90 %."""
-    return _object({"schema": "loadframe.growth/1", **_fields(found)})
+    return _object({"schema": "loadframe.growth/1", **_fields(forecast)})
 
 
-def following_json(steps: Sequence[Following], found: Followed) -> Json:
+def following_json(steps: Sequence[Following], followed: Followed) -> Json:
     """loadframe.following/1; rates in changes/s, intervals of 95 %."""
     shapes = [{**_fields(step), "applied": step.applied} for step in steps]
-    return _object({"schema": "loadframe.following/1", **_fields(found), "steps": shapes})
+    return _object({"schema": "loadframe.following/1", **_fields(followed), "steps": shapes})
 
 
 def ledger_json(now: LedgerNow) -> Json:
@@ -105,7 +105,7 @@ def investigation_json(inv: Investigation) -> Json:
     return _object({"schema": "loadframe.investigation/1", **_fields(inv), **more})
 
 
-def ladder_json(found: Ladder) -> Json:
+def ladder_json(ladder: Ladder) -> Json:
     """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
     order; a kept one against the kept ones before it, in the same blocks as the total, a reverted one against the state
     before it. share: of the total, in logarithms; null where the total is not proven or the change not kept. levels: of
@@ -113,21 +113,21 @@ def ladder_json(found: Ladder) -> Json:
     return _object(
         {
             "schema": "loadframe.ladder/1",
-            **_fields(found, "study", "host", "rungs", "quality"),
-            "total": None if found.total is None else found.total.told,
-            "levels": () if found.total is None else found.total.levels,
-            "steps": found.rungs,
-            "order": [rung.change for rung in found.rungs],
-            "kept": [rung.change for rung in found.kept],
+            **_fields(ladder, "study", "host", "rungs", "quality"),
+            "total": None if ladder.total is None else ladder.total.told,
+            "levels": () if ladder.total is None else ladder.total.levels,
+            "steps": ladder.rungs,
+            "order": [rung.change for rung in ladder.rungs],
+            "kept": [rung.change for rung in ladder.kept],
             "leave_one_out": [
-                {"change": rung.change, **_interval(rung.at_top)} for rung in found.kept if rung.at_top is not None
+                {"change": rung.change, **_interval(rung.at_top)} for rung in ladder.kept if rung.at_top is not None
             ],
             "interactions": [
                 {"change": interaction.change, "partner": interaction.partner, **_interval(interaction.verdict)}
-                for interaction in found.interactions
+                for interaction in ladder.interactions
             ],
-            "settings": [_change(change) for change in found.net_changes],
-            **_quality(found.quality),
+            "settings": [_change(change) for change in ladder.net_changes],
+            **_quality(ladder.quality),
         }
     )
 
@@ -160,7 +160,7 @@ def _quality(quality: RunQuality | None) -> Json:
     }
 
 
-def tuning_json(found: Tuning) -> Json:
+def tuning_json(tuning: Tuning) -> Json:
     """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
     null where nothing was worth a proof. fresh: the same from the fresh blocks after it, null without them."""
     trials = [
@@ -168,18 +168,18 @@ def tuning_json(found: Tuning) -> Json:
             **_fields(trial),
             "throughput": [{"load": level, "throughput": value} for level, value in trial.throughput.items()],
         }
-        for trial in found.trials
+        for trial in tuning.trials
     ]
     return _object(
         {
             "schema": "loadframe.tuning/1",
-            **_fields(found, "study", "host", "quality", "proof"),
-            **{name: getattr(found.proof, name, None) for name in ("verdict", "fresh")},
-            "levels": () if found.proof is None else found.proof.levels,
-            "best": {setting.name: setting.after for setting in tuning_report.changed(found)},
+            **_fields(tuning, "study", "host", "quality", "proof"),
+            **{name: getattr(tuning.proof, name, None) for name in ("verdict", "fresh")},
+            "levels": () if tuning.proof is None else tuning.proof.levels,
+            "best": {setting.name: setting.after for setting in tuning_report.changed(tuning)},
             "trials": trials,
-            "objective": _objective(found.objective, proved=found.proof is not None),
-            **_quality(found.quality),
+            "objective": _objective(tuning.objective, proved=tuning.proof is not None),
+            **_quality(tuning.quality),
         }
     )
 
@@ -191,16 +191,16 @@ def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | N
     return {**_fields(kept.asked), "met": kept.met if proved else None, "levels": kept.levels}
 
 
-def capacity_json(found: Capacity) -> Json:
+def capacity_json(search: Capacity) -> Json:
     """loadframe.capacity/1. capacity: null where even the lowest level misses; its low is null where none is shown to
     meet yet, its high where none is shown to miss. Loads in the unit of the axis, throughput in requests per second."""
-    bounds = {"load": found.load, "low": found.low, "high": found.high}
+    bounds = {"load": search.load, "low": search.low, "high": search.high}
     return _object(
         {
             "schema": "loadframe.capacity/1",
-            "capacity": None if found.load is None else bounds,
-            **_fields(found, *bounds),
-            "trials": [{**_fields(trial), "met": not trial.missed} for trial in found.trials],
+            "capacity": None if search.load is None else bounds,
+            **_fields(search, *bounds),
+            "trials": [{**_fields(trial), "met": not trial.missed} for trial in search.trials],
         }
     )
 
@@ -217,9 +217,9 @@ def verdict_json(verdict: Verdict) -> Json:
     return {"schema": "loadframe.verdict/1", **_fields(verdict), **none}
 
 
-def drivers_json(found: FleetDrivers) -> Json:
+def drivers_json(drivers: FleetDrivers) -> Json:
     """The field `drivers` of a measurement's document."""
-    return _object(_fields(found))
+    return _object(_fields(drivers))
 
 
 def _curve(curve: Curve) -> Json:
@@ -233,16 +233,16 @@ def _scalability(usl: Scalability) -> Json:
 
 
 SHAPES: Mapping[type, Callable[[Any], Json]] = {
-    AnswerCompared: lambda one: {**_fields(one), "equal": one.equal},
-    AnswersCompared: lambda one: {**_fields(one), "equal": one.equal, "missing": one.missing or None},
-    Cliff: lambda one: {"from": one.from_load, "to": one.to_load, "throughput_kept": one.throughput_kept},
+    AnswerCompared: lambda answer: {**_fields(answer), "equal": answer.equal},
+    AnswersCompared: lambda answers: {**_fields(answers), "equal": answers.equal, "missing": answers.missing or None},
+    Cliff: lambda cliff: {"from": cliff.from_load, "to": cliff.to_load, "throughput_kept": cliff.throughput_kept},
     Curve: _curve,
     Forecast: forecast_json,
-    Profile: lambda one: _fields(one, "flame"),  # the run folder has the stacks themselves
-    Round: lambda one: {**_fields(one), "curve": explained(one)},
+    Profile: lambda profile: _fields(profile, "flame"),  # the run folder has the stacks themselves
+    Round: lambda round_: {**_fields(round_), "curve": explained(round_)},
     Rung: _rung,
     Scalability: _scalability,
-    TuningProof: lambda one: {**_fields(one), "objective": _objective(one.objective)},
+    TuningProof: lambda proof: {**_fields(proof), "objective": _objective(proof.objective)},
     Verdict: verdict_json,
 }
 

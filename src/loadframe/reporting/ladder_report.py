@@ -14,31 +14,31 @@ TOLD = 0.02
 HEAD = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
 
 
-def states(found: Ladder) -> tuple[StateUse, ...]:
+def states(ladder: Ladder) -> tuple[StateUse, ...]:
     """States with any measured CPU use."""
-    return tuple(use for use in found.cpu_use if use.threads or use.components)
+    return tuple(use for use in ladder.cpu_use if use.threads or use.components)
 
 
-def row(one: StateUse) -> Row:
+def row(use: StateUse) -> Row:
     """The cells of HEAD; CPU time in CPUs."""
     cells = (
-        one.state or "at the start",
-        _shown(one.threads),
-        _shown(one.kinds),
-        _shown(one.components),
-        "" if one.busy is None else rounding.percent(one.busy),
+        use.state or "at the start",
+        _shown(use.threads),
+        _shown(use.kinds),
+        _shown(use.components),
+        "" if use.busy is None else rounding.percent(use.busy),
     )
     return Row(cells)
 
 
-def sentences(found: Ladder) -> Iterator[str]:
+def sentences(ladder: Ladder) -> Iterator[str]:
     """The busiest thread at the start and with everything kept; where nothing was kept, over the tried states."""
-    uses = states(found)
+    uses = states(ladder)
     first = next((use for use in uses if not use.state), None)
     if first is None:
         return
     yield f"At the start {_limit(first)}"
-    kept = " + ".join(rung.change for rung in found.kept)
+    kept = " + ".join(rung.change for rung in ladder.kept)
     top = next((use for use in uses if kept and use.state == kept), None)
     if top is not None:
         yield f"With all that is kept {_limit(top)}"
@@ -50,31 +50,31 @@ def sentences(found: Ladder) -> Iterator[str]:
         yield f"In the states that were tried and reverted it is one of {names}, with {spread}."
 
 
-def _limit(one: StateUse) -> str:
+def _limit(use: StateUse) -> str:
     """What is at its limit; the busiest thread is named in any case."""
-    kinds = f"; the busiest kind is {_shown(one.kinds[:1])}" if one.kinds else ""
-    thread = "" if not one.threads else f"{one.threads[0].name} ({one.threads[0].cores:.2f} of one CPU{kinds})"
+    kinds = f"; the busiest kind is {_shown(use.kinds[:1])}" if use.kinds else ""
+    thread = "" if not use.threads else f"{use.threads[0].name} ({use.threads[0].cores:.2f} of one CPU{kinds})"
     busiest = thread and f"the busiest thread is one of {thread}"
-    full = [used for used in one.components if used.cores >= FULL * used.of]
-    if one.threads and one.threads[0].cores >= FULL:
+    full = [used for used in use.components if used.cores >= FULL * used.of]
+    if use.threads and use.threads[0].cores >= FULL:
         return f"{busiest}: it is at the limit of a single CPU."
     if full:
         names = words.and_list([f"{used.name} ({used.cores:.2f} of {used.of:g})" for used in full])
         return f"{busiest}; the CPUs that it may use are full for {names}."
-    if one.busy is not None and one.busy >= FULL:
-        return f"{busiest}, so no thread is at its limit: the machine's CPUs are, {_busy(one)}."
-    busy = f" (the machine's are {_busy(one)})" if one.busy is not None else ""
+    if use.busy is not None and use.busy >= FULL:
+        return f"{busiest}, so no thread is at its limit: the machine's CPUs are, {_busy(use)}."
+    busy = f" (the machine's are {_busy(use)})" if use.busy is not None else ""
     return f"{busiest}: neither a thread nor the CPUs are at their limit{busy}."
 
 
-def _busy(one: StateUse) -> str:
-    share = rounding.percent(one.busy or 0.0)
-    others = one.others or 0.0
+def _busy(use: StateUse) -> str:
+    share = rounding.percent(use.busy or 0.0)
+    others = use.others or 0.0
     return f"{share} busy" + (f", {rounding.percent(others)} by programs outside the study" if others >= TOLD else "")
 
 
-def _shown(each: Sequence[CpuUse]) -> str:
-    return ", ".join(f"{used.name} {used.cores:.2f}" for used in each)
+def _shown(uses: Sequence[CpuUse]) -> str:
+    return ", ".join(f"{used.name} {used.cores:.2f}" for used in uses)
 
 
 NOTE = (
@@ -85,47 +85,47 @@ REVERTED = " A change that was reverted was measured against the state before it
 NO_GOVERNOR = (("Governor", "none that could be set on this machine"),)
 
 
-def of(found: Ladder) -> doc.Document:
-    about = doc.About(found.run, found.study, found.host)
+def of(ladder: Ladder) -> doc.Document:
+    about = doc.About(ladder.run, ladder.study, ladder.host)
     return doc.Document(
         kind="Ladder of gains",
-        answer=lines(found),
+        answer=lines(ladder),
         sections=(
-            doc.Section("The ladder", "ladder", tuple(_ladder(found)), "The ladder"),
-            doc.Section("The busiest threads", "cpu", tuple(_threads(found)), "The busiest threads"),
-            doc.Section("Settings to copy", "settings", tuple(_settings(found)), "Settings to copy"),
-            doc.environment(about, *NO_GOVERNOR * ("governor" not in found.host.facts)),
-            doc.quality(found.quality, found.warnings),
-            doc.reproduce(found.run, ("loadframe ladder {study}", "the whole ladder")),
+            doc.Section("The ladder", "ladder", tuple(_ladder(ladder)), "The ladder"),
+            doc.Section("The busiest threads", "cpu", tuple(_threads(ladder)), "The busiest threads"),
+            doc.Section("Settings to copy", "settings", tuple(_settings(ladder)), "Settings to copy"),
+            doc.environment(about, *NO_GOVERNOR * ("governor" not in ladder.host.facts)),
+            doc.quality(ladder.quality, ladder.warnings),
+            doc.reproduce(ladder.run, ("loadframe ladder {study}", "the whole ladder")),
         ),
         about=about,
         empty="No change was measured.",
-        asides=tuple(_asides(found)),
-        report=found.report,
+        asides=tuple(_asides(ladder)),
+        report=ladder.report,
     )
 
 
-def _asides(found: Ladder) -> Iterator[doc.Aside]:
-    if found.total is not None:
-        unit, total = words.study_unit(found.study), found.total.told
+def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
+    if ladder.total is not None:
+        unit, total = words.study_unit(ladder.study), ladder.total.told
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
         lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
         yield doc.Aside(doc.Span(verdict_words.headline(total), to="#ladder"), tuple(lines), "gain", "page")
-        yield doc.Aside("Proof", (proof(found, total),))
-        if len(found.total.levels) > 1:
-            yield doc.Aside("At each load", (verdict_words.by_load(found.total, unit),))
-    kept = words.and_list([_named(rung) for rung in found.kept])
-    others = [_told(rung, fate(rung, keeps_all=found.keeps_all)) for rung in found.rungs if not rung.kept]
-    given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in found.kept if rung.gives_up]
+        yield doc.Aside("Proof", (proof(ladder, total),))
+        if len(ladder.total.levels) > 1:
+            yield doc.Aside("At each load", (verdict_words.by_load(ladder.total, unit),))
+    kept = words.and_list([_named(rung) for rung in ladder.kept])
+    others = [_told(rung, fate(rung, keeps_all=ladder.keeps_all)) for rung in ladder.rungs if not rung.kept]
+    given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in ladder.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
         if text:
             yield doc.Aside(title, (f"{text}.",))
-    yield doc.Aside("To copy", found.to_copy, only="screen")
-    yield doc.Aside("Next", (next_step(found),), "next")
-    yield doc.brief_quality(found.quality)
+    yield doc.Aside("To copy", ladder.to_copy, only="screen")
+    yield doc.Aside("Next", (next_step(ladder),), "next")
+    yield doc.brief_quality(ladder.quality)
 
 
-def _ladder(found: Ladder) -> Iterator[doc.Block]:
+def _ladder(ladder: Ladder) -> Iterator[doc.Block]:
     columns = (
         "Change",
         doc.Column("What changes", only="page"),
@@ -134,10 +134,10 @@ def _ladder(found: Ladder) -> Iterator[doc.Block]:
         doc.Column("Lost at the top without it", "Lost without it"),
         "Outcome",
     )
-    yield doc.Table(columns, tuple(_row(rung, keeps_all=found.keeps_all) for rung in found.rungs))
-    yield doc.Prose(NOTE + ("" if found.keeps_all else REVERTED), "note")
-    refusals = [f"The target does not work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
-    for text in (*refusals, *map(interaction_sentence, found.interactions)):
+    yield doc.Table(columns, tuple(_row(rung, keeps_all=ladder.keeps_all) for rung in ladder.rungs))
+    yield doc.Prose(NOTE + ("" if ladder.keeps_all else REVERTED), "note")
+    refusals = [f"The target does not work with {rung.change}: {rung.refused}" for rung in ladder.rungs if rung.refused]
+    for text in (*refusals, *map(interaction_sentence, ladder.interactions)):
         yield doc.Prose(words.sentence(text))
 
 
@@ -153,13 +153,13 @@ def _row(rung: Rung, *, keeps_all: bool) -> doc.Row:
     return doc.Row(cells, "" if rung.kept else "quiet")
 
 
-def _threads(found: Ladder) -> Iterator[doc.Block]:
-    uses = states(found)
+def _threads(ladder: Ladder) -> Iterator[doc.Block]:
+    uses = states(ladder)
     if not uses:
         return
-    yield from map(doc.Prose, sentences(found))
+    yield from map(doc.Prose, sentences(ladder))
     yield doc.Table(HEAD, tuple(map(row, uses)))
-    at = " at the highest level" if len(found.study.levels) > 1 else ""
+    at = " at the highest level" if len(ladder.study.levels) > 1 else ""
     yield doc.Prose(
         f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "
         "have more threads than one. Machine: of all its CPUs.",
@@ -167,45 +167,45 @@ def _threads(found: Ladder) -> Iterator[doc.Block]:
     )
 
 
-def _settings(found: Ladder) -> Iterator[doc.Block]:
-    if found.to_copy:
-        yield doc.Settings(found.to_copy)
-    if changes := found.net_changes:
+def _settings(ladder: Ladder) -> Iterator[doc.Block]:
+    if ladder.to_copy:
+        yield doc.Settings(ladder.to_copy)
+    if changes := ladder.net_changes:
         yield doc.Group((doc.Diff(changes),), summary="Before and after", only="page")
 
 
-def lines(found: Ladder) -> tuple[str, ...]:
+def lines(ladder: Ladder) -> tuple[str, ...]:
     """The answer: what to set and its gain, without intervals; what it costs; which change gives most."""
-    if not found.finished:
-        tried = f"{len(found.rungs)} change{'' if len(found.rungs) == 1 else 's'}"
-        better = words.and_list([rung.change for rung in found.kept])
+    if not ladder.finished:
+        tried = f"{len(ladder.rungs)} change{'' if len(ladder.rungs) == 1 else 's'}"
+        better = words.and_list([rung.change for rung in ladder.kept])
         return (f"Stopped after {tried}.{f' Better until then: {better}.' if better else ''}",)
-    count, kept = len(found.rungs), len(found.kept)
-    if found.total is None:
+    count, kept = len(ladder.rungs), len(ladder.kept)
+    if ladder.total is None:
         return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)
-    unit, names = words.study_unit(found.study), words.and_list([rung.change for rung in found.kept])
-    gain = verdict_words.led_gain(found.total.told, unit)
-    said = f"Set {_named(found.kept[0]) if kept == 1 else names}: {gain}."
+    unit, names = words.study_unit(ladder.study), words.and_list([rung.change for rung in ladder.kept])
+    gain = verdict_words.led_gain(ladder.total.told, unit)
+    said = f"Set {_named(ladder.kept[0]) if kept == 1 else names}: {gain}."
     if not gain:
-        sentence = words.strip(verdict_words.gain_sentence(found.total.told, unit))
+        sentence = words.strip(verdict_words.gain_sentence(ladder.total.told, unit))
         said = words.sentence(f"{sentence}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")
-    shares = [(rung.share, rung.change) for rung in found.kept if rung.share is not None]
+    shares = [(rung.share, rung.change) for rung in ladder.kept if rung.share is not None]
     largest = max(shares, default=None) if kept > 1 else None
-    cost = "; ".join(words.strip(rung.gives_up) for rung in found.kept if rung.gives_up)
+    cost = "; ".join(words.strip(rung.gives_up) for rung in ladder.kept if rung.gives_up)
     share = f"The largest share, {rounding.percent(largest[0])}, is that of {largest[1]}." if largest else ""
     return tuple(line for line in (said, cost and words.sentence(cost), share) if line)
 
 
-def answer(found: Ladder) -> str:
+def answer(ladder: Ladder) -> str:
     """The answer in one paragraph."""
-    return " ".join(lines(found))
+    return " ".join(lines(ladder))
 
 
-def proof(found: Ladder, total: Verdict) -> str:
+def proof(ladder: Ladder, total: Verdict) -> str:
     """What the whole gain rests on: blocks of its own, or the product of the trials."""
     if "product" in total.method:
         return "It is the product of the trials, which decided what is kept: it may be overstated."
-    return verdict_words.proof_sentence(total, words.study_unit(found.study))
+    return verdict_words.proof_sentence(total, words.study_unit(ladder.study))
 
 
 def _named(rung: Rung) -> str:
@@ -218,17 +218,17 @@ def _told(rung: Rung, fate: str) -> str:
     return f"{rung.change}{ratio}: {fate}"
 
 
-def next_step(found: Ladder) -> str:
+def next_step(ladder: Ladder) -> str:
     """What to do with the result."""
-    if not found.finished:
-        return f"Run it again to finish it; the finished steps are kept in {found.run}."
-    unsure = [rung.change for rung in found.rungs if not rung.kept and rung.told and not rung.told.decided]
+    if not ladder.finished:
+        return f"Run it again to finish it; the finished steps are kept in {ladder.run}."
+    unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.told and not rung.told.decided]
     more = (
         f" More time (measure.budget) may tell what {words.and_list(unsure)} give{'s' if len(unsure) == 1 else ''}."
         if unsure
         else ""
     )
-    if found.total is None:
+    if ladder.total is None:
         return f"Leave the settings as they are.{more} Next, loadframe investigate names what limits."
     return f"Set what is kept.{more} Next, loadframe investigate with these settings names what limits now."
 
@@ -247,10 +247,10 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
     return f"{verdict_words.DECISIONS[rung.told.decision]}: reverted" if rung.told is not None else "reverted"
 
 
-def interaction_sentence(one: Interaction) -> str:
+def interaction_sentence(interaction: Interaction) -> str:
     """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they depend on each other"."""
-    much = f"{one.change} is worth {verdict_words.ratio_words(one.verdict)} as much as"
-    if one.partner is None:
+    much = f"{interaction.change} is worth {verdict_words.ratio_words(interaction.verdict)} as much as"
+    if interaction.partner is None:
         return f"At the top, {much} at its place in the order: later changes alter what it gives"
-    together = "depend on each other" if one.verdict.decision == "better" else "overlap"
-    return f"With {one.partner}, {much} without it: they {together}"
+    together = "depend on each other" if interaction.verdict.decision == "better" else "overlap"
+    return f"With {interaction.partner}, {much} without it: they {together}"

@@ -103,12 +103,12 @@ def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
     return table
 
 
-def _beyond(one: LatencyDistribution, name: str) -> int:
-    return one.requests // BEYOND[name]
+def _beyond(distribution: LatencyDistribution, name: str) -> int:
+    return distribution.requests // BEYOND[name]
 
 
-def _quantities(one: LatencyDistribution) -> dict[str, float]:
-    latency = one.latency
+def _quantities(distribution: LatencyDistribution) -> dict[str, float]:
+    latency = distribution.latency
     values = (latency.mean_ms, latency.p50_ms, latency.p99_ms, latency.p999_ms, latency.max_ms)
     return dict(zip(COLUMNS[1:], values, strict=True))
 

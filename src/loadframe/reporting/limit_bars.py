@@ -72,16 +72,16 @@ def name(limit: Limit) -> str:
     return bare if bare == limit.id else f"{bare[:1].upper()}{bare[1:]}"
 
 
-def _shares(limit: Limit, each: facts.Series) -> dict[float, float]:
+def _shares(limit: Limit, series: facts.Series) -> dict[float, float]:
     if not (math.isfinite(limit.ceiling) and limit.ceiling > 0 and limit.use_metric):
         return {}
-    values = facts.values_by_level(each.round, limit.use_metric)
+    values = facts.values_by_level(series.round, limit.use_metric)
     return {level: median(uses) / limit.ceiling for level, uses in values.items()}
 
 
-def shown(found: Sequence[Panel]) -> list[Panel]:
+def shown(panels: Sequence[Panel]) -> list[Panel]:
     """The panels that are drawn."""
-    return [panel for rank, panel in enumerate(found) if rank < ALWAYS_SHOWN or panel.fullest >= SHOWN_FROM][:MOST]
+    return [panel for rank, panel in enumerate(panels) if rank < ALWAYS_SHOWN or panel.fullest >= SHOWN_FROM][:MOST]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -101,10 +101,10 @@ def title(inv: Investigation) -> str:
     return sentences[0] if len(sentences) == 1 else f"Before, {_inside(sentences[0])}; after, {_inside(sentences[1])}"
 
 
-def _full_in_both(found: Sequence[Panel], unit: str) -> str:
+def _full_in_both(panels: Sequence[Panel], unit: str) -> str:
     firsts = []
     for state in COLOURS:
-        full = [(level, panel.name) for panel in found if state in panel.shares and (level := panel.full_from(state))]
+        full = [(level, panel.name) for panel in panels if state in panel.shares and (level := panel.full_from(state))]
         firsts.append(min(full, default=(math.nan, "")))
     (before, limit), (after, other) = firsts
     if limit != other or not limit:
@@ -118,12 +118,12 @@ def _inside(text: str) -> str:
     return f"{text[:1].lower()}{text[1:]}" if text[:1].isupper() and text[1:2].islower() else text
 
 
-def _state_words(found: Sequence[Panel], state: str, unit: str) -> str:
-    full = [(level, panel.name) for panel in found if (level := panel.full_from(state)) is not None]
+def _state_words(panels: Sequence[Panel], state: str, unit: str) -> str:
+    full = [(level, panel.name) for panel in panels if (level := panel.full_from(state)) is not None]
     if full:
         level, which = min(full)
         return f"{which}: full from {words.load(level, unit)} on"
-    share, level, which = max((*panel.peak(state), panel.name) for panel in found)
+    share, level, which = max((*panel.peak(state), panel.name) for panel in panels)
     return f"No limit is full; nearest: {_inside(which)}, {rounding.percent(share)} at {words.load(level, unit)}"
 
 
@@ -148,12 +148,12 @@ def alt(inv: Investigation) -> str:
     )
 
 
-def _panel_words(each: Panel, state: str, unit: str) -> str:
-    label = f"{state}: " if len(each.shares) > 1 else ""
-    full = each.full_from(state)
+def _panel_words(panel: Panel, state: str, unit: str) -> str:
+    label = f"{state}: " if len(panel.shares) > 1 else ""
+    full = panel.full_from(state)
     if full is not None:
         return f"{label}full from {words.load(full, unit) if unit else rounding.plain(full)} on"
-    share, level = each.peak(state)
+    share, level = panel.peak(state)
     return f"{label}at most {rounding.percent(share)}{f', at {words.load(level, unit)}' if unit else ''}"
 
 
@@ -181,12 +181,12 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     return drawing.finished()
 
 
-def _said(each: Panel, width: float) -> list[tuple[str, str]]:
-    several = len(each.shares) > 1
+def _said(panel: Panel, width: float) -> list[tuple[str, str]]:
+    several = len(panel.shares) > 1
     return [
         (line, COLOURS[state] if several else INK)
-        for state in each.shares
-        for line in textwrap.wrap(_panel_words(each, state, ""), int(width / CHARACTER_PX))
+        for state in panel.shares
+        for line in textwrap.wrap(_panel_words(panel, state, ""), int(width / CHARACTER_PX))
     ]
 
 
@@ -201,16 +201,16 @@ class _Drawing(Canvas):
         for number, (line, colour) in enumerate(said, start=len(title)):
             self.label(left, top + LINE_PX * number, line, colour)
 
-    def bars(self, left: float, top: float, width: float, each: Panel) -> None:
-        levels = sorted({level for by_level in each.shares.values() for level in by_level})
+    def bars(self, left: float, top: float, width: float, panel: Panel) -> None:
+        levels = sorted({level for by_level in panel.shares.values() for level in by_level})
         slot = width / len(levels)
-        bar = min(slot * 0.84, 34.0) / len(each.shares)
+        bar = min(slot * 0.84, 34.0) / len(panel.shares)
         for column, level in enumerate(levels):
-            for place, (state, by_level) in enumerate(each.shares.items()):
+            for place, (state, by_level) in enumerate(panel.shares.items()):
                 if level in by_level:
                     self._bar(left + column * slot + place * bar, top, bar * 0.92, by_level[level], COLOURS[state])
         for column, label in _labelled(levels, slot):
-            middle = left + column * slot + bar * len(each.shares) / 2
+            middle = left + column * slot + bar * len(panel.shares) / 2
             self.label(middle, top + BARS_PX + 5, label, QUIET, align="center", fontSize=11)
 
     def _bar(self, left: float, top: float, width: float, share: float, colour: str) -> None:

@@ -92,10 +92,10 @@ def inline(shown: doc.Words) -> str:
             return "".join(map(inline, shown))
 
 
-def text(told: str) -> str:
+def text(raw: str) -> str:
     """Any text, on one line, with its markup escaped."""
-    line = re.sub(r"\s+", " ", told)
-    return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", MARKUP.sub(lambda found: _escaped(found[0]), line))
+    line = re.sub(r"\s+", " ", raw)
+    return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", MARKUP.sub(lambda match: _escaped(match[0]), line))
 
 
 def _escaped(char: str) -> str:
@@ -104,9 +104,9 @@ def _escaped(char: str) -> str:
     return f"{char}{NOT_BROKEN}" if char in "@#" else f"&#{ord(char)};"
 
 
-def _code(told: str) -> str:
+def _code(raw: str) -> str:
     """As an element where it holds a character that could end the code or a table's cell."""
-    return f"`{told}`" if re.fullmatch(r"[^\s`|\\]([^`|\\\r\n]*[^\s`|\\])?", told) else f"<code>{text(told)}</code>"
+    return f"`{raw}`" if re.fullmatch(r"[^\s`|\\]([^`|\\\r\n]*[^\s`|\\])?", raw) else f"<code>{text(raw)}</code>"
 
 
 def _fenced(lines: Iterable[str]) -> str:

@@ -49,10 +49,13 @@ def _threads(group: NdbThreads) -> str:
     return f"{name} on CPU {cpu_list(group.cpus)}{' together' if group.shared and group.count > 1 else ''}"
 
 
-def _finding(one: NdbFinding, file: str) -> str:
-    place = [*([one.file] if one.file != file else []), *([] if one.line is None else [f"line {one.line}"])]
+def _finding(finding: NdbFinding, file: str) -> str:
+    place = [
+        *([finding.file] if finding.file != file else []),
+        *([] if finding.line is None else [f"line {finding.line}"]),
+    ]
     where = f"{', '.join(place)}: " if place else ""
-    return f"{where}{one.fact}. {one.remedy} [{one.source}]"
+    return f"{where}{finding.fact}. {finding.remedy} [{finding.source}]"
 
 
 def _start(start: NdbStart) -> doc.Section:

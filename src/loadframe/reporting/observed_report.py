@@ -54,7 +54,7 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
 def answer(learned: Learned, unit: str) -> list[str]:
     """Where it saturates, or that the load never came near; and which resource would be full first."""
     known = [demand for demand in learned.demands if demand.full_at is not None]
-    first = min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
+    first = min(known, key=lambda demand: demand.full_at.load if demand.full_at else math.inf, default=None)
     curve, top = learned.curve, words.load(learned.highest_load, unit)
     said = []
     if curve is not None and curve.gradual is not None and learned.basis == "throughput":
@@ -85,7 +85,7 @@ def answer(learned: Learned, unit: str) -> list[str]:
         ]
         said += [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
     elif learned.demands:
-        most = max(learned.demands, key=lambda one: one.highest_use)
+        most = max(learned.demands, key=lambda demand: demand.highest_use)
         use = f"the most used is {most.resource}, {rounding.percent(most.highest_use)}"
         how = f"; its use {FLATTENS}" if most.flattens else ""
         said.append(f"No resource is seen to run out; {use} at {words.load(most.highest_load, unit)}{how}.")
@@ -106,16 +106,16 @@ def _resources(learned: Learned, unit: str) -> doc.Section:
     return doc.Section("Resources", "resources", (table,) if rows else ())
 
 
-def _needs(one: ObservedDemand) -> Iterator[str]:
-    if one.demand_s is not None and one.low_s is not None and one.high_s is not None:
+def _needs(demand: ObservedDemand) -> Iterator[str]:
+    if demand.demand_s is not None and demand.low_s is not None and demand.high_s is not None:
         value, low, high = rounding.with_interval(
-            *(1000 * one.servers * seconds for seconds in (one.demand_s, one.low_s, one.high_s))
+            *(1000 * demand.servers * seconds for seconds in (demand.demand_s, demand.low_s, demand.high_s))
         )
-        yield f"{value} ms ({low} to {high})" if one.low_s > 0 else f"at most {high} ms or none"
-        if (at_rest := one.background or 0.0) >= LEAST_IDLE:
+        yield f"{value} ms ({low} to {high})" if demand.low_s > 0 else f"at most {high} ms or none"
+        if (at_rest := demand.background or 0.0) >= LEAST_IDLE:
             yield f"{rounding.percent(at_rest)} is used without load"
-    if one.growing is not None and one.growing_low is not None and one.growing_high is not None:
-        yield f"at the higher loads {_times(one.growing, one.growing_low, one.growing_high)}"
+    if demand.growing is not None and demand.growing_low is not None and demand.growing_high is not None:
+        yield f"at the higher loads {_times(demand.growing, demand.growing_low, demand.growing_high)}"
 
 
 def _times(ratio: float, low: float, high: float) -> str:
@@ -128,35 +128,37 @@ def _times(ratio: float, low: float, high: float) -> str:
     return f"{value} times as much as at the lower ones ({least} to {most})"
 
 
-def _where(one: ObservedDemand, unit: str) -> str:
-    if one.full_at is not None:
-        return f"full at {_interval(one.full_at, unit)}"
-    if one.driver == "hour":
+def _where(demand: ObservedDemand, unit: str) -> str:
+    if demand.full_at is not None:
+        return f"full at {_interval(demand.full_at, unit)}"
+    if demand.driver == "hour":
         return "follows the hour of the day rather than the load"
-    if one.highest_use == 0:
+    if demand.highest_use == 0:
         return "0 at every load: it is not used, or not counted"
-    return FLATTENS if one.flattens else "not seen to rise with the load"
+    return FLATTENS if demand.flattens else "not seen to rise with the load"
 
 
-def apart(one: Apart) -> str:
+def apart(spells: Apart) -> str:
     """When a resource was nearly full for other reasons than the load."""
-    low, high = rounding.plain(one.low_load), rounding.plain(one.high_load)
+    low, high = rounding.plain(spells.low_load), rounding.plain(spells.high_load)
     loads = low if low == high else f"{low} to {high}"
-    most = f", {rounding.percent(one.highest_use)} at the most; {counted(one.rows, 'row')}"
-    longest = f", the longest {rounding.seconds(one.longest_s)}" if one.spells > 1 else ""
-    usual = f"The load was {loads} then, and such loads or higher ones usually take {rounding.percent(one.usual)} of it"
-    return f"{_near_end(one)}{most}{longest}. {usual}{_responded(one)}. What takes it there is not seen."
+    most = f", {rounding.percent(spells.highest_use)} at the most; {counted(spells.rows, 'row')}"
+    longest = f", the longest {rounding.seconds(spells.longest_s)}" if spells.spells > 1 else ""
+    usual = (
+        f"The load was {loads} then, and such loads or higher ones usually take {rounding.percent(spells.usual)} of it"
+    )
+    return f"{_near_end(spells)}{most}{longest}. {usual}{_responded(spells)}. What takes it there is not seen."
 
 
-def growing(one: GrowsByItself) -> str:
+def growing(trend: GrowsByItself) -> str:
     """How fast a use grows with time, and when it would be full."""
-    pace = [100 * share for share in (one.per_day, one.low_per_day, one.high_per_day)]
+    pace = [100 * share for share in (trend.per_day, trend.low_per_day, trend.high_per_day)]
     value, low, high = rounding.with_interval(*pace)
-    at, earliest, latest = (_ends(seconds) for seconds in (one.ends_s, one.ends_low_s, one.ends_high_s))
+    at, earliest, latest = (_ends(seconds) for seconds in (trend.ends_s, trend.ends_low_s, trend.ends_high_s))
     ends, between = f"full at about {at} at that pace", f"{earliest} to {latest}"
     return (
-        f"{one.resource} grows by {value} % of all there is a day ({low} to {high}) at equal load: "
-        f"{rounding.percent(one.use)} used at the end, {ends} ({between})."
+        f"{trend.resource} grows by {value} % of all there is a day ({low} to {high}) at equal load: "
+        f"{rounding.percent(trend.use)} used at the end, {ends} ({between})."
     )
 
 
@@ -169,41 +171,44 @@ def _ends(at_s: float | None) -> str:
     )
 
 
-def _near_end(one: Apart) -> str:
-    return f"{one.resource} was {rounding.percent(one.use)} used {_when(one)}"
+def _near_end(spells: Apart) -> str:
+    return f"{spells.resource} was {rounding.percent(spells.use)} used {_when(spells)}"
 
 
-def _when(one: Apart) -> str:
-    if one.spells == 1:
-        return f"once, for {rounding.seconds(one.longest_s)} {_since(one.first_s)}"
-    if one.days is None or one.days_seen is None:
-        return f"in {one.spells:,} spells"
-    weekday = f", all of them {WEEKDAYS[one.weekday]}s" if one.weekday is not None else ""
-    days = f"on {one.days:,} of {counted(one.days_seen, 'day')}{weekday}"
-    if one.days == 1:
-        return f"{days} ({moment(one.first_s)} to {moment(one.last_s)})"
-    if one.hours_from_s is None or one.hours_to_s is None:
+def _when(spells: Apart) -> str:
+    if spells.spells == 1:
+        return f"once, for {rounding.seconds(spells.longest_s)} {_since(spells.first_s)}"
+    if spells.days is None or spells.days_seen is None:
+        return f"in {spells.spells:,} spells"
+    weekday = f", all of them {WEEKDAYS[spells.weekday]}s" if spells.weekday is not None else ""
+    days = f"on {spells.days:,} of {counted(spells.days_seen, 'day')}{weekday}"
+    if spells.days == 1:
+        return f"{days} ({moment(spells.first_s)} to {moment(spells.last_s)})"
+    if spells.hours_from_s is None or spells.hours_to_s is None:
         return days
-    hours = f"between {_hour(one.hours_from_s)} and {_hour(one.hours_to_s)} UTC"
-    return f"{days}, {'' if one.always else 'mostly '}{hours}"
+    hours = f"between {_hour(spells.hours_from_s)} and {_hour(spells.hours_to_s)} UTC"
+    return f"{days}, {'' if spells.always else 'mostly '}{hours}"
 
 
-def _responded(one: Apart) -> str:
-    if one.response is None:
+def _responded(spells: Apart) -> str:
+    if spells.response is None:
         return ""
-    if one.response < AS_USUAL:
+    if spells.response < AS_USUAL:
         return "; the response time was no longer than is usual at this load"
-    return f"; the response time was {one.response:.2g} times what is usual at this load"
+    return f"; the response time was {spells.response:.2g} times what is usual at this load"
 
 
 def _hour(of_day_s: float) -> str:
     return f"{int(of_day_s // 3600):02d}:{int(of_day_s % 3600 // 60):02d}"
 
 
-def change(one: RegimeChange) -> str:
+def change(change: RegimeChange) -> str:
     """When the behaviour at equal load changed, and by how much."""
-    way = "higher" if one.ratio > 1 else "lower"
-    return f"{moment(one.at_s)}: at equal load {one.what} is {rounding.percent(abs(one.ratio - 1))} {way} from then on"
+    way = "higher" if change.ratio > 1 else "lower"
+    return (
+        f"{moment(change.at_s)}: at equal load {change.what} is {rounding.percent(abs(change.ratio - 1))} {way} "
+        "from then on"
+    )
 
 
 def data(learned: Learned) -> list[str]:
@@ -249,51 +254,51 @@ def _since(at_s: float) -> str:
     return f"from {moment(at_s)} on" if at_s >= SINCE_1970 else f"a{moment(at_s)[1:]}"
 
 
-def _interval(found: LoadInterval, unit: str) -> str:
-    if math.isfinite(found.high):
-        return words.load_interval(found, unit)
-    return f"{rounding.plain(found.load)} {unit} ({rounding.plain(found.low)} or more)"
+def _interval(loads: LoadInterval, unit: str) -> str:
+    if math.isfinite(loads.high):
+        return words.load_interval(loads, unit)
+    return f"{rounding.plain(loads.load)} {unit} ({rounding.plain(loads.low)} or more)"
 
 
 SCHEMA = "loadframe.watch-import/1"
 
 
-def import_json(found: ImportedWatch) -> dict[str, Any]:
+def import_json(watch: ImportedWatch) -> dict[str, Any]:
     """JSON-ready. `model` as a `model` line of a day file; times are wall clock."""
-    fields = asdict(found)
+    fields = asdict(watch)
     del fields["has_response"], fields["titles"]
     return {"schema": SCHEMA, **fields}
 
 
-def render_import(found: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
+def render_import(watch: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
     """The import in words."""
-    unit = said.words(found.load, 100)
-    highest = "no load" if found.highest_load is None else f"{unit} up to {rounding.plain(found.highest_load)}"
-    span = f"{moment(found.from_s)} to {moment(found.to_s)}"
-    answer = [f"{said.words(found.name, 100)}: {counted(found.rows, 'row')} from {span}, {highest}"]
-    if found.bend is not None:
-        answer.append(f"From {words.load_interval(found.bend, unit)} on the response takes {LONGER}")
-    elif found.has_response:
+    unit = said.words(watch.load, 100)
+    highest = "no load" if watch.highest_load is None else f"{unit} up to {rounding.plain(watch.highest_load)}"
+    span = f"{moment(watch.from_s)} to {moment(watch.to_s)}"
+    answer = [f"{said.words(watch.name, 100)}: {counted(watch.rows, 'row')} from {span}, {highest}"]
+    if watch.bend is not None:
+        answer.append(f"From {words.load_interval(watch.bend, unit)} on the response takes {LONGER}")
+    elif watch.has_response:
         answer.append(f"No load is seen from which on the response takes {LONGER}")
-    full = {limit["id"]: _reached(found, limit, unit) for limit in found.model["limits"]}
+    full = {limit["id"]: _reached(watch, limit, unit) for limit in watch.model["limits"]}
     nothing = dict.fromkeys(
-        sorted(found.highest_use.keys() - full.keys()), "nothing shows at which load it would be full"
+        sorted(watch.highest_use.keys() - full.keys()), "nothing shows at which load it would be full"
     )
     rows = tuple(
-        (said.words(found.titles.get(name, name), 100), rounding.percent(found.highest_use.get(name, 0.0)), when)
+        (said.words(watch.titles.get(name, name), 100), rounding.percent(watch.highest_use.get(name, 0.0)), when)
         for name, when in (full | nothing).items()
     )
     table = doc.Table(("Limit", doc.Column("Highest use", side=">"), FULL), rows)
-    on = f"{said.words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
+    on = f"{said.words(watch.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
     sections = (
         doc.Section("Limits", "limits", (table,) if rows else ()),
-        doc.listed("Mind", (said.words(note, 400) for note in found.notes)),
-        doc.listed("Day files", (on,) if found.folder else ()),
+        doc.listed("Mind", (said.words(note, 400) for note in watch.notes)),
+        doc.listed("Day files", (on,) if watch.folder else ()),
     )
     return terminal.render(doc.Document("Watch", tuple(answer), sections), width)
 
 
-def _reached(found: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
+def _reached(watch: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
     at, at_s = limit["at_load"], limit["at_s"]
     full = f"full at {words.load_interval(LoadInterval(at['load'], at['low'], at['high']), unit)}"
     if at["low"] == at["high"]:  # it was full already at the lowest load
@@ -301,6 +306,6 @@ def _reached(found: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
     if at_s is not None:
         value, low, high = (_ends(at_s.get(name)) for name in ("value", "low", "high"))
         return f"{full}; the load gets there at about {value} ({low} to {high})"
-    if found.highest_load is not None and found.highest_load >= at["load"]:
+    if watch.highest_load is not None and watch.highest_load >= at["load"]:
         return f"{full}; the load was there already"
     return f"{full}; no proof that the load is on its way there"

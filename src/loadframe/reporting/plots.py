@@ -70,7 +70,7 @@ def throughput(inv: Investigation, size: Size) -> Plot | None:
     drawn = [state for state in facts.series(inv) if throughput_rows(state)]
     if not drawn:
         return None
-    drawn.sort(key=lambda each: PAINTED[each.role])
+    drawn.sort(key=lambda state: PAINTED[state.role])
     plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
     for rank, state in enumerate(drawn):
         _draw_bend(plot, state, rank)
@@ -79,10 +79,10 @@ def throughput(inv: Investigation, size: Size) -> Plot | None:
     return plot
 
 
-def throughput_rows(each: facts.Series) -> list[Row]:
+def throughput_rows(state: facts.Series) -> list[Row]:
     """The points in the order of their loads; where no interval is known, low and high are the value."""
     rows = []
-    for point in sorted(each.points, key=lambda point: point.load):
+    for point in sorted(state.points, key=lambda point: point.load):
         if math.isfinite(value := point.throughput):
             ends = point.throughput_low, point.throughput_high
             low, high = ends if rounding.has_width(*ends) else (value, value)
@@ -110,12 +110,12 @@ def wants_log(drawn: Sequence[facts.Series]) -> bool:
     return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
 
 
-def _draw_curve(plot: Plot, each: facts.Series, colour: str = "", **look: Any) -> None:
-    colour, rows = colour or COLOURS[each.role], throughput_rows(each)
+def _draw_curve(plot: Plot, state: facts.Series, colour: str = "", **look: Any) -> None:
+    colour, rows = colour or COLOURS[state.role], throughput_rows(state)
     plot.draw("area", rows, colour, "low", "high", opacity=0.18)
-    plot.draw("line", rows, colour, strokeWidth=1.5 if each.role == "between" else 2.5, **look)
+    plot.draw("line", rows, colour, strokeWidth=1.5 if state.role == "between" else 2.5, **look)
     plot.draw("point", rows, colour, filled=True, size=38, opacity=1)
-    plot.end(each.label, colour, rows[-1])
+    plot.end(state.label, colour, rows[-1])
 
 
 def alternatives_together(inv: Investigation, size: Size) -> Plot | None:
@@ -131,14 +131,14 @@ def alternatives_together(inv: Investigation, size: Size) -> Plot | None:
     return plot
 
 
-def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | None:
+def side_by_side(inv: Investigation, alternative: Alternative, size: Size) -> Plot | None:
     """Throughput of the target and of an alternative over the levels, and where they diverge."""
     if not inv.rounds:
         return None
-    plot, drawn = _beside(inv, (one,), size)
-    if one.divergence is not None:
-        plot.shade(one.divergence.low, one.divergence.high, INK, 0.1)
-        plot.rule(one.divergence.load, INK)
+    plot, drawn = _beside(inv, (alternative,), size)
+    if alternative.divergence is not None:
+        plot.shade(alternative.divergence.low, alternative.divergence.high, INK, 0.1)
+        plot.rule(alternative.divergence.load, INK)
     for series in drawn:
         _draw_curve(plot, series)
     return plot
@@ -154,22 +154,22 @@ def _beside(inv: Investigation, others: Sequence[Alternative], size: Size) -> tu
     return Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv))), drawn
 
 
-def side_by_side_title(inv: Investigation, one: Alternative) -> str:
+def side_by_side_title(inv: Investigation, alternative: Alternative) -> str:
     """The fact that the side-by-side chart shows."""
-    if one.divergence is None:
-        return f"{inv.study.target_kind} and {one.name} by load"
-    where = alternatives.place_of(one.divergence, one, words.axis_unit(inv))
-    if not alternatives.differ(one):
-        return f"The ratio of {inv.study.target_kind} and {one.name} changes {where}"
-    return f"{inv.study.target_kind} and {one.name} diverge {where}"
+    if alternative.divergence is None:
+        return f"{inv.study.target_kind} and {alternative.name} by load"
+    where = alternatives.place_of(alternative.divergence, alternative, words.axis_unit(inv))
+    if not alternatives.differ(alternative):
+        return f"The ratio of {inv.study.target_kind} and {alternative.name} changes {where}"
+    return f"{inv.study.target_kind} and {alternative.name} diverge {where}"
 
 
-def _draw_bend(plot: Plot, each: facts.Series, rank: int) -> None:
+def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
     """Knee (dashed, its interval shaded) and cliff (shaded from the last good level to the first bad one)."""
-    curve = each.curve
-    if curve is None or each.role == "between" or (curve.knee is None and curve.cliff is None):
+    curve = state.curve
+    if curve is None or state.role == "between" or (curve.knee is None and curve.cliff is None):
         return
-    loads, colour = [point.load for point in curve.points], COLOURS[each.role]
+    loads, colour = [point.load for point in curve.points], COLOURS[state.role]
     if curve.cliff:
         plot.shade(curve.cliff.from_load, curve.cliff.to_load, colour, 0.09)
     if curve.knee:
@@ -196,8 +196,8 @@ def _draw_bend(plot: Plot, each: facts.Series, rank: int) -> None:
 def latency(inv: Investigation, size: Size) -> Plot | None:
     """p95 latency over the levels, before and after, on a logarithmic scale."""
 
-    def rows(each: facts.Series) -> list[Row]:
-        return [{"load": point.load, "value": point.latency_p95_ms} for point in each.points if _has_latency(point)]
+    def rows(state: facts.Series) -> list[Row]:
+        return [{"load": point.load, "value": point.latency_p95_ms} for point in state.points if _has_latency(point)]
 
     drawn = [(state.label, COLOURS[state.role], rows(state)) for state in ends_of(inv)]
     return _lines(drawn, load_axis(inv), size, "p95 latency in ms", logarithmic=True)
@@ -340,8 +340,8 @@ def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plo
     return _lines(lines, load_axis(inv), size, title, ceilings=ceilings)
 
 
-def _footprint_rows(each: facts.Series, name: str, factor: float) -> list[Row]:
-    by_level = facts.values_by_level(each.round, name)
+def _footprint_rows(state: facts.Series, name: str, factor: float) -> list[Row]:
+    by_level = facts.values_by_level(state.round, name)
     return [{"load": level, "value": value * factor} for level, values in by_level.items() for value in values]
 
 

@@ -50,25 +50,27 @@ TOLD = 0.1
 """Share of all CPUs below which a program that works for the target is not named."""
 
 
-def beside_sentence(one: Beside) -> str:
+def beside_sentence(program: Beside) -> str:
     """ "postgres, which the target connects to, used 1.57 of 2 CPUs at 4"."""
-    cores, of = rounding.plain(one.cores), rounding.exact(one.of)
-    return f"{one.name}, which the target connects to, used {cores} of {of} CPUs at {one.load:g}"
+    cores, of = rounding.plain(program.cores), rounding.exact(program.of)
+    return f"{program.name}, which the target connects to, used {cores} of {of} CPUs at {program.load:g}"
 
 
-def _influence(one: Influence, steps: int) -> str:
-    what = FLAGS[one.flag]
-    if one.low is not None and one.high is not None and one.flag in QUANTITIES:
-        low, high = rounding.percent(one.low), rounding.percent(one.high)
-        what = QUANTITIES[one.flag].format(high if low == high or one.flag == "frequency" else f"{low} to {high}")
-    what = f"{what} ({', '.join(one.names)})" if one.names else what
-    where = ", ".join(f"{level:g}" for level in one.levels)
-    seen = f"{one.steps} of {steps} steps, at {where}: {what}"
-    if one.kind == "effect":
-        cost = "; I/O costs the hypervisor CPU time" if one.goes_with and one.flag == "steal" else ""
+def _influence(influence: Influence, steps: int) -> str:
+    what = FLAGS[influence.flag]
+    if influence.low is not None and influence.high is not None and influence.flag in QUANTITIES:
+        low, high = rounding.percent(influence.low), rounding.percent(influence.high)
+        what = QUANTITIES[influence.flag].format(
+            high if low == high or influence.flag == "frequency" else f"{low} to {high}"
+        )
+    what = f"{what} ({', '.join(influence.names)})" if influence.names else what
+    where = ", ".join(f"{level:g}" for level in influence.levels)
+    seen = f"{influence.steps} of {steps} steps, at {where}: {what}"
+    if influence.kind == "effect":
+        cost = "; I/O costs the hypervisor CPU time" if influence.goes_with and influence.flag == "steal" else ""
         return f"{seen}. An effect: it follows the state and the load in every block{cost}. These steps count"
-    counted = one.steps - one.left_out
-    left = f"{'all' if not one.left_out else counted or 'none'} of them count{'' if counted > 1 else 's'}"
+    counted = influence.steps - influence.left_out
+    left = f"{'all' if not influence.left_out else counted or 'none'} of them count{'' if counted > 1 else 's'}"
     return f"{seen}. A disturbance: it does not follow the state or the load; {left}"
 
 
@@ -88,7 +90,7 @@ def silence_sentence(inv: Investigation) -> str:
     silences = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]
     if not silences:
         return ""
-    name, worst = max(silences, key=lambda one: one[1].silence_ms)
+    name, worst = max(silences, key=lambda pair: pair[1].silence_ms)
     still = "; the whole machine stalled" if worst.stalled_ms >= facts.SILENT_MS else ""
     loads = {silence.load for _, silence in silences}
     often = f", and at {len(loads)} loads in total" if len(loads) > 1 else ""

@@ -20,25 +20,25 @@ from loadframe.reporting import (
 from loadframe.reporting.document import About, Document, Figure
 
 
-def of(found: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> Document:
+def of(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> Document:
     """Without pictures. about, went: of a capacity search, whose record has none."""
-    match found:
+    match answer:
         case Investigation():
-            return case_study.of(found)
+            return case_study.of(answer)
         case Ladder():
-            return ladder_report.of(found)
+            return ladder_report.of(answer)
         case Tuning():
-            return tuning_report.of(found)
+            return tuning_report.of(answer)
         case Capacity():
-            return capacity_report.of(found, about, went)
+            return capacity_report.of(answer, about, went)
 
 
-def render_page(found: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> str:
+def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> str:
     """The page as one string of HTML, with its pictures and the raw data. about, went: see `of`."""
-    drawn = charts.page_charts(found)
-    if isinstance(found, Investigation):
-        return html.render(case_study.of(found, drawn))
-    return html.render(replace(of(found, about, went), figures=tuple(map(Figure, drawn.values()))))
+    drawn = charts.page_charts(answer)
+    if isinstance(answer, Investigation):
+        return html.render(case_study.of(answer, drawn))
+    return html.render(replace(of(answer, about, went), figures=tuple(map(Figure, drawn.values()))))
 
 
 def write_page(inv: Investigation, path: Path) -> None:
@@ -52,13 +52,13 @@ def write_page(inv: Investigation, path: Path) -> None:
         ) from error
 
 
-def render_text(found: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
+def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
     """For a screen of this many columns: the answer, then its basis; details: everything, as for capacity searches."""
-    document, brief = of(found), not isinstance(found, Capacity) and not details
-    more = f"loadframe report {shlex.quote(found.run)} --details; the page: {document.report}" if brief else ""
+    document, brief = of(answer), not isinstance(answer, Capacity) and not details
+    more = f"loadframe report {shlex.quote(answer.run)} --details; the page: {document.report}" if brief else ""
     return terminal.render(document, width, more)
 
 
-def render_markdown(found: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
+def render_markdown(answer: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
     """For a ticket or a pull request, with what was measured and how to reproduce it. about: see `of`."""
-    return markdown.render(of(found, about), brief=not isinstance(found, Capacity) and not details)
+    return markdown.render(of(answer, about), brief=not isinstance(answer, Capacity) and not details)

@@ -28,50 +28,50 @@ def kind(trial: TuningTrial) -> str:
     return "ended early" if trial.ended_early else "trial"
 
 
-def best_so_far(found: Tuning) -> list[float]:
+def best_so_far(tuning: Tuning) -> list[float]:
     """The highest ratio of all complete trials up to each one; the start has 1."""
-    ratios = (trial.ratio if trial.ratio is not None and kind(trial) == "trial" else 1.0 for trial in found.trials)
+    ratios = (trial.ratio if trial.ratio is not None and kind(trial) == "trial" else 1.0 for trial in tuning.trials)
     return list(itertools.accumulate(ratios, max, initial=1.0))[1:]
 
 
-def title(found: Tuning) -> str:
+def title(tuning: Tuning) -> str:
     """ "The best of 24 trials came to 9.3 times the start; the proof in fresh blocks: 7 times"."""
-    best = rounding.plain(max(best_so_far(found), default=1.0))
-    verdict = found.told
+    best = rounding.plain(max(best_so_far(tuning), default=1.0))
+    verdict = tuning.told
     where = " in fresh blocks" if verdict and not verdict.may_overstate else ""
     proof = f"; the proof{where}: {verdict_words.ratio(verdict)} times" if verdict else ""
-    return f"The best of {len(found.trials)} trials came to {best} times the start{proof}"
+    return f"The best of {len(tuning.trials)} trials came to {best} times the start{proof}"
 
 
-def note(found: Tuning) -> str:
+def note(tuning: Tuning) -> str:
     """Meaning of its lines and marks."""
-    lowest, _ = _range(found)
+    lowest, _ = _range(tuning)
     sentences = ["Line: the best trial so far. Dotted: the start."]
-    if found.told is not None:
-        blocks = "the deciding blocks" if found.told.may_overstate else "fresh blocks"
-        sentences.append(f"Square: the best settings in {blocks}, {verdict_words.confidence(found.told)} interval.")
-    if any(trial.ratio is None or trial.ratio < lowest for trial in found.trials):
+    if tuning.told is not None:
+        blocks = "the deciding blocks" if tuning.told.may_overstate else "fresh blocks"
+        sentences.append(f"Square: the best settings in {blocks}, {verdict_words.confidence(tuning.told)} interval.")
+    if any(trial.ratio is None or trial.ratio < lowest for trial in tuning.trials):
         sentences.append("At the bottom: trials that failed, or came to less than is shown.")
     return " ".join(sentences)
 
 
-def _proof(found: Tuning) -> Verdict | None:
-    return found.told if found.told is not None and found.told.has_ratio else None
+def _proof(tuning: Tuning) -> Verdict | None:
+    return tuning.told if tuning.told is not None and tuning.told.has_ratio else None
 
 
-def _range(found: Tuning) -> tuple[float, float]:
-    verdict = _proof(found)
+def _range(tuning: Tuning) -> tuple[float, float]:
+    verdict = _proof(tuning)
     proved = (verdict.low, verdict.ratio, verdict.high) if verdict is not None else ()
-    known = [1.0, *(trial.ratio for trial in found.trials if trial.ratio is not None), *filter(math.isfinite, proved)]
+    known = [1.0, *(trial.ratio for trial in tuning.trials if trial.ratio is not None), *filter(math.isfinite, proved)]
     return min(1.0, max(min(known), max(known) / DEEPEST)) / 1.15, max(known)
 
 
-def trials(found: Tuning, size: Size) -> Plot | None:
+def trials(tuning: Tuning, size: Size) -> Plot | None:
     """Every trial's ratio to the start over its number, the best so far as a line, and the proof behind them."""
-    if not found.trials:
+    if not tuning.trials:
         return None
-    verdict, last = _proof(found), found.trials[-1].number
-    lowest, highest = _range(found)
+    verdict, last = _proof(tuning), tuning.trials[-1].number
+    lowest, highest = _range(tuning)
     scale = {"type": "log", "domain": [lowest, highest * 1.25], "nice": False}
     y = vega.quantity(
         "ratio",
@@ -86,10 +86,11 @@ def trials(found: Tuning, size: Size) -> Plot | None:
     x = vega.quantity("number", "trial", numbers, values=ticks, format="d", grid=False)
     rows = [
         {"number": trial.number, "ratio": max(trial.ratio or lowest, lowest), "kind": kind(trial)}
-        for trial in found.trials
+        for trial in tuning.trials
     ]
     best = [
-        {"number": trial.number, "ratio": ratio} for trial, ratio in zip(found.trials, best_so_far(found), strict=True)
+        {"number": trial.number, "ratio": ratio}
+        for trial, ratio in zip(tuning.trials, best_so_far(tuning), strict=True)
     ]
     used = [name for name in KINDS if any(row["kind"] == name for row in rows)]
     columns = 2 if size.width < TERSE_BELOW else len(KINDS)
@@ -135,32 +136,32 @@ LOGARITHMIC = 8.0
 """Latencies further apart than this factor are drawn on a logarithmic scale."""
 
 
-def capacity_title(found: Capacity) -> str:
+def capacity_title(search: Capacity) -> str:
     """The fact that the picture shows."""
-    met, missed = (sum(trial.met is wanted for trial in _drawn(found)) for wanted in (True, False))
+    met, missed = (sum(trial.met is wanted for trial in _drawn(search)) for wanted in (True, False))
     return f"{met} trial{'' if met == 1 else 's'} met the objective, {missed} missed it"
 
 
-def capacity_note(found: Capacity) -> str:
+def capacity_note(search: Capacity) -> str:
     """How to read it."""
-    between = "" if None in (found.low, found.high) else " Shaded: between the level shown to meet and that to miss."
+    between = "" if None in (search.low, search.high) else " Shaded: between the level shown to meet and that to miss."
     return f"A dot is a trial: blue met the objective, orange missed it.{between}"
 
 
-def capacity(found: Capacity, size: Size) -> Plot | None:
+def capacity(search: Capacity, size: Size) -> Plot | None:
     """The p95 latency of each trial over its load, with the requested latency; None without a trial."""
-    drawn = _drawn(found)
+    drawn = _drawn(search)
     if not drawn:
         return None
-    limit = found.objective.latency_p95_ms
+    limit = search.objective.latency_p95_ms
     values = [trial.latency_p95_ms for trial in drawn] + ([limit] if limit is not None else [])
     logarithmic = max(values) > LOGARITHMIC * min(values)
     low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
     levels = tuple(sorted({trial.load for trial in drawn}))
     axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
-    plot = Plot(size, LoadAxis(unit(found), levels).channel(), axis)
-    if found.low is not None and found.high is not None:
-        plot.shade(found.low, found.high, AFTER, 0.12)
+    plot = Plot(size, LoadAxis(unit(search), levels).channel(), axis)
+    if search.low is not None and search.high is not None:
+        plot.shade(search.low, search.high, AFTER, 0.12)
     for met, colour in ((True, AFTER), (False, BEFORE)):
         of = [{"load": trial.load, "value": trial.latency_p95_ms} for trial in drawn if trial.met is met]
         if of:
@@ -172,12 +173,12 @@ def capacity(found: Capacity, size: Size) -> Plot | None:
         for trial in drawn
     ]
     by_level = [
-        f"{words.load(level, unit(found))}: {', '.join(text for load, text in said if load == level)}"
+        f"{words.load(level, unit(search))}: {', '.join(text for load, text in said if load == level)}"
         for level in levels
     ]
     plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."
     return plot
 
 
-def _drawn(found: Capacity) -> list[CapacityTrial]:
-    return [trial for trial in found.trials if trial.counted and 0 < trial.latency_p95_ms < math.inf]
+def _drawn(search: Capacity) -> list[CapacityTrial]:
+    return [trial for trial in search.trials if trial.counted and 0 < trial.latency_p95_ms < math.inf]

@@ -36,11 +36,11 @@ def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
     return plots.seen(inv, "stages", _levels)
 
 
-def title(each: facts.Series, unit: str) -> str:
+def title(series: facts.Series, unit: str) -> str:
     """The stage that is busiest at the highest level, as a fact."""
-    levels = _levels(each)
+    levels = _levels(series)
     load = max(levels)
-    where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
+    where = f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
     cells = {name: cell for name, cell in levels[load].items() if cell.busy is not None}
     if not cells:
         return f"{where}, the stages of the pipeline and their queues"
@@ -48,19 +48,19 @@ def title(each: facts.Series, unit: str) -> str:
     return f"{where}, the workers of {name} are at work for {_percent(cells[name].busy)} of the time"
 
 
-def note(each: facts.Series) -> str:
+def note(series: facts.Series) -> str:
     """Meaning of the bars."""
     meaning = (
         "Each bar is the time of all workers of a stage; before it the queue, with the number of operations in it."
     )
-    levels = _levels(each)
+    levels = _levels(series)
     most = max(len(cells) for cells in levels.values())
     return meaning + (f" The first {MOST_STAGES} of {most} stages are shown." if most > MOST_STAGES else "")
 
 
-def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
+def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
     """A row for each stage, in the order of the pipeline, a column for each level."""
-    levels = _levels(each)
+    levels = _levels(series)
     shown = _some(sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW])
     names = list(dict.fromkeys(name for cells in levels.values() for name in cells))[:MOST_STAGES]
     if not names:
@@ -119,14 +119,14 @@ def helping(inv: Investigation) -> str:
     return said + _gives(curve.more, unit)
 
 
-def _gives(found: More | None, unit: str) -> str:
+def _gives(more: More | None, unit: str) -> str:
     """ " 4 threads give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; and whether that is proven."""
-    if found is None:
+    if more is None:
         return ""
-    decision = decide(found.low, found.high)
+    decision = decide(more.low, more.high)
     proven = "" if decision == "better" else f": {verdict_words.DECISIONS[decision]}"
-    best, base, ratio = words.load(found.load, unit), rounding.plain(found.base), verdict_words.ratio(found)
-    return f" {best} give {ratio} times what {base} gives ({verdict_words.interval(found)}){proven}."
+    best, base, ratio = words.load(more.load, unit), rounding.plain(more.base), verdict_words.ratio(more)
+    return f" {best} give {ratio} times what {base} gives ({verdict_words.interval(more)}){proven}."
 
 
 def sentences(inv: Investigation) -> list[str]:
@@ -223,9 +223,9 @@ class _Drawing(Canvas):
 # --- the data ---------------------------------------------------------------------------------------------------------
 
 
-def _levels(each: facts.Series) -> dict[float, dict[str, Stage]]:
+def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:
     by_level: dict[float, dict[str, Stage]] = {}
-    for level, rows in facts.by_level(each.round).items():
+    for level, rows in facts.by_level(series.round).items():
         means = facts.means(row for row in rows if any(name.startswith(pipelines.STAGES) for name in row))
         if cells := {stage.name: stage for stage in stages_in(means)}:
             by_level[level] = cells

@@ -86,11 +86,11 @@ def _drawings(inv: Investigation) -> Iterator[doc.Block]:
 SAME = ("same", verdict_words.NO_DIFFERENCE)
 
 
-def _choice(inv: Investigation, one: Profile, number: int) -> Markup:
-    classes = _legend("class", *((f"k-{share.id}", share.title) for share in one.classes))
-    if not one.against:
+def _choice(inv: Investigation, profile: Profile, number: int) -> Markup:
+    classes = _legend("class", *((f"k-{share.id}", share.title) for share in profile.classes))
+    if not profile.against:
         return classes
-    against = f"coloured by change from {flame.baseline_words(inv, one)}"
+    against = f"coloured by change from {flame.baseline_words(inv, profile)}"
     buttons = []
     for kind, label in (("change", against), ("class", "by class of work")):
         name, chosen = f"by-{kind}-{number}", {"checked": "checked"} if kind == "change" else {}

@@ -31,41 +31,43 @@ WORTH_NOTE = (
 )
 
 
-def of(found: Tuning) -> doc.Document:
+def of(tuning: Tuning) -> doc.Document:
     about = (
-        doc.About(found.run, found.study, found.host) if found.study is not None and found.host is not None else None
+        doc.About(tuning.run, tuning.study, tuning.host)
+        if tuning.study is not None and tuning.host is not None
+        else None
     )
-    left_out = tuple((doc.Span(name, "code"), words.sentence(why)) for name, why in found.left_out.items())
+    left_out = tuple((doc.Span(name, "code"), words.sentence(why)) for name, why in tuning.left_out.items())
     return doc.Document(
         kind="Search for settings",
-        answer=(answer(found),),
+        answer=(answer(tuning),),
         sections=(
-            doc.Section("Settings to copy", "settings", tuple(_settings(found)), "Settings to copy"),
-            doc.Section("The proof", "proof", tuple(_proof(found)), "The proof"),
-            doc.Section("Other proofs, which failed", "other-proofs", _failed(found)),
-            doc.Section("The objective", "objective", tuple(_objective(found))),
-            doc.Section("Settings that were varied, and the value of each", "worth", tuple(_worth(found)), VALUES),
-            doc.Section("Every trial, the best first", "trials", tuple(_trials(found)), "Every trial"),
+            doc.Section("Settings to copy", "settings", tuple(_settings(tuning)), "Settings to copy"),
+            doc.Section("The proof", "proof", tuple(_proof(tuning)), "The proof"),
+            doc.Section("Other proofs, which failed", "other-proofs", _failed(tuning)),
+            doc.Section("The objective", "objective", tuple(_objective(tuning))),
+            doc.Section("Settings that were varied, and the value of each", "worth", tuple(_worth(tuning)), VALUES),
+            doc.Section("Every trial, the best first", "trials", tuple(_trials(tuning)), "Every trial"),
             doc.Section("Not varied", "left-out", (doc.Facts(left_out, "facts wide-facts"),) if left_out else ()),
             doc.environment(about),
-            doc.quality(found.quality, found.warnings),
+            doc.quality(tuning.quality, tuning.warnings),
             doc.reproduce(
-                found.run,
+                tuning.run,
                 ("loadframe tune {study}", "the whole search"),
                 ("loadframe tune {study} --resume {run}", "go on from its trials"),
             ),
         ),
         about=about,
         empty="No trial was completed.",
-        asides=tuple(_asides(found)),
-        report=found.report,
+        asides=tuple(_asides(tuning)),
+        report=tuning.report,
     )
 
 
-def _asides(found: Tuning) -> Iterator[doc.Aside]:
-    verdict, changing = found.told, changed(found)
+def _asides(tuning: Tuning) -> Iterator[doc.Aside]:
+    verdict, changing = tuning.told, changed(tuning)
     if verdict is not None:
-        levels = verdict_words.verdict_levels(verdict, words.study_unit(found.study)) if found.study else ""
+        levels = verdict_words.verdict_levels(verdict, words.study_unit(tuning.study)) if tuning.study else ""
         fresh = "" if verdict.may_overstate else " fresh"
         overstated = verdict_words.MAY_OVERSTATE if verdict.may_overstate else ""
         lines = (
@@ -74,49 +76,49 @@ def _asides(found: Tuning) -> Iterator[doc.Aside]:
         )
         shown = tuple(line for line in (*lines, overstated) if line)
         yield doc.Aside(verdict_words.headline(verdict), shown, "gain", "page")
-    if found.end == "gained":
+    if tuning.end == "gained":
         yield doc.Aside(
-            "What changes", (f"{words.and_list([change_words.change(change) for change in _changes(found)])}.",)
+            "What changes", (f"{words.and_list([change_words.change(change) for change in _changes(tuning)])}.",)
         )
     if verdict is not None:
-        yield doc.Aside("Proof", (verdict_words.proof_sentence(verdict, found.axis_unit),))
-    yield doc.Aside("To copy", tuple(found.file_text.splitlines()), only="screen")
-    yield doc.Aside("Next", (_next_step(found),), "next")
-    if given_up := _prices(found):
+        yield doc.Aside("Proof", (verdict_words.proof_sentence(verdict, tuning.axis_unit),))
+    yield doc.Aside("To copy", tuple(tuning.file_text.splitlines()), only="screen")
+    yield doc.Aside("Next", (_next_step(tuning),), "next")
+    if given_up := _prices(tuning):
         yield doc.Aside("Given up for it", (" ".join(given_up),))
     if verdict is not None:
-        yield doc.Aside("Gain expected from the trials", (f"{rounding.plain(found.expected)} times, after shrinkage",))
-    if found.objective is not None and verdict is not None:
-        kept = f"Met {_blocks(found)} at every judged level." if found.objective.met else f"Missed {_blocks(found)}."
+        yield doc.Aside("Gain expected from the trials", (f"{rounding.plain(tuning.expected)} times, after shrinkage",))
+    if tuning.objective is not None and verdict is not None:
+        kept = f"Met {_blocks(tuning)} at every judged level." if tuning.objective.met else f"Missed {_blocks(tuning)}."
         yield doc.Aside("The objective", (kept,))
-    if found.findings:
-        yield doc.Aside("Cause found at the start", (" ".join(words.sentence(title) for title in found.findings),))
+    if tuning.findings:
+        yield doc.Aside("Cause found at the start", (" ".join(words.sentence(title) for title in tuning.findings),))
     restart = [setting.name for setting in changing if setting.restart]
-    if restart and found.end == "gained":
+    if restart and tuning.end == "gained":
         yield doc.Aside("Needs a restart", (words.and_list(restart),))
-    yield doc.brief_quality(found.quality)
+    yield doc.brief_quality(tuning.quality)
 
 
-def _settings(found: Tuning) -> Iterator[doc.Block]:
-    if not found.file_text:
+def _settings(tuning: Tuning) -> Iterator[doc.Block]:
+    if not tuning.file_text:
         return
-    where = doc.Span(f"{found.run}/{found.file_name}", "code")
+    where = doc.Span(f"{tuning.run}/{tuning.file_name}", "code")
     yield doc.Prose(("As the target's own file has them, in ", where, ":"))
-    yield doc.Settings(tuple(found.file_text.splitlines()))
-    yield doc.Group((doc.Diff(tuple(_changes(found))),), summary="Before and after", only="page")
-    yield from (doc.Prose(text, "price") for text in _prices(found))
+    yield doc.Settings(tuple(tuning.file_text.splitlines()))
+    yield doc.Group((doc.Diff(tuple(_changes(tuning))),), summary="Before and after", only="page")
+    yield from (doc.Prose(text, "price") for text in _prices(tuning))
 
 
-def _proof(found: Tuning) -> Iterator[doc.Block]:
-    proof = found.proof
+def _proof(tuning: Tuning) -> Iterator[doc.Block]:
+    proof = tuning.proof
     if proof is None or not proof.levels:
         return
-    gain = words.sentence(verdict_words.gain_sentence(proof.told, found.axis_unit))
-    said = (gain, deciding_sentence(found), verdict_words.block_ratios(proof.told))
+    gain = words.sentence(verdict_words.gain_sentence(proof.told, tuning.axis_unit))
+    said = (gain, deciding_sentence(tuning), verdict_words.block_ratios(proof.told))
     yield doc.Prose(" ".join(text for text in said if text))
-    work = f"{found.study.work_unit}/s" if found.study else "per second"
-    yield trials.levels(proof.levels, found.axis_unit, f"As given, {work}", f"With the best, {work}")
-    decided = "; they decided that the settings are recommended" if found.end == "gained" else ""
+    work = f"{tuning.study.work_unit}/s" if tuning.study else "per second"
+    yield trials.levels(proof.levels, tuning.axis_unit, f"As given, {work}", f"With the best, {work}")
+    decided = "; they decided that the settings are recommended" if tuning.end == "gained" else ""
     chose = (
         "These blocks were measured once the settings had been proved, and chose nothing."
         if proof.fresh
@@ -125,9 +127,9 @@ def _proof(found: Tuning) -> Iterator[doc.Block]:
     yield doc.Prose(f"Method: {words.strip(proof.told.method)}. {chose}", "note")
 
 
-def _failed(found: Tuning) -> tuple[doc.Block, ...]:
+def _failed(tuning: Tuning) -> tuple[doc.Block, ...]:
     items: list[doc.Words] = []
-    for proof in other_proofs(found):
+    for proof in other_proofs(tuning):
         changes = ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
         expected = f"The trials had predicted {rounding.plain(proof.expected)} times."
         sentence = verdict_words.gain_sentence(proof.told)
@@ -139,21 +141,21 @@ def _failed(found: Tuning) -> tuple[doc.Block, ...]:
     return (doc.Items(tuple(items)), note) if items else ()
 
 
-def _objective(found: Tuning) -> Iterator[doc.Block]:
-    if found.objective is None:
+def _objective(tuning: Tuning) -> Iterator[doc.Block]:
+    if tuning.objective is None:
         return
-    missed = sum(bool(trial.missed) for trial in found.trials)
+    missed = sum(bool(trial.missed) for trial in tuning.trials)
     trials = f" {missed} trial{'' if missed == 1 else 's'} clearly missed it." if missed else ""
-    yield doc.Prose(f"The objective: {objective(found.objective.asked)}.{trials} At the levels that were judged:")
+    yield doc.Prose(f"The objective: {objective(tuning.objective.asked)}.{trials} At the levels that were judged:")
     levels = (
-        f"{words.load(level.load, found.axis_unit)}: as given {_side(level.before)}"
-        + ("" if level.after is None else f"; {_blocks(found)} with the best settings {_side(level.after)}")
-        for level in found.objective.levels
+        f"{words.load(level.load, tuning.axis_unit)}: as given {_side(level.before)}"
+        + ("" if level.after is None else f"; {_blocks(tuning)} with the best settings {_side(level.after)}")
+        for level in tuning.objective.levels
     )
     yield doc.Items(tuple(map(words.sentence, levels)))
 
 
-def _worth(found: Tuning) -> Iterator[doc.Block]:
+def _worth(tuning: Tuning) -> Iterator[doc.Block]:
     columns = (
         "Setting",
         "Before",
@@ -161,27 +163,30 @@ def _worth(found: Tuning) -> Iterator[doc.Block]:
         doc.Column("Estimated from the trials", "Worth"),
         doc.Column("Values allowed", "Values", only="page"),
     )
-    ranked = sorted(found.settings, key=lambda one: (one.after == one.before, -(one.worth.ratio if one.worth else 0.0)))
+    ranked = sorted(
+        tuning.settings,
+        key=lambda setting: (setting.after == setting.before, -(setting.worth.ratio if setting.worth else 0.0)),
+    )
     yield doc.Table(columns, tuple(map(_setting, ranked)))
     yield doc.Prose(WORTH_NOTE, "note")
 
 
-def _setting(one: TunedSetting) -> doc.Row:
-    stays = one.after == one.before
+def _setting(setting: TunedSetting) -> doc.Row:
+    stays = setting.after == setting.before
     name: doc.Words = (
-        (doc.Span(one.name, "code"), doc.Span("needs a restart", "below"))
-        if one.restart
-        else doc.Span(one.name, "code")
+        (doc.Span(setting.name, "code"), doc.Span("needs a restart", "below"))
+        if setting.restart
+        else doc.Span(setting.name, "code")
     )
-    after: doc.Words = "stays" if stays else doc.Span(facts.shown(one.after), "code")
-    values = doc.code_list([facts.shown(value) for value in one.values])
+    after: doc.Words = "stays" if stays else doc.Span(facts.shown(setting.after), "code")
+    values = doc.code_list([facts.shown(value) for value in setting.values])
     return doc.Row(
-        (name, doc.Span(facts.shown(one.before), "code"), after, worth(one), values), "quiet" if stays else ""
+        (name, doc.Span(facts.shown(setting.before), "code"), after, worth(setting), values), "quiet" if stays else ""
     )
 
 
-def _trials(found: Tuning) -> Iterator[doc.Block]:
-    if not found.trials:
+def _trials(tuning: Tuning) -> Iterator[doc.Block]:
+    if not tuning.trials:
         return
     columns = (
         doc.Column("Trial", side=">"),
@@ -190,11 +195,11 @@ def _trials(found: Tuning) -> Iterator[doc.Block]:
         doc.Column("Why", only="page"),
         "Outcome",
     )
-    ranked = sorted(found.trials, key=lambda trial: -(trial.ratio or 0.0))
-    failed = sum(trial.ratio is None for trial in found.trials)
-    early = sum(trial.ended_early for trial in found.trials)
+    ranked = sorted(tuning.trials, key=lambda trial: -(trial.ratio or 0.0))
+    failed = sum(trial.ratio is None for trial in tuning.trials)
+    early = sum(trial.ended_early for trial in tuning.trials)
     notes = [f"{failed} failed"] * bool(failed) + [f"{early} were ended early"] * bool(early)
-    head = f"{len(found.trials)} trials{', ' if notes else ''}{', '.join(notes)}"
+    head = f"{len(tuning.trials)} trials{', ' if notes else ''}{', '.join(notes)}"
     yield doc.Group((doc.Table(columns, tuple(map(_trial, ranked)), most=MOST_TRIALS),), summary=head)
 
 
@@ -211,61 +216,61 @@ def _trial(trial: TuningTrial) -> doc.Row:
     )
 
 
-def answer(found: Tuning) -> str:
+def answer(tuning: Tuning) -> str:
     """What to set and its gain, without an interval where it is proved."""
-    count = len(found.trials)
-    varied = f"{count} trial{'' if count == 1 else 's'} of {len(found.settings)} settings"
-    if found.end == "stopped":
+    count = len(tuning.trials)
+    varied = f"{count} trial{'' if count == 1 else 's'} of {len(tuning.settings)} settings"
+    if tuning.end == "stopped":
         return f"Stopped after {varied}; nothing was proved. Go on with --resume."
-    if found.end == "nothing-better":
+    if tuning.end == "nothing-better":
         return f"Nothing better was found in {varied}: leave the settings as they are."
-    proof = found.proof
+    proof = tuning.proof
     assert proof is not None, "the recommendation was proved"
-    if found.end == "gained":
-        kept = "" if found.objective is None else ", and the objective is met"
-        gain = verdict_words.led_gain(proof.told, found.axis_unit)
-        names = [f"{change.setting} = {facts.shown(change.after)}" for change in _changes(found)]
+    if tuning.end == "gained":
+        kept = "" if tuning.objective is None else ", and the objective is met"
+        gain = verdict_words.led_gain(proof.told, tuning.axis_unit)
+        names = [f"{change.setting} = {facts.shown(change.after)}" for change in _changes(tuning)]
         proved = f"Set {names[0] if len(names) == 1 else f'the {len(names)} settings below'}: "
         if gain and proof.told.may_overstate:
             kept += "; it may be overstated, as the same blocks decided"
         if not gain:
-            gain = verdict_words.gain_sentence(proof.told, found.axis_unit)
+            gain = verdict_words.gain_sentence(proof.told, tuning.axis_unit)
             proved = "A gain was proved; in fresh blocks " if proof.told.decision != "better" else ""
-        count = len(found.failed_proofs)
+        count = len(tuning.failed_proofs)
         proofs = f" in {count} proofs" if count > 1 else " in its proof"
         failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
         return f"{proved}{gain}{kept}. Found in {varied}{failed}."
-    times = verdict_words.times_the_throughput(proof.told, found.axis_unit)
+    times = verdict_words.times_the_throughput(proof.told, tuning.axis_unit)
     outcome = (
         f" gives {times} in fresh blocks" if proof.told.has_ratio else f": {verdict_words.without_ratio(proof.told)}"
     )
     best = f"the best of {varied}{outcome}"
     if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
-            f"No gain within the objective: {best}, and misses the objective there{_after_it(found)}. "
+            f"No gain within the objective: {best}, and misses the objective there{_after_it(tuning)}. "
             "Leave the settings as they are."
         )
     first = "" if proof.fresh is None else f", after {verdict_words.ratio_words(proof.verdict)} in the deciding blocks"
-    return f"No proven gain: {best}{first}{_after_it(found)}. Leave the settings as they are."
+    return f"No proven gain: {best}{first}{_after_it(tuning)}. Leave the settings as they are."
 
 
-def deciding_sentence(found: Tuning) -> str:
+def deciding_sentence(tuning: Tuning) -> str:
     """Where the reported gain comes from; "" where nothing is proved."""
-    if found.end != "gained" or found.proof is None:
+    if tuning.end != "gained" or tuning.proof is None:
         return ""
-    if found.proof.fresh is None:
+    if tuning.proof.fresh is None:
         return "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
-    return words.sentence(f"the gain is {verdict_words.fresh_words(found.proof.verdict)}")
+    return words.sentence(f"the gain is {verdict_words.fresh_words(tuning.proof.verdict)}")
 
 
-def _after_it(found: Tuning) -> str:
+def _after_it(tuning: Tuning) -> str:
     """Without a gain: how many more candidates failed their proofs."""
-    count = len(other_proofs(found))
+    count = len(other_proofs(tuning))
     return f", and the next best {'one' if count == 1 else f'{count} ones'} did not hold either" if count else ""
 
 
-def _blocks(found: Tuning) -> str:
-    return "in fresh blocks" if found.proof and found.proof.fresh else "in the proof"
+def _blocks(tuning: Tuning) -> str:
+    return "in fresh blocks" if tuning.proof and tuning.proof.fresh else "in the proof"
 
 
 def _side(side: ObjectiveSide) -> str:
@@ -274,35 +279,35 @@ def _side(side: ObjectiveSide) -> str:
     return f"{latency}{lost} ({'met' if side.met else 'missed'})"
 
 
-def other_proofs(found: Tuning) -> list[TuningProof]:
+def other_proofs(tuning: Tuning) -> list[TuningProof]:
     """The failed proofs, without the one that the answer is about."""
-    return list(found.failed_proofs if found.end in ("gained", "stopped") else found.failed_proofs[1:])
+    return list(tuning.failed_proofs if tuning.end in ("gained", "stopped") else tuning.failed_proofs[1:])
 
 
-def changed(found: Tuning) -> list[TunedSetting]:
+def changed(tuning: Tuning) -> list[TunedSetting]:
     """The settings that are recommended to change."""
-    return [setting for setting in found.settings if setting.after != setting.before]
+    return [setting for setting in tuning.settings if setting.after != setting.before]
 
 
-def _changes(found: Tuning) -> list[Change]:
-    return [Change("server", setting.name, setting.before, setting.after) for setting in changed(found)]
+def _changes(tuning: Tuning) -> list[Change]:
+    return [Change("server", setting.name, setting.before, setting.after) for setting in changed(tuning)]
 
 
-def worth(each: TunedSetting) -> str:
+def worth(setting: TunedSetting) -> str:
     """ "1.8 times (1.5 to 2.1)"; for a setting that stays, with the value that was estimated."""
-    estimate = each.worth
+    estimate = setting.worth
     if estimate is None:
         return ""
     ratio, low, high = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
-    of = "" if each.after != each.before else f"{facts.shown(estimate.value)}: "
+    of = "" if setting.after != setting.before else f"{facts.shown(estimate.value)}: "
     return f"{of}{ratio} times ({low} to {high})"
 
 
-def _next_step(found: Tuning) -> str:
-    match found.end:
+def _next_step(tuning: Tuning) -> str:
+    match tuning.end:
         case "stopped":
             return "Go on from its trials: the command is below, at Reproduce."
-        case "gained" if found.proof and found.proof.fresh is None:
+        case "gained" if tuning.proof and tuning.proof.fresh is None:
             return (
                 "Measure the gain again before you rely on it: there was no time for fresh blocks. "
                 "loadframe tune --resume goes on from its trials, with a larger measure.budget."
@@ -312,10 +317,10 @@ def _next_step(found: Tuning) -> str:
     return "Leave the settings as they are. Next, loadframe investigate names what limits, and tries its remedies."
 
 
-def _prices(found: Tuning) -> list[str]:
+def _prices(tuning: Tuning) -> list[str]:
     return [
         f"{setting.name} = {facts.shown(setting.after)} gives up durability ({setting.gives_up})."
-        for setting in changed(found)
+        for setting in changed(tuning)
         if setting.gives_up
     ]
 

@@ -221,11 +221,11 @@ def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
     return f"at {words.load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
 
 
-def ratio(one: Ratio) -> str:
+def ratio(estimate: Ratio) -> str:
     """ "3.1"; "" without a ratio."""
-    if isinstance(one, Verdict) and not one.has_ratio:
+    if isinstance(estimate, Verdict) and not estimate.has_ratio:
         return ""
-    return rounding.with_interval(one.ratio, one.low, one.high)[0]
+    return rounding.with_interval(estimate.ratio, estimate.low, estimate.high)[0]
 
 
 def headline(verdict: Verdict) -> str:
@@ -233,11 +233,15 @@ def headline(verdict: Verdict) -> str:
     return f"{ratio(verdict)}\u00d7" if verdict.has_ratio else DECISIONS[verdict.decision]
 
 
-def led_ratio(one: Ratio) -> str:
+def led_ratio(estimate: Ratio) -> str:
     """The ratio; "at least 11", the lower end, for a proven gain whose interval is too wide."""
-    value, low, _ = rounding.with_interval(one.ratio, one.low, one.high)
-    undecided = isinstance(one, Verdict) and one.decision != "better"
-    return value if undecided or one.low <= 1 or not rounding.is_vague(one.low, one.high) else f"at least {low}"
+    value, low, _ = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
+    undecided = isinstance(estimate, Verdict) and estimate.decision != "better"
+    return (
+        value
+        if undecided or estimate.low <= 1 or not rounding.is_vague(estimate.low, estimate.high)
+        else f"at least {low}"
+    )
 
 
 def led_gain(verdict: Verdict, unit: str) -> str:
@@ -251,13 +255,15 @@ BEYOND = 1000.0
 """Interval ends are cut at this factor either way: beyond it hardly anything is known."""
 
 
-def ratio_interval(one: Ratio) -> str:
+def ratio_interval(estimate: Ratio) -> str:
     """ "3.8 to 4.4", "less than 0.001 to 30"; "" where no interval is known."""
-    if not rounding.has_width(one.low, one.high) or (isinstance(one, Verdict) and not one.has_ratio):
+    if not rounding.has_width(estimate.low, estimate.high) or (
+        isinstance(estimate, Verdict) and not estimate.has_ratio
+    ):
         return ""
-    _, low, high = rounding.with_interval(one.ratio, one.low, one.high)
-    low = low if one.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
-    high = high if one.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
+    _, low, high = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
+    low = low if estimate.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
+    high = high if estimate.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
     return f"{low} to {high}"
 
 
@@ -286,20 +292,20 @@ def ratio_words(verdict: Verdict) -> str:
     return f"{ratio(verdict)} times{f' ({ends})' if ends else ''}"
 
 
-def confidence(one: Ratio) -> str:
+def confidence(estimate: Ratio) -> str:
     """ "95 %", "97.5 %"."""
-    return f"{100 * (one.confidence if isinstance(one, Verdict) else USUAL):.4g} %"
+    return f"{100 * (estimate.confidence if isinstance(estimate, Verdict) else USUAL):.4g} %"
 
 
-def confident_interval(one: Ratio) -> str:
+def confident_interval(estimate: Ratio) -> str:
     """ "95 % interval 3.8 to 4.4"; "" where no interval is known."""
-    ends = ratio_interval(one)
-    return f"{confidence(one)} interval {ends}" if ends else ""
+    ends = ratio_interval(estimate)
+    return f"{confidence(estimate)} interval {ends}" if ends else ""
 
 
-def interval(one: Ratio) -> str:
+def interval(estimate: Ratio) -> str:
     """ "95 % interval 3.8 to 4.4", "no interval"."""
-    return confident_interval(one) or "no interval"
+    return confident_interval(estimate) or "no interval"
 
 
 def _interval_words(verdict: Verdict) -> str:
@@ -358,22 +364,22 @@ def reach_of(inv: Investigation) -> Reach | None:
     return reach if row is None else replace(reach, ratio=row.ratio, low=row.low, high=row.high)
 
 
-def height_words(found: Reach, unit: str) -> str:
+def height_words(reach: Reach, unit: str) -> str:
     """The peaks: "430/s at 1 worker before, 817/s at 2 workers after: 1.9 times, each at its own load (95 % interval
     1.7 to 2.1)"; at one load without a ratio, which is reported elsewhere."""
-    before, after = (f"{rounding.plain(end.throughput)}/s" for end in (found.before, found.after))
-    if found.before.load == found.after.load:
-        return f"{before} before, {after} after, both at {words.load(found.after.load, unit)}"
-    at = [words.load(end.load, unit) for end in (found.before, found.after)]
+    before, after = (f"{rounding.plain(end.throughput)}/s" for end in (reach.before, reach.after))
+    if reach.before.load == reach.after.load:
+        return f"{before} before, {after} after, both at {words.load(reach.after.load, unit)}"
+    at = [words.load(end.load, unit) for end in (reach.before, reach.after)]
     peaks = f"{before} at {at[0]} before, {after} at {at[1]} after"
-    if rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high:
-        return f"{peaks}: {NO_DIFFERENCE}, {ratio(found)} times ({interval(found)})"
-    return f"{peaks}: {led_ratio(found)} times, each at its own load ({interval(found)})"
+    if rounding.has_width(reach.low, reach.high) and reach.low <= 1 <= reach.high:
+        return f"{peaks}: {NO_DIFFERENCE}, {ratio(reach)} times ({interval(reach)})"
+    return f"{peaks}: {led_ratio(reach)} times, each at its own load ({interval(reach)})"
 
 
-def knee_words(found: Reach, unit: str) -> str:
+def knee_words(reach: Reach, unit: str) -> str:
     """Where the curve saturates before and after; "" where it does in neither."""
-    before, after = found.knee
+    before, after = reach.knee
     first = "" if before is None else words.about_load(before, unit)
     if after is None:
         return first and f"it bends nowhere within the tested levels; before, at {first}"

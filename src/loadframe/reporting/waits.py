@@ -34,15 +34,15 @@ def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
     return plots.seen(inv, "waits", _levels)
 
 
-def title(each: facts.Series, unit: str) -> str:
+def title(series: facts.Series, unit: str) -> str:
     """What the threads did at the highest level, as a fact."""
-    levels = _levels(each)
+    levels = _levels(series)
     load = max(levels)
     counts = levels[load]
     many = sorted(((count, name) for name, count in counts.items() if count >= 0.5 and name != "idle"), reverse=True)
     said = words.and_list([f"{_threads(count)} {BANDS[name][2]}" for count, name in many[:2]])
     threads = f"{_threads(sum(counts.values()))} threads of the target"
-    where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
+    where = f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
     return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
 
 
@@ -51,25 +51,25 @@ def _threads(count: float) -> str:
     return rounding.plain(round(count, 1)) if count >= 0.1 else rounding.plain(count)
 
 
-def note(each: facts.Series) -> str:
+def note(series: facts.Series) -> str:
     """Meaning of the bands, and what is not drawn."""
     meaning = "Threads on average, by what they wait for. An idle pool and a lock look alike from outside."
-    levels = _levels(each)
+    levels = _levels(series)
     if _hides_idle(levels):
         idle = max(counts["idle"] for counts in levels.values())
         meaning += f" Not drawn: up to {rounding.plain(idle)} threads that wait for the next request."
     return meaning
 
 
-def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
+def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
     """The bands over the levels; None for one level."""
-    levels = _levels(each)
+    levels = _levels(series)
     if len(levels) < 2:
         return None
     hidden = {"idle"} if _hides_idle(levels) else set()
     names = [name for name in BANDS if name not in hidden and any(counts[name] for counts in levels.values())]
     top = max(sum(counts[name] for name in names) for counts in levels.values()) or 1.0
-    cpus = _cpus(each)
+    cpus = _cpus(series)
     high = max(top, cpus) if cpus is not None and cpus < CPUS_SHOWN_BELOW * top else top
     plot = Plot(size, plots.load_axis(inv).channel(), ValueAxis("threads", 0.0, high * 1.12))
     floor = dict.fromkeys(levels, 0.0)
@@ -89,8 +89,8 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
     return plot
 
 
-def _levels(each: facts.Series) -> dict[float, dict[str, float]]:
-    means = {level: facts.means(rows) for level, rows in facts.by_level(each.round).items()}
+def _levels(series: facts.Series) -> dict[float, dict[str, float]]:
+    means = {level: facts.means(rows) for level, rows in facts.by_level(series.round).items()}
     return {
         level: {name: averages[f"target.waits.{name}"] for name in BANDS}
         for level, averages in means.items()
@@ -103,7 +103,7 @@ def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
     return idle > IDLE_HIDES * max(sum(counts.values()) - counts["idle"] for counts in levels.values())
 
 
-def _cpus(each: facts.Series) -> float | None:
-    limits = (row.get("target.cpu.limit", math.nan) for row in each.round.footprint)
+def _cpus(series: facts.Series) -> float | None:
+    limits = (row.get("target.cpu.limit", math.nan) for row in series.round.footprint)
     known = [limit for limit in limits if math.isfinite(limit)]
     return max(known, default=None)
