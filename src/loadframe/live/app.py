@@ -215,8 +215,8 @@ def _without_ticket() -> Response:
     return Response("Open the report from the live page.\n", 401, media_type="text/plain")
 
 
-def _json(found: dict[str, object]) -> Response:
-    return Response(write_json(found), media_type="application/json")
+def _json(document: dict[str, object]) -> Response:
+    return Response(write_json(document), media_type="application/json")
 
 
 def _not_found(_request: Request, error: Exception) -> Response:

@@ -74,7 +74,7 @@ class _Connection(H11Protocol):
                 for connection in there
                 if connection is not self and not (connection.has_key and connection.is_busy)
             ]
-            min(others, key=lambda one: (one.has_key, one._since), default=self).transport.abort()
+            min(others, key=lambda connection: (connection.has_key, connection._since), default=self).transport.abort()
 
     @property
     def is_busy(self) -> bool:

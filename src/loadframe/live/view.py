@@ -169,7 +169,7 @@ def _text(study: dict[str, Any], table: str, key: str) -> str:
     return str(section.get(key, "")) if isinstance(section, dict) else ""
 
 
-def _findings(found: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
+def _findings(findings: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
     """Each cause once per status that it had: a confirmed one may be suspected again in the last state."""
     return [
         {
@@ -177,7 +177,7 @@ def _findings(found: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
             "status": finding.status,
             "from": "" if finding.reached_at is None else f"from {words.about_load(finding.reached_at, unit)} on",
         }
-        for finding in {(finding.id, finding.status): finding for finding in found}.values()
+        for finding in {(finding.id, finding.status): finding for finding in findings}.values()
     ]
 
 

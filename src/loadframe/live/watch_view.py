@@ -204,13 +204,13 @@ class WatchView:
             if len(self.minutes) > 2 * MOST_MINUTES:
                 self._forget()
 
-    def _limit(self, one: Mapping[str, Any]) -> None:
-        limit = str(one.get("id", ""))[:LONGEST_WORD]
+    def _limit(self, entry: Mapping[str, Any]) -> None:
+        limit = str(entry.get("id", ""))[:LONGEST_WORD]
         known = self._known_limit(limit)
-        known["title"] = str(one.get("title") or limit)[:LONGEST_SENTENCE]
-        known |= {name: str(one[name])[:LONGEST_WORD] for name in ("unit", "status") if name in one}
-        known |= {name: _numbers(one[name]) for name in ("at_load", "at_s") if name in one}
-        use, ceiling = _number(one.get("use")), _number(one.get("ceiling"))
+        known["title"] = str(entry.get("title") or limit)[:LONGEST_SENTENCE]
+        known |= {name: str(entry[name])[:LONGEST_WORD] for name in ("unit", "status") if name in entry}
+        known |= {name: _numbers(entry[name]) for name in ("at_load", "at_s") if name in entry}
+        use, ceiling = _number(entry.get("use")), _number(entry.get("ceiling"))
         if use is not None and ceiling:
             share = use / ceiling
             known |= {"use": use, "ceiling": ceiling, "share": round(share, 4), "reached": share >= REACHED}
