@@ -150,11 +150,11 @@ def opened(run: Path) -> "RunFolder":
     return folder
 
 
-def show(as_json: bool, to_json: Callable[..., dict[str, Any]], to_text: Callable[..., str], *found: object) -> None:
+def show(as_json: bool, to_json: Callable[..., dict[str, Any]], to_text: Callable[..., str], *results: object) -> None:
     if as_json:
-        emit(to_json(*found))
+        emit(to_json(*results))
     else:
-        answer(to_text(*found))
+        answer(to_text(*results))
 
 
 def duration_of(option: str, text: str, example: str) -> float:
@@ -195,27 +195,27 @@ def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: boo
         return measure(progress)
 
 
-def tell(found: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
+def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
     """The result of a run, for people or programs. details: for an investigation, all of it."""
     if as_json:
-        emit(document(found), run=found.run)
+        emit(document(result), run=result.run)
     else:
-        answer(loadframe.render_text(found, details=details), run=found.run)
+        answer(loadframe.render_text(result, details=details), run=result.run)
 
 
-def document(found: "RunAnswer") -> dict[str, Any]:
+def document(result: "RunAnswer") -> dict[str, Any]:
     """The result of a run for programs."""
     from loadframe.model import Capacity, Investigation, Ladder, Tuning
 
-    match found:
+    match result:
         case Investigation():
-            return loadframe.investigation_json(found)
+            return loadframe.investigation_json(result)
         case Ladder():
-            return loadframe.ladder_json(found)
+            return loadframe.ladder_json(result)
         case Tuning():
-            return loadframe.tuning_json(found)
+            return loadframe.tuning_json(result)
         case Capacity():
-            return loadframe.capacity_json(found)
+            return loadframe.capacity_json(result)
 
 
 LoadOf = Annotated[

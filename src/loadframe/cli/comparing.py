@@ -39,18 +39,18 @@ class Continuous:
         token = secrets.token_hex(16)
         answer(f"::stop-commands::{token}\n{text}\n::{token}::", run=run)
 
-    def leave(self, found: Sequence[Comparison]) -> None:
+    def leave(self, comparisons: Sequence[Comparison]) -> None:
         """Write the requested files. OutputError where one cannot be written."""
         if self.junit is not None:
             try:
-                write_whole(self.junit, comparison_report.junit_xml(found))
+                write_whole(self.junit, comparison_report.junit_xml(comparisons))
             except OSError as error:
                 raise _unwritten(self.junit, error) from error
         if self.summary is not None:
-            for line in comparison_report.github_annotations(found):
+            for line in comparison_report.github_annotations(comparisons):
                 say(line)
             try:
-                append_to(self.summary, comparison_report.github_summary(found).encode())
+                append_to(self.summary, comparison_report.github_summary(comparisons).encode())
             except OSError as error:
                 raise _unwritten(self.summary, error) from error
 
@@ -112,12 +112,16 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
     )
 
 
-def with_margin(found: Comparison, allowed: float | None) -> Comparison:
+def with_margin(comparison: Comparison, allowed: float | None) -> Comparison:
     """With the requested margin, and, where the data cannot decide, how much more is needed."""
-    what = "blocks" if found.verdict.block_ratios else "values" if found.by else "steps"
+    what = "blocks" if comparison.verdict.block_ratios else "values" if comparison.by else "steps"
     if allowed is None:
-        return found if found.verdict.decided else replace(found, needed=samples.needed(found.verdict, what))
-    answer = verdicts.margin(found.verdict, allowed, lower_is_better=found.lower_is_better)
-    edge = 1 + allowed if found.lower_is_better else 1 - allowed
-    needed = samples.needed(found.verdict, what, edge=edge) if answer == "cannot-tell" else None
-    return replace(found, margin=Margin(allowed, answer), needed=needed)
+        return (
+            comparison
+            if comparison.verdict.decided
+            else replace(comparison, needed=samples.needed(comparison.verdict, what))
+        )
+    answer = verdicts.margin(comparison.verdict, allowed, lower_is_better=comparison.lower_is_better)
+    edge = 1 + allowed if comparison.lower_is_better else 1 - allowed
+    needed = samples.needed(comparison.verdict, what, edge=edge) if answer == "cannot-tell" else None
+    return replace(comparison, margin=Margin(allowed, answer), needed=needed)

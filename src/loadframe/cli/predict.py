@@ -110,17 +110,17 @@ def predict(
 
 
 def _verified(
-    found: "Forecast", study: Path, overrides: list[str], runs: Path, quiet: bool
+    forecast: "Forecast", study: Path, overrides: list[str], runs: Path, quiet: bool
 ) -> "tuple[Forecast, Path | None]":
-    if found.refused is not None:
+    if forecast.refused is not None:
         say("There is no forecast to verify; nothing was measured.")
-        return found, None
-    levels = ",".join(f"{point.load:g}" for point in found.at)
+        return forecast, None
+    levels = ",".join(f"{point.load:g}" for point in forecast.at)
     declared = loadframe.load_study(study, [*overrides, f"load.levels=[{levels}]"])
     from loadframe.cli.progress import shown
 
     with shown(quiet=quiet) as progress:
-        scored, run = loadframe.verify(found, declared, runs, progress=progress)
+        scored, run = loadframe.verify(forecast, declared, runs, progress=progress)
     return scored, run
 
 

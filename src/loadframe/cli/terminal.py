@@ -22,7 +22,7 @@ name."""
 
 def plain(text: str) -> str:
     """The text with all that a terminal would obey, or could not show, escaped."""
-    return NOT_PLAIN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def say(words: object) -> None:
@@ -72,7 +72,7 @@ def emit_error(document: dict[str, Any]) -> None:
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for JSON, even an invalid one."""
-    return "--json" in takewhile(lambda each: each != "--", arguments)
+    return "--json" in takewhile(lambda argument: argument != "--", arguments)
 
 
 def begin() -> None:
