@@ -258,7 +258,7 @@ def _notes(
         notes.append(f"Left out, because the hour of the day drives them rather than the load: {', '.join(hourly)}.")
     if saturation and flat:
         notes.append(f"Left out: {', '.join(flat)}. {FLATTENING}")
-    weights = sorted(weighed.weights.items(), key=lambda one: -one[1])
+    weights = sorted(weighed.weights.items(), key=lambda item: -item[1])
     counted = [f"{WORDS[name]} {100 * weight:.0f} %" for name, weight in weights if weight >= LEAST_WEIGHT]
     said = "The mean of the scalability law and of models weighed by how well each foretold"
     notes.append(f"{said}: {', '.join(counted)}.")

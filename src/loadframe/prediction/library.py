@@ -99,9 +99,9 @@ def binds(limit: Limit) -> bool:
     return limit.loud or (limit.unit == "count" and counted)
 
 
-def _read(one: Mapping[str, Any]) -> Calibrated:
-    ends = {name: _bounds(one[name]) for name in ("points", "most_throughput", "most_load")}
-    return Calibrated(**{**one, **ends, "scale": Scale(**one["scale"])})
+def _read(entry: Mapping[str, Any]) -> Calibrated:
+    ends = {name: _bounds(entry[name]) for name in ("points", "most_throughput", "most_load")}
+    return Calibrated(**{**entry, **ends, "scale": Scale(**entry["scale"])})
 
 
 def _bounds(ends: Mapping[str, float | None]) -> Bounds:

@@ -84,14 +84,14 @@ def shares(errors: Mapping[str, float]) -> dict[str, float]:
 
 
 def pooled(
-    each: Mapping[str, Floats], doublings: Floats, weighed: Weighed, least_squares: Floats | None = None
+    estimates: Mapping[str, Floats], doublings: Floats, weighed: Weighed, least_squares: Floats | None = None
 ) -> Pooled:
-    """each: log X of every candidate, (L,); missing ones are ignored. doublings: r, (L,). least_squares: log X of the
-    law, (L,), to average the median with; None where it does not apply, as for a maximum."""
-    names = [name for name in each if name in weighed.weights]
+    """estimates: log X of every candidate, (L,); missing ones are ignored. doublings: r, (L,). least_squares: log X of
+    the law, (L,), to average the median with; None where it does not apply, as for a maximum."""
+    names = [name for name in estimates if name in weighed.weights]
     weight = np.array([weighed.weights[name] for name in names])
     weight = weight / weight.sum()
-    values = np.stack([each[name] for name in names])
+    values = np.stack([estimates[name] for name in names])
     log_x = _middle(values, weight)
     if least_squares is not None:
         log_x = (log_x + least_squares) / 2

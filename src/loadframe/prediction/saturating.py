@@ -79,7 +79,7 @@ def saturations(
                 at_load=at_load,
             )
         )
-    return tuple(sorted(forecasts, key=lambda one: one.at_load.value if one.at_load else math.inf))
+    return tuple(sorted(forecasts, key=lambda forecast: forecast.at_load.value if forecast.at_load else math.inf))
 
 
 def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> Estimate | None:
@@ -174,11 +174,11 @@ def flattening(observations: Observations) -> frozenset[str]:
     return frozenset(flattened)
 
 
-def _error(each: list[Floats]) -> float:
+def _error(levels: list[Floats]) -> float:
     """The relative standard error of a level's median, by the pooled scatter; 0 where no level has two."""
-    logs = [np.log(values) for values in each if len(values) > 1 and values.min() > 0]
+    logs = [np.log(values) for values in levels if len(values) > 1 and values.min() > 0]
     freedom = sum(len(log) - 1 for log in logs)
     if not freedom:
         return 0.0
     squares = sum(float(((log - log.mean()) ** 2).sum()) for log in logs)
-    return float(np.sqrt(squares / freedom / (sum(map(len, each)) / len(each))))
+    return float(np.sqrt(squares / freedom / (sum(map(len, levels)) / len(levels))))

@@ -127,7 +127,7 @@ def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
     only one's total is known, which has no rate at a size."""
     loads: list[list[LoadWindow]] = []
     ends: dict[float, list[list[LoadWindow]]] = {}
-    for window in sorted(windows, key=lambda one: (one.before, one.after)):
+    for window in sorted(windows, key=lambda window: (window.before, window.after)):
         if window.before == 0:
             load: list[LoadWindow] = []
             loads.append(load)
@@ -190,7 +190,7 @@ def _refused(
 ) -> str | None:
     if size <= last:
         return None
-    for name, wall in sorted(walls.items(), key=lambda one: one[1]):
+    for name, wall in sorted(walls.items(), key=lambda item: item[1]):
         if size > EARLY * wall and last < WELL_BEYOND * wall:
             return f"Memory ({name}) ends at about {wall:,.0f} entries; nothing beyond was seen."
         if size > EARLY * wall:
