@@ -168,9 +168,9 @@ def on_or_off(value: SettingValue) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:
+def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:
     """The settings whose values differ; one that is missing has the target's default."""
-    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return [name for name in {**settings, **other} if settings.get(name) != other.get(name)]
 
 
 def counters_in(file: Path, source: str, kind: str = "") -> dict[str, CounterSpec]:

@@ -366,8 +366,8 @@ def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Iterator[Found]:
             if hosts.known(node.host) and (common := cpus_of(node) & theirs):
                 fact = f"{name} and {node.words} are both bound to CPU {cpu_list(common)}"
                 yield Found("warning", _line(node), fact, f"Bind {name} to CPUs of its own.", STORY)
-    for (name, bound), (other, two) in combinations(hosts.bound.items(), 2):
-        if common := bound & two:
+    for (name, bound), (other, other_cpus) in combinations(hosts.bound.items(), 2):
+        if common := bound & other_cpus:
             fact = f"{name} and {other} are both bound to CPU {cpu_list(common)}"
             yield Found("warning", None, fact, "Bind each to CPUs of its own.", STORY)
 
@@ -406,4 +406,6 @@ def check(case: Case, name: str) -> tuple[NdbFinding, ...]:
         for rule in RULES
         for problem in rule(case)
     )
-    return tuple(sorted(dict.fromkeys(findings), key=lambda one: (SEVERITIES.index(one.severity), one.line or 0)))
+    return tuple(
+        sorted(dict.fromkeys(findings), key=lambda finding: (SEVERITIES.index(finding.severity), finding.line or 0))
+    )

@@ -244,9 +244,9 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
     return values | {name: float(most) for name, most in allowed.items() if most is not None}
 
 
-def _fullest(name: str, each: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:
+def _fullest(name: str, pairs: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:
     """Of several nodes or parts, the values of the one with the largest used share."""
-    parts = [(float(used) * factor, float(total) * factor) for used, total in each if float(total) > 0]
+    parts = [(float(used) * factor, float(total) * factor) for used, total in pairs if float(total) > 0]
     if parts:
         used, total = max(parts, key=lambda part: part[0] / part[1])
         yield f"{name}_used", used

@@ -160,7 +160,7 @@ LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
 """Not added up: the count of the worst connected SQL node, and the smallest activation threshold."""
 
 
-def added_up(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def added_up(nodes: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Sums over all SQL nodes; a counter that one of them lacks is left out."""
-    names = [name for name in each[0] if all(name in counters for counters in each)] if each else []
-    return {name: (min if name in LEAST else sum)(counters[name] for counters in each) for name in names}
+    names = [name for name in nodes[0] if all(name in counters for counters in nodes)] if nodes else []
+    return {name: (min if name in LEAST else sum)(counters[name] for counters in nodes) for name in names}

@@ -3,7 +3,7 @@
 from loadframe.knowledge.metric import Derived, requests, share
 
 DERIVED = (
-    Derived("nginx.files_wanted", ("nginx.worker_connections",), lambda each: 2 * each),
+    Derived("nginx.files_wanted", ("nginx.worker_connections",), lambda connections: 2 * connections),
     Derived("nginx.connection_share", ("nginx.accepts", "nginx.requests"), share),
 )
 

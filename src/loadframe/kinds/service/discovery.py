@@ -199,7 +199,7 @@ def _of_port(sockets: list[Listening], held: dict[int, tuple[int, ...]]) -> Iter
     for (_, numbers), members in groups.items():
         firsts = tuple(first for first, _ in members)
         if os.getpid() not in firsts:
-            number = min(numbers, key=lambda each: (each not in LOOPBACK, each))
+            number = min(numbers, key=lambda address: (address not in LOOPBACK, address))
             holders = tuple(pid for _, several in members for pid in several)
             yield Candidate(sockets[0].port, number, firsts, holders)
 

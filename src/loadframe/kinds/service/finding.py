@@ -79,12 +79,12 @@ def name_of(pid: int) -> str:
     return words(comm_of(pid)) or "ended"
 
 
-def _of_group(target: TargetTable, group: Path, told: str) -> Found:
+def _of_group(target: TargetTable, group: Path, description: str) -> Found:
     pids = sorted(_members(group))
     if not pids:
-        raise TargetError(f"{told} has no process (its control group {group} is empty)", remedy="Start it.")
+        raise TargetError(f"{description} has no process (its control group {group} is empty)", remedy="Start it.")
     first = tuple(filter(None, map(identity.identify, listening.first_of(pids))))
-    return Found(first, group, _address(target, pids), told)
+    return Found(first, group, _address(target, pids), description)
 
 
 def _address(target: TargetTable, pids: Iterable[int]) -> str:
@@ -127,14 +127,14 @@ def _container(name: str) -> Path:
     )
 
 
-def _in_use(found: Sequence[Path]) -> Path:
+def _in_use(groups: Sequence[Path]) -> Path:
     """Of the groups of one name, one in each hierarchy of version 1, one that has processes. TargetError where another
     user could have made each of them: below user@UID.service that user gives groups any name."""
-    made_by_others = {folder: weak_point(folder.parent) for folder in found}
-    trusted = [folder for folder in found if made_by_others[folder] is None]
+    made_by_others = {folder: weak_point(folder.parent) for folder in groups}
+    trusted = [folder for folder in groups if made_by_others[folder] is None]
     if not trusted:
         raise TargetError(
-            f"another user could have made the control group {found[0]}: {made_by_others[found[0]]}",
+            f"another user could have made the control group {groups[0]}: {made_by_others[groups[0]]}",
             remedy="Name the service by target.pid or target.listen, or run this as that user.",
         )
     return next((folder for folder in trusted if _members(folder)), trusted[0])

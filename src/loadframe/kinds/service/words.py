@@ -18,7 +18,7 @@ PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*|ENV:[A-Za-z_][A-Za-z0-9_]*)\}")
 
 def filled(text: str, values: Mapping[str, str]) -> str:
     """The text with each name in braces that has a value replaced."""
-    return PLACE.sub(lambda found: values.get(found[1], found[0]), text)
+    return PLACE.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def places(texts: Iterable[str]) -> tuple[str, ...]:

@@ -93,14 +93,14 @@ class SquidTarget(CacheTarget[Server]):
         self._descriptors_allowed = most - reserved
         self._state = state
 
-    def _following(self, found: Mapping[str, float]) -> dict[str, float]:
-        if not found:
+    def _following(self, counters: Mapping[str, float]) -> dict[str, float]:
+        if not counters:
             return {}
-        gone = self._stored_before + found["disk_writes"] - found["objects_on_disk"]
+        gone = self._stored_before + counters["disk_writes"] - counters["objects_on_disk"]
         self._evicted = max(self._evicted, gone)  # an object is there before its writing is counted
         return {
-            "misses": found["requests"] - found["hits"],
-            "not_in_memory": found["fetches"] + found["disk_reads"],
+            "misses": counters["requests"] - counters["hits"],
+            "not_in_memory": counters["fetches"] + counters["disk_reads"],
             "evictions": self._evicted,
         }
 
