@@ -184,9 +184,9 @@ class _Reading:
             return True
         return self._keep(request, since_s)
 
-    def _keep(self, found: Logged, since_s: float) -> bool:
-        key = (found.method, found.path, found.status)
-        more = 0 if key in self.known else len(found.path)
+    def _keep(self, request: Logged, since_s: float) -> bool:
+        key = (request.method, request.path, request.status)
+        more = 0 if key in self.known else len(request.path)
         if len(self.moments) == MOST_REQUESTS:
             self.cut = f"{MOST_REQUESTS:,} requests"
         elif self.known_bytes + more > MOST_DISTINCT_BYTES:
@@ -195,7 +195,7 @@ class _Reading:
             return False
         self.known_bytes += more
         self.moments.append(since_s)
-        self.whole.append(found.whole)
+        self.whole.append(request.whole)
         self.numbers.append(self.known.setdefault(key, len(self.known)))
         return True
 

@@ -12,9 +12,9 @@ _told: ContextVar[Callable[[], float] | None] = ContextVar("told", default=None)
 
 
 @contextmanager
-def when(told: Callable[[], float]) -> Iterator[None]:
-    """Drivers started within call `told` once all is ready, and begin at its future instant (CLOCK_MONOTONIC, s)."""
-    before = _told.set(told)
+def when(instant: Callable[[], float]) -> Iterator[None]:
+    """Drivers started within call `instant` once all is ready, and begin at its future instant (CLOCK_MONOTONIC, s)."""
+    before = _told.set(instant)
     try:
         yield
     finally:

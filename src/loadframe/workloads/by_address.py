@@ -290,9 +290,9 @@ def learn(
     return tuple(known)
 
 
-def alike(one: bytes, other: bytes, checked: Checked) -> bool:
+def alike(body: bytes, other: bytes, checked: Checked) -> bool:
     """Whether two bodies agree as far as this check looks."""
-    of_both = {"bytes": one == other, "length": len(one) == len(other)}
+    of_both = {"bytes": body == other, "length": len(body) == len(other)}
     return of_both.get(checked, True)
 
 

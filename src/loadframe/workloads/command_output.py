@@ -182,7 +182,7 @@ def _of_seconds(lines: Lines, life: Life) -> Output:
 def _check_apart(lines: Lines) -> None:
     """Raises ClockError if two seconds of one kind of request overlap: one of them would be counted twice."""
     until: dict[int, tuple[float, int]] = {}
-    for second in sorted(lines.seconds, key=lambda one: one.at_s):
+    for second in sorted(lines.seconds, key=lambda second: second.at_s):
         before_s, line = until.get(second.operation, (0.0, 0))
         if second.at_s < before_s - SLACK_S:
             raise ClockError(f"lines {line:,} and {second.line:,} count the same second, {second.at_s:g}")

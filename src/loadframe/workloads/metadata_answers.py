@@ -37,12 +37,12 @@ def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
     return AnswersCompared(of, load, BESIDE, tuple(answers))
 
 
-def differing(found: AnswersCompared) -> list[str]:
+def differing(compared: AnswersCompared) -> list[str]:
     """What differs, in words."""
     return [
         f"{answer.answer}: the database says {answer.target:,}, {BESIDE} {answer.other:,}"
         + (f" ({answer.differences[0]})" if answer.differences else "")
-        for answer in found.answers
+        for answer in compared.answers
         if not answer.equal
     ]
 

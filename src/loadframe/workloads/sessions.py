@@ -156,7 +156,7 @@ def body_of(request: Request) -> bytes:
 
 
 def _filled(text: str, spell: Callable[[str], str]) -> str:
-    return NAMED.sub(lambda found: spell(_value(found[1])), text)
+    return NAMED.sub(lambda match: spell(_value(match[1])), text)
 
 
 def _value(name: str) -> str:
