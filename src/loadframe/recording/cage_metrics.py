@@ -124,7 +124,7 @@ def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, 
     limited = [(rate([device]), limit) for device, limit in limits.items() if math.isfinite(limit)]
     if not limited:
         return {f"cage.{name}": rate(first.used.keys() | last.used.keys())}
-    use, limit = max(limited, key=lambda one: one[0] / one[1] if one[1] > 0 else math.inf)
+    use, limit = max(limited, key=lambda pair: pair[0] / pair[1] if pair[1] > 0 else math.inf)
     share = {f"cage.{name}.utilization": use / limit} if limit > 0 else {}
     return {f"cage.{name}": use, f"cage.{name}.limit": limit} | share
 

@@ -161,8 +161,8 @@ def gather(groups: Iterable[Callable[[], Metrics]]) -> Metrics:
     return collect(groups)[0]
 
 
-def _in_bytes(found: Metrics, page_bytes: int) -> Metrics:
-    return found | {metric: page_bytes * found[metric] for metric in IN_PAGES & found.keys()}
+def _in_bytes(metrics: Metrics, page_bytes: int) -> Metrics:
+    return metrics | {metric: page_bytes * metrics[metric] for metric in IN_PAGES & metrics.keys()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,27 +71,27 @@ class Connections:
         rows = [row for looks in self.by_process.values() for _, row in looks]
         return frozenset(port_of(socket.local) for row in rows for socket in row if socket.listens)
 
-    def role(self, one: OpenSocket) -> Role:
+    def role(self, socket: OpenSocket) -> Role:
         """What a socket is to the component."""
-        if one.listens:
+        if socket.listens:
             return "listening"
-        if one.state == 0 or not (one.remote or one.local):
+        if socket.state == 0 or not (socket.remote or socket.local):
             return "datagrams"
-        local = port_of(one.local)
-        if local in self.listening or not one.remote:
+        local = port_of(socket.local)
+        if local in self.listening or not socket.remote:
             return "served"
-        if local.isdecimal() and int(local) < FIRST_EPHEMERAL <= int(port_of(one.remote)):
+        if local.isdecimal() and int(local) < FIRST_EPHEMERAL <= int(port_of(socket.remote)):
             return "served"
         return "peer"
 
-    def peer(self, one: OpenSocket) -> str:
+    def peer(self, socket: OpenSocket) -> str:
         """Who is at the other end of a connection that the component made."""
-        port = port_of(one.remote)
-        return self._names.get(port, one.remote) if is_here(one) else one.remote
+        port = port_of(socket.remote)
+        return self._names.get(port, socket.remote) if is_here(socket) else socket.remote
 
-    def inside(self, one: OpenSocket) -> bool:
+    def inside(self, socket: OpenSocket) -> bool:
         """Whether the component itself listens at the other end of a connection that it made."""
-        return is_here(one) and port_of(one.remote) in self.listening
+        return is_here(socket) and port_of(socket.remote) in self.listening
 
     @cached_property
     def mute(self) -> frozenset[int]:
@@ -132,10 +132,10 @@ def port_of(address: str) -> str:
     return address if address.startswith("unix:") else address.rpartition(":")[2]
 
 
-def is_here(one: OpenSocket) -> bool:
+def is_here(socket: OpenSocket) -> bool:
     """Whether the other end of a connection is on the same machine."""
-    host, remote = one.local.rpartition(":")[0], one.remote.rpartition(":")[0]
-    return one.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
+    host, remote = socket.local.rpartition(":")[0], socket.remote.rpartition(":")[0]
+    return socket.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
@@ -148,12 +148,12 @@ def peer_metrics(connections: Connections) -> Metrics:
         return _queues(connections.looks_at_listeners)
     named = connections.named()
 
-    def name(one: OpenSocket) -> str:
-        peer = connections.peer(one)
+    def name(socket: OpenSocket) -> str:
+        peer = connections.peer(socket)
         return peer if peer in named else REST
 
-    made = _grouped(looks, lambda one: name(one) if connections.role(one) == "peer" else None)
-    served = _grouped(looks, lambda one: "served" if connections.role(one) == "served" else None)
+    made = _grouped(looks, lambda socket: name(socket) if connections.role(socket) == "peer" else None)
+    served = _grouped(looks, lambda socket: "served" if connections.role(socket) == "served" else None)
     metrics: Metrics = {}
     everyone: list[list[bool | None]] = [[] for _ in looks]
     for peer, moments in made.items():
@@ -191,13 +191,13 @@ def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> 
     return groups
 
 
-def _numbers(told: Sequence[Sequence[bool | None]]) -> Metrics:
-    """told: for each look, whether each connection was busy; None: unknown."""
-    counts = [len(moment) for moment in told]
+def _numbers(moments: Sequence[Sequence[bool | None]]) -> Metrics:
+    """moments: for each look, whether each connection was busy; None: unknown."""
+    counts = [len(moment) for moment in moments]
     metrics: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
-    if any(counts) and all(busy is None for moment in told for busy in moment):
+    if any(counts) and all(busy is None for moment in moments for busy in moment):
         return metrics
-    awaited = [sum(busy is True for busy in moment) for moment in told]
+    awaited = [sum(busy is True for busy in moment) for moment in moments]
     return metrics | {"busy": sum(awaited) / len(awaited), "busy_most": max(awaited)}
 
 
@@ -221,7 +221,7 @@ def _queues(looks: Sequence[Look]) -> Metrics:
     ]
     if not queues:
         return {}
-    waiting, most = max(queues, key=lambda one: (one[0] / one[1], -one[1]))
+    waiting, most = max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
     together = sum(count for count, _ in queues) / len(looks)
     return {"accept_queue": waiting, "accept_queue.limit": most, "accept_queue.waiting": together}
 
@@ -249,10 +249,10 @@ class Pace:
     ahead: int
 
 
-def awaits_answer(one: OpenSocket, pace: Pace | None = None) -> bool | None:
+def awaits_answer(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
     """Whether a request is in flight on a connection that the component made; None if unknown."""
-    times = one.times
-    if one.state == SYN_SENT:
+    times = socket.times
+    if socket.state == SYN_SENT:
         return True
     if times is None:
         return None
@@ -260,15 +260,15 @@ def awaits_answer(one: OpenSocket, pace: Pace | None = None) -> bool | None:
         return busy
     if times.data_in == 0:
         return times.data_out > 0
-    if one.send > 0 or times.heard_ms < times.received_ms:
+    if socket.send > 0 or times.heard_ms < times.received_ms:
         return True
     return pace is not None and _is_out(times, "made", pace)
 
 
-def is_asked(one: OpenSocket, pace: Pace | None = None) -> bool | None:
+def is_asked(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
     """Whether a request came on a served connection and has no answer yet; None if unknown."""
-    times = one.times
-    if one.receive > 0:
+    times = socket.times
+    if socket.receive > 0:
         return True
     if times is None:
         return None
@@ -278,7 +278,7 @@ def is_asked(one: OpenSocket, pace: Pace | None = None) -> bool | None:
         return busy
     if times.data_out == 0:
         return True
-    if one.send > 0 or times.heard_ms < times.received_ms:
+    if socket.send > 0 or times.heard_ms < times.received_ms:
         return False
     return pace is None or _is_out(times, "served", pace)
 
@@ -293,15 +293,15 @@ def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
     return _agreed(settled, side, MOST_AHEAD) or _agreed(young, side, 0)
 
 
-def _agreed(told: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
+def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
     """The pace on which most looks agree, with at most most_ahead exchanges ahead."""
-    if len(told) < FEWEST_LOOKS:
+    if len(looks) < FEWEST_LOOKS:
         return None
     best: tuple[int, Pace] | None = None
     for request, answer in PACES:
-        votes = Counter(ahead for times in told for ahead in _allowed(times, side, request, answer))
+        votes = Counter(ahead for times in looks for ahead in _allowed(times, side, request, answer))
         for ahead, count in votes.items():
-            if abs(ahead) > most_ahead * request * answer or count < AGREE * len(told):
+            if abs(ahead) > most_ahead * request * answer or count < AGREE * len(looks):
                 continue
             pace = Pace(request, answer, ahead)
             if best is None or (count, -abs(ahead)) > (best[0], -abs(best[1].ahead)):

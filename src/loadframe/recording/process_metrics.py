@@ -103,15 +103,15 @@ def recorder_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
 RECORDER_CORES = "recorder.cpu.cores"
 
 
-def with_cores(found: Metrics) -> Metrics:
+def with_cores(metrics: Metrics) -> Metrics:
     """Adds cpu.cores, CPU-seconds per second: from the process's clock, to the nanosecond and with threads that ended,
     or, in a recording without it, from clock ticks of 10 ms. Ended children always from the latter."""
-    clock, children = found.pop(CLOCK_CORES, None), found.pop(CHILDREN_CORES, 0.0)
+    clock, children = metrics.pop(CLOCK_CORES, None), metrics.pop(CHILDREN_CORES, 0.0)
     if clock is not None:
-        return found | {"cpu.cores": clock + children}
-    if "cpu.user_cores" in found:
-        return found | {"cpu.cores": found["cpu.user_cores"] + found["cpu.system_cores"]}
-    return found
+        return metrics | {"cpu.cores": clock + children}
+    if "cpu.user_cores" in metrics:
+        return metrics | {"cpu.cores": metrics["cpu.user_cores"] + metrics["cpu.system_cores"]}
+    return metrics
 
 
 def born_since(stat: ProcessStat, at_s: float, facts: Facts) -> bool:
@@ -244,10 +244,10 @@ def open_files(members: Collection[Mapping[str, bytes]]) -> Metrics:
     return max(uses, key=nearness, default={})
 
 
-def nearness(found: Metrics) -> tuple[float, float]:
+def nearness(metrics: Metrics) -> tuple[float, float]:
     """How near to its limit of open files a process is; without a limit, or as tie-breaker, how many it has."""
-    count = found.get("open_files", -1.0)
-    return count / max(found.get("open_files.limit", math.inf), 1.0), count
+    count = metrics.get("open_files", -1.0)
+    return count / max(metrics.get("open_files.limit", math.inf), 1.0), count
 
 
 @lru_cache(maxsize=512)

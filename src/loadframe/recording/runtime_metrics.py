@@ -30,7 +30,7 @@ _THREADS = tuple(re.compile(pattern) for pattern, _ in _COLLECTORS)
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
     """Of the Java process whose collectors took most time; and the CPU time of all collecting threads."""
     of_jvms = [metrics for process in processes if (metrics := _of_jvm(process))]
-    busiest: Metrics = max(of_jvms, key=lambda one: one.get("runtime.gc_share", 0.0), default={})
+    busiest: Metrics = max(of_jvms, key=lambda metrics: metrics.get("runtime.gc_share", 0.0), default={})
     return busiest | _collecting(processes)
 
 
@@ -54,19 +54,21 @@ def parse_counters(text: bytes) -> dict[str, str]:
     return {name: value for name, _, value in rows}
 
 
-def collected_s(told: Counters) -> float:
+def collected_s(counters: Counters) -> float:
     """Seconds taken by the collectors, also by concurrent ones' pauses. Raises RecordingError if unknown."""
-    frequency = _number(told, "sun.os.hrt.frequency")
-    spent = [_number(told, name) for name in told if name.startswith("sun.gc.collector.") and name.endswith(".time")]
+    frequency = _number(counters, "sun.os.hrt.frequency")
+    spent = [
+        _number(counters, name) for name in counters if name.startswith("sun.gc.collector.") and name.endswith(".time")
+    ]
     if not spent or not frequency:
         raise RecordingError("A Java virtual machine does not tell the time of its collectors.")
     return sum(spent) / frequency
 
 
-def _heap(told: Sequence[Counters]) -> Metrics:
+def _heap(looks: Sequence[Counters]) -> Metrics:
     """The most that the heap held, and the least that the oldest generation held, which has the live objects."""
     used, old = [], []
-    for counters in told:
+    for counters in looks:
         spaces: dict[str, float] = {}
         for name in counters:
             if name.startswith("sun.gc.generation.") and name.endswith(".used"):
@@ -78,15 +80,15 @@ def _heap(told: Sequence[Counters]) -> Metrics:
     if not used:
         return {}
     metrics: Metrics = {"runtime.heap_use": max(used), "runtime.heap_live": min(old)}
-    most = [_number(told[-1], name) for name in told[-1] if name.endswith(".maxCapacity")]
+    most = [_number(looks[-1], name) for name in looks[-1] if name.endswith(".maxCapacity")]
     if most:
-        one_heap = told[-1].get("sun.gc.policy.name") == _ONE_HEAP
+        one_heap = looks[-1].get("sun.gc.policy.name") == _ONE_HEAP
         metrics["runtime.heap_ceiling"] = max(most) if one_heap else sum(most)
     return metrics
 
 
-def _number(told: Counters, name: str) -> float:
-    value = told.get(name, "")
+def _number(counters: Counters, name: str) -> float:
+    value = counters.get(name, "")
     return float(procfs.parse_count(value.encode())) if value else 0.0
 
 

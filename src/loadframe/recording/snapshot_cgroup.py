@@ -170,7 +170,7 @@ def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) ->
             continue
         amount, limit, tightest = max(
             (candidate for candidate in candidates if math.isfinite(candidate[1])),
-            key=lambda one: one[0] / one[1] if one[1] > 0 else math.inf,
+            key=lambda candidate: candidate[0] / candidate[1] if candidate[1] > 0 else math.inf,
             default=candidates[0] if limited_by is not None else (0.0, math.inf, {}),
         )
         metric = use.replace("cage", "target.cgroup", 1)

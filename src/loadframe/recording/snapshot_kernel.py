@@ -158,7 +158,7 @@ def _links(pair: Pair) -> dict[str, float]:
                 rates.append((max(both), float(speed)))
     if not rates:
         return {}
-    used, most = max(rates, key=lambda one: one[0] / one[1])
+    used, most = max(rates, key=lambda rate: rate[0] / rate[1])
     return {"system.network.link": used, "system.network.link.limit": most}
 
 

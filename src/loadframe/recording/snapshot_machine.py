@@ -113,7 +113,7 @@ def _queues(pair: Pair) -> dict[str, float]:
     ]
     if not queues:
         return {}
-    queue, most = max(queues, key=lambda one: one[0] / one[1])
+    queue, most = max(queues, key=lambda queue: queue[0] / queue[1])
     return {"system.disk.queue_fullest": queue, "system.disk.queue_limit": most}
 
 

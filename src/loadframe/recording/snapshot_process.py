@@ -37,8 +37,8 @@ CPU_CLOCK = 2
 ROOT = Path("/")
 
 
-def _of_target(found: Metrics) -> dict[str, float]:
-    return {f"target.{metric}": float(value) for metric, value in found.items()}
+def _of_target(metrics: Metrics) -> dict[str, float]:
+    return {f"target.{metric}": float(value) for metric, value in metrics.items()}
 
 
 def fetch_open_files(place: Place, path: str) -> bytes:
@@ -180,7 +180,7 @@ def _accept_queues(pair: Pair) -> dict[str, float]:
     queues = [(waiting, most) for _, waiting, most in (row for row in rows if len(row) == 3) if most > 0]
     if not queues:
         return {}
-    waiting, most = max(queues, key=lambda one: (one[0] / one[1], -one[1]))
+    waiting, most = max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
     return {"target.accept_queue": float(waiting), "target.accept_queue.limit": float(most)}
 
 

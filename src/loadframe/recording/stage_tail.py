@@ -233,11 +233,11 @@ class StageTail:
         for number, file in enumerate(files):
             file.look()
             lines += self._lines(file, number, of_driver=number >= len(kept))
-        self._add_up(sorted(lines, key=lambda one: one.at_s))
+        self._add_up(sorted(lines, key=lambda line: line.at_s))
 
     def readings(self) -> list[StageReading]:
         """The readings since the last call, in time order."""
-        readings, self._readings = sorted(self._readings, key=lambda one: one.at_s), []
+        readings, self._readings = sorted(self._readings, key=lambda reading: reading.at_s), []
         return readings
 
     def missing(self) -> tuple[str, ...]:
@@ -275,9 +275,9 @@ class StageTail:
         self._names[line.name] = None
         return True
 
-    def _add_up(self, told: "Sequence[_Told]") -> None:
-        sums = _Sums(driver_alone=all(line.of_driver for line in told))
-        for line in told:
+    def _add_up(self, lines: "Sequence[_Told]") -> None:
+        sums = _Sums(driver_alone=all(line.of_driver for line in lines))
+        for line in lines:
             if (reading := sums.add(line)) is not None:
                 self._add(reading)
         if (reading := sums.last()) is not None:
@@ -322,27 +322,27 @@ class _Sums:
         self._orders: dict[str, float] = {}
         self._of_driver: set[str] = set()
 
-    def add(self, one: _Told) -> StageReading | None:
+    def add(self, report: _Told) -> StageReading | None:
         """A process that reports a stage again reports another moment, which completes the reading before."""
-        line, done = one.line, None
-        reporter = (line.kind, line.name, one.process)
-        later_s = 0.0 if self._began_s is None else one.at_s - self._began_s
+        line, done = report.line, None
+        reporter = (line.kind, line.name, report.process)
+        later_s = 0.0 if self._began_s is None else report.at_s - self._began_s
         if later_s > TOGETHER_S or (later_s > 0 and reporter in self._told):
             done = self.last()
         self._told.add(reporter)
         if self._began_s is None:
-            self._began_s = one.at_s
+            self._began_s = report.at_s
         prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
         processes, over = self._by.setdefault(prefix, {}), self._over.setdefault(prefix, {})
-        if _begins_again(processes.get(one.process, {}), line.values):
-            self._end(prefix, one.process)
-        if one.process in processes or len(processes) < MOST_PROCESSES:
-            processes[one.process] = {**processes.get(one.process, {}), **line.values}
+        if _begins_again(processes.get(report.process, {}), line.values):
+            self._end(prefix, report.process)
+        if report.process in processes or len(processes) < MOST_PROCESSES:
+            processes[report.process] = {**processes.get(report.process, {}), **line.values}
             if line.kind == STAGE:
-                weighted = self._flow.add(prefix, one.process, one.at_s, line.values)
+                weighted = self._flow.add(prefix, report.process, report.at_s, line.values)
                 self._now |= {prefix + name: value for name, value in weighted.items()}
         if line.ended:
-            self._end(prefix, one.process)
+            self._end(prefix, report.process)
         for name in line.values:
             values = [of_process[name] for of_process in processes.values() if name in of_process]
             values += [over[name]] if name in SUMMED and name in over else []
@@ -353,7 +353,7 @@ class _Sums:
         if line.kind == STAGE:
             self._orders.setdefault(prefix, float(len(self._orders)))
             self._now.setdefault(f"{prefix}order", self._orders[prefix])
-            if one.of_driver and self._driver_alone:
+            if report.of_driver and self._driver_alone:
                 self._of_driver.add(line.name)
                 self._now[OF_DRIVER] = float(len(self._of_driver))
         return done

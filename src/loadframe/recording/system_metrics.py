@@ -94,16 +94,16 @@ def _interrupts(first: dict[str, int], last: dict[str, int], elapsed_s: float) -
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def _memory(found: dict[str, int]) -> Metrics:
-    total = found["MemTotal"]
+def _memory(meminfo: dict[str, int]) -> Metrics:
+    total = meminfo["MemTotal"]
     metrics: Metrics = {"system.memory.limit": total}
-    if "MemAvailable" in found:
-        metrics["system.memory.available"] = found["MemAvailable"]
-        metrics["system.memory.used"] = total - found["MemAvailable"]
+    if "MemAvailable" in meminfo:
+        metrics["system.memory.available"] = meminfo["MemAvailable"]
+        metrics["system.memory.used"] = total - meminfo["MemAvailable"]
         if total > 0:
-            metrics["system.memory.utilization"] = 1 - found["MemAvailable"] / total
+            metrics["system.memory.utilization"] = 1 - meminfo["MemAvailable"] / total
     keys = {"system.memory.dirty": "Dirty", "system.memory.writeback": "Writeback"}
-    return metrics | {metric: found[key] for metric, key in keys.items() if key in found}
+    return metrics | {metric: meminfo[key] for metric, key in keys.items() if key in meminfo}
 
 
 PAGING = {
@@ -194,8 +194,8 @@ def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
 # --- files and sockets ----------------------------------------------------------------------------------------------
 
 
-def _files(found: FileNumbers) -> Metrics:
-    return {"system.files.allocated": found.allocated, "system.files.limit": found.limit}
+def _files(files: FileNumbers) -> Metrics:
+    return {"system.files.allocated": files.allocated, "system.files.limit": files.limit}
 
 
 _SNMP = {
@@ -216,9 +216,9 @@ def _of_protocol(name: str, text: bytes) -> dict[str, int]:
     return procfs.parse_protocols(text).get(name, {})
 
 
-def _sockets(found: dict[str, int]) -> Metrics:
+def _sockets(counts: dict[str, int]) -> Metrics:
     words = {"system.network.time_wait": "tw", "system.network.tcp_memory": "mem"}
-    return {metric: found[word] for metric, word in words.items() if word in found}
+    return {metric: counts[word] for metric, word in words.items() if word in counts}
 
 
 def parse_port_range(text: bytes, reserved: bytes) -> int:
@@ -352,7 +352,7 @@ def _busiest(window: Window) -> Course:
         raise RecordingError("No disk was recorded twice.")
     first, last = (procfs.parse_diskstats(text) for _, text in (read[0], read[-1]))
     grown = {name: _ended(last[name]) - _ended(first[name]) for name in last if name in first}
-    for name in sorted(grown, key=lambda each: -grown[each]):
+    for name in sorted(grown, key=lambda disk: -grown[disk]):
         lines = ((at_s, procfs.parse_diskstats(_line(text, name.encode()))) for at_s, text in read)
         course = [(at_s, disks[name]) for at_s, disks in lines if name in disks]
         if len(course) == len(read):

@@ -67,7 +67,7 @@ def _of_process(
 
 def _awake(process: ProcessInWindow, everyone: float, states: Mapping[str, int]) -> tuple[float, float]:
     """Threads that ran, and that waited for a CPU. Without schedstat the census gives their sum."""
-    rates = sum_over_threads([process], lambda one: one.cpu_rates)
+    rates = sum_over_threads([process], lambda process: process.cpu_rates)
     if rates is not None:
         running = min(rates[0], everyone)
         return running, min(rates[1], everyone - running)
