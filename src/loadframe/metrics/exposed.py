@@ -167,7 +167,7 @@ def _escaped(value: str) -> str:
 
 
 def _unescaped(value: str) -> str:
-    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], value)
+    return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
 
 
 # --- what is known of names -------------------------------------------------------------------------------------------
