@@ -194,9 +194,9 @@ class Following:
             column, level = "parent", deeper
         return inodes
 
-    def _elsewhere(self, wanted: "_Wanted", found: Mapping[bytes, Entry | None]) -> set[int]:
+    def _elsewhere(self, wanted: "_Wanted", entries: Mapping[bytes, Entry | None]) -> set[int]:
         """Inodes of the records' files that may have other names: one name is gone, or stood for several files."""
-        unsure = [files for path, files in wanted.files.items() if len(files) > 1 or found.get(path) is None]
+        unsure = [files for path, files in wanted.files.items() if len(files) > 1 or entries.get(path) is None]
         inodes = {self._reader.inode_of(file) for files in unsure for file in files}
         return {inode for inode in inodes if inode is not None}
 

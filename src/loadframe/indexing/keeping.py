@@ -68,14 +68,14 @@ def opened(keeping: Keeping, store: Store) -> Chosen:
 class Program:
     """The follower, and what it writes."""
 
-    def __init__(self, keeping: Keeping, store: Store, found: Chosen, stack: ExitStack) -> None:
+    def __init__(self, keeping: Keeping, store: Store, chosen: Chosen, stack: ExitStack) -> None:
         """MachineError, StoreError, OSError."""
-        self.keeping, self.found = keeping, found
+        self.keeping, self.found = keeping, chosen
         self._log = stack.enter_context(keeping.requests().open("wb", buffering=0))
         self._lines = stack.enter_context(keeping.path(STATISTICS).open("w", encoding="utf-8"))
         tree, batch = Path(keeping.tree), keeping.batch
         self.following = stack.enter_context(
-            closing(Following(store, tree, found.reader, batch=batch, applied=self._applied))
+            closing(Following(store, tree, chosen.reader, batch=batch, applied=self._applied))
         )
         self._began_s = self._line_s = 0.0
 

@@ -53,15 +53,15 @@ def record_of(line: bytes) -> Change:
     return Change(record["kind"], path, to, number, float(time_s), file)
 
 
-def _whole(told: dict[str, Any], key: str, end: int) -> int:
-    number = told.get(key)
+def _whole(record: dict[str, Any], key: str, end: int) -> int:
+    number = record.get(key)
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < end:
         raise UnreadableRecordError(f"its {key} is no whole number of at least 0")
     return number
 
 
-def _path(told: dict[str, Any], key: str) -> bytes:
-    text = told.get(key)
+def _path(record: dict[str, Any], key: str) -> bytes:
+    text = record.get(key)
     if not isinstance(text, str):
         raise UnreadableRecordError(f"its {key} is no text")
     try:
