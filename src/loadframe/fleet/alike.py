@@ -112,11 +112,11 @@ def _middle(mine: Samples, levels: Sequence[float]) -> str:
     return ranked[len(ranked) // 2]
 
 
-def _refuse(found: FleetHosts) -> None:
-    words = list(_differing(found.hosts)) or list(_differing(found.together))
+def _refuse(fleet_hosts: FleetHosts) -> None:
+    words = list(_differing(fleet_hosts.hosts)) or list(_differing(fleet_hosts.together))
     if not words:
         return
-    differ = any(ratio.likeness == "differ" for ratio in (*found.hosts, *found.together))
+    differ = any(ratio.likeness == "differ" for ratio in (*fleet_hosts.hosts, *fleet_hosts.together))
     remedy = (
         "Search with hosts that are alike: take the others out of the fleet file. Where they disturb one another, bind "
         "each to CPUs of its own (cpus), or use separate machines."

@@ -98,10 +98,10 @@ def _carried(load: Loading, ways: Mapping[str, Way], target: str, host: str) -> 
     return traffic or f"its interface {way.interface} was read less than twice while the load went on"
 
 
-def _use(each: Carried, counted: int, packets: int, bodies: int | None, load: Loading, share: float) -> LinkUse:
+def _use(carried: Carried, counted: int, packets: int, bodies: int | None, load: Loading, share: float) -> LinkUse:
     if bodies is None:
         return LinkUse(why_not="a driver does not count the bytes of its answers")
-    seconds = each.to_s - each.from_s
+    seconds = carried.to_s - carried.from_s
     answers = load.answers_per_s * seconds * share
     other = other_traffic(seconds, counted, packets, bodies, answers, load.under_way * share)
     return LinkUse(bodies / seconds, other.bytes_per_s, other.error)
@@ -305,32 +305,34 @@ class FleetBench(RealBench):
         }
         return self._together(here, evaluated, driver), late
 
-    def _together(self, here: Evaluated, found: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
+    def _together(self, here: Evaluated, evaluated: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
         own = {name: value for name, value in here.metrics.items() if not name.startswith((*OF_THE_TARGET, "driver."))}
         target = self.hosts.target
-        at = found.get(target) if target is not None else None
+        at = evaluated.get(target) if target is not None else None
         metrics = dict(own)
         if at is not None:
             metrics |= {name: value for name, value in at.metrics.items() if not name.startswith("driver.")}
-        metrics |= drivers_together({host: found[host].metrics for host in driver.begun.shares if host in found})
+        metrics |= drivers_together(
+            {host: evaluated[host].metrics for host in driver.begun.shares if host in evaluated}
+        )
         metrics.pop(LAG, None)
         concurrency = metrics.get("workload.concurrency", 0.0)
         whole = sum(driver.begun.shares.values())
         lags = [
-            found[host].metrics[WAITED] / (concurrency * share / whole)
+            evaluated[host].metrics[WAITED] / (concurrency * share / whole)
             for host, share in driver.begun.shares.items()
-            if concurrency > 0 and host in found and WAITED in found[host].metrics
+            if concurrency > 0 and host in evaluated and WAITED in evaluated[host].metrics
         ]
         if lags:
             metrics[LAG] = max(lags)
         if target is not None and "system.cpu.foreign" in metrics:
-            metrics["system.cpu.foreign"] = self._strangers(metrics, found, target)
+            metrics["system.cpu.foreign"] = self._strangers(metrics, evaluated, target)
         return Evaluated(metrics, at.blind if at is not None else here.blind)
 
-    def _strangers(self, metrics: Mapping[str, float], found: Mapping[str, Evaluated], target: str) -> float:
+    def _strangers(self, metrics: Mapping[str, float], evaluated: Mapping[str, Evaluated], target: str) -> float:
         """Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target."""
-        beside = [host for host in found if host != target and self.hosts.of_one_kernel(host, target)]
-        ours = sum(found[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
+        beside = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
+        ours = sum(evaluated[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
         return max(0.0, metrics["system.cpu.foreign"] - ours / max(1.0, metrics.get("system.cpu.count", 1.0)))
 
 

@@ -41,7 +41,7 @@ def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostF
     all_problems += [*_unlinked(links), *_together(hosts)]
     for host in hosts:
         all_problems += [*_loud(host), *_clock_problems(host)]
-    return tuple(sorted(all_problems, key=lambda each: not each.refuses))
+    return tuple(sorted(all_problems, key=lambda problem: not problem.refuses))
 
 
 def _without(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
@@ -213,9 +213,9 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
     return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links, facts_told(own_facts())))
 
 
-def facts_told(told: Mapping[str, Any]) -> HostFacts:
+def facts_told(facts: Mapping[str, Any]) -> HostFacts:
     """KeyError for a missing fact."""
-    given = {"code": "", **told}
+    given = {"code": "", **facts}
     return HostFacts(**{name: given[name] for name in HostFacts.__dataclass_fields__})
 
 
@@ -270,12 +270,12 @@ def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
     return HostCheck(checked.name, checked.roles, "", checked.facts, checked.clock, checked.use, missing)
 
 
-def links_between(pairs: Sequence[tuple[Agent, Agent]], told: Told) -> tuple[FleetLink, ...]:
+def links_between(pairs: Sequence[tuple[Agent, Agent]], progress: Told) -> tuple[FleetLink, ...]:
     """The link of each pair of a driver and a target, one after another: two at a time would share what they have in
     common. For one that cannot be measured, the reason."""
     links = []
     for driver, target in pairs:
-        told(f"The link from {driver.host.name} to {target.host.name}")
+        progress(f"The link from {driver.host.name} to {target.host.name}")
         links.append(_link(driver, target))
     return tuple(links)
 

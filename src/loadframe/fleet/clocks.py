@@ -50,7 +50,7 @@ def offset(exchanges: Sequence[Exchange]) -> Offset:
     """Of exchanges within a moment: that with the shortest round trip. ValueError for none, or a negative one."""
     if not exchanges:
         raise ValueError("no exchange")
-    best = min(exchanges, key=lambda each: each.round_trip_s)
+    best = min(exchanges, key=lambda exchange: exchange.round_trip_s)
     if best.round_trip_s < 0:
         raise ValueError(f"an answer came {-best.round_trip_s:g} s before it was asked for")
     at_s = (best.sent_s + best.received_s) / 2

@@ -194,12 +194,12 @@ class Coordinator:
         shares: Mapping[str, int],
         duration_s: float,
         more: Mapping[str, Any] | None = None,
-        each: Mapping[str, Mapping[str, Any]] | None = None,
+        by_host: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Begun:
-        """Let these hosts, each with its share, begin at one instant. more: further values for all; each: for single
+        """Let these hosts, each with its share, begin at one instant. more: further values for all; by_host: for single
         hosts. StepVoid where one does not get ready or receives the start too late."""
         self._ended, self._numbers = {}, {}
-        common, own = {"step": name, "duration_s": duration_s, **(more or {})}, each or {}
+        common, own = {"step": name, "duration_s": duration_s, **(more or {})}, by_host or {}
         self.ask_all(
             {host: ("prepare", {**common, **own.get(host, {}), "share": share}) for host, share in shares.items()},
             READY_WITHIN_S,

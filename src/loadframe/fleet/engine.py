@@ -296,22 +296,22 @@ class DaskEngine:
         finally:
             self._drop(task)
 
-    def _without_answer(self, task: str, one: _Open) -> Came:
-        if one.future.status != "error":
-            return Came(task, one.host, lost=f"its worker has gone ({one.future.status})")
-        error = one.future.exception(timeout=LOOKED_WITHIN_S)
-        return Came(task, one.host, lost=f"its worker has gone ({type(error).__name__})")
+    def _without_answer(self, task: str, opened: _Open) -> Came:
+        if opened.future.status != "error":
+            return Came(task, opened.host, lost=f"its worker has gone ({opened.future.status})")
+        error = opened.future.exception(timeout=LOOKED_WITHIN_S)
+        return Came(task, opened.host, lost=f"its worker has gone ({type(error).__name__})")
 
-    def _read(self, task: str, one: _Open, text: str) -> Came:
+    def _read(self, task: str, opened: _Open, text: str) -> Came:
         answer = parse_json(text.encode())
         if answer.get("died"):
-            return Came(task, one.host, lost=str(answer["died"]))
-        place = self._places[one.host]
+            return Came(task, opened.host, lost=str(answer["died"]))
+        place = self._places[opened.host]
         if answer.get("task") != task or answer.get("boot") != place.boot:
-            return Came(task, one.host, lost="the answer is of another host")
+            return Came(task, opened.host, lost="the answer is of another host")
         if answer.get("process") != place.process:
-            return Came(task, one.host, lost="the answer is of another worker, which was not looked at")
-        return Came(task, one.host, answer)
+            return Came(task, opened.host, lost="the answer is of another worker, which was not looked at")
+        return Came(task, opened.host, answer)
 
     def _gone(self) -> Came | None:
         """A task whose worker has gone, which nothing else reports: dask would wait for it to return."""

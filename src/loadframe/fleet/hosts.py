@@ -132,9 +132,9 @@ class Hosts:
                     remedy="Name the target by an address at which every driver reaches it.",
                 )
 
-    def of_one_kernel(self, one: str, other: str) -> bool:
+    def of_one_kernel(self, host: str, other: str) -> bool:
         """Whether two hosts share their CPUs."""
-        boots = [self._agents[name].facts.get("boot") for name in (one, other)]
+        boots = [self._agents[name].facts.get("boot") for name in (host, other)]
         return bool(boots[0]) and boots[0] == boots[1]
 
     def watch(self, address: str) -> None:

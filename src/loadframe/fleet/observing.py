@@ -120,9 +120,9 @@ class Observing:
             )
         return seen
 
-    def newly_full(self, found: Mapping[str, SeenBeside]) -> Iterator[str]:
+    def newly_full(self, observers: Mapping[str, SeenBeside]) -> Iterator[str]:
         """For the report, once for each: observers whose CPUs were used up meanwhile."""
-        for name, seen in found.items():
+        for name, seen in observers.items():
             if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._told:
                 self._told.add(name)
                 yield f"{seen.metrics[UTILIZATION]:.0%} of the CPUs of host {name}, beside it, were busy"

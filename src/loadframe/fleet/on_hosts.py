@@ -170,14 +170,14 @@ class OnHosts:
             else:
                 ended(done)
 
-    def all_of(self, works: Sequence[Work], told: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Carry out this work, each piece on one host; results in its order. told: called with each as it ends.
+    def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
+        """Carry out this work, each piece on one host; results in its order. notify: called with each as it ends.
         FleetError where no host is left."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
             by_work[id(done.work)] = done
-            told(done)
+            notify(done)
 
         self.carry_out(lambda: False, lambda: works[0], ended, works)
         return [by_work[id(work)] for work in works]

@@ -154,10 +154,10 @@ FOLLOW_S = 0.25
 class Part:
     """Made from the coordinator's message on the study; `close` ends and removes everything."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        """told: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
-        self.study: Study = targets.canonical(validate(told["study"], name="the coordinator's study"))
-        self.name = str(told["name"])
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
+        self.study: Study = targets.canonical(validate(message["study"], name="the coordinator's study"))
+        self.name = str(message["name"])
         self._stack = ExitStack()
         self._driver: Driver | None = None
         self._workload: Workload | None = None
@@ -179,7 +179,7 @@ class Part:
             self.recorder.follow_cgroup("driver", self._cage.folders)
             trial = registry.make(given.kind, given.options, axis=self.study.load.axis, declared=given.declared)
             registry_missing = [tool.what for tool in registry.check(self.study.workload.kind) if tool.found is None]
-            if told.get("drives") and registry_missing:
+            if message.get("drives") and registry_missing:
                 raise WorkloadError(
                     f"the workload needs {', '.join(registry_missing)}, which is not installed there",
                     remedy="Install it on that host; `loadframe fleet check` says what each host lacks.",
@@ -208,11 +208,11 @@ class Part:
         self._stack.callback(serving.close)
         return {}
 
-    def asked_of_target(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def asked_of_target(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if self._serving is None:
             raise ValueError("no target is served here")
         try:
-            return self._serving.asked(told)
+            return self._serving.asked(message)
         finally:
             self._follow_served()
 
@@ -228,32 +228,32 @@ class Part:
             self._follow("target", self._target.pids())
         self._follow_served()
 
-    def mark(self, kind: str, told: Mapping[str, Any]) -> None:
+    def mark(self, kind: str, message: Mapping[str, Any]) -> None:
         """Mark a step, on a host that does not drive."""
         if kind == "step-start":
-            self._begin_in_recording(told)
+            self._begin_in_recording(message)
         else:
-            self.recorder.mark(kind, step=str(told["step"]))
+            self.recorder.mark(kind, step=str(message["step"]))
 
     # --- the driver -------------------------------------------------------------------------------------------------
 
-    def start(self, told: Mapping[str, Any], when: Callable[[], float]) -> None:
+    def start(self, message: Mapping[str, Any], when: Callable[[], float]) -> None:
         """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
         self.cancel()
-        endpoint, share = endpoint_of(told["endpoint"]), float(told.get("load", told["share"]))
-        self._workload = workload = self._made(told.get("options") or {})
+        endpoint, share = endpoint_of(message["endpoint"]), float(message.get("load", message["share"]))
+        self._workload = workload = self._made(message.get("options") or {})
         if self._installed != endpoint:
             workload.install(endpoint)
             self._installed = endpoint
         workload.set_level(endpoint, share)
-        self._step = str(told["step"])
+        self._step = str(message["step"])
         self._folder = self.lease.folder / f"step-{self._step}"
         make_private(self._folder, self._user.privilege)
         if isinstance(workload, ToldTheWarmUp):
-            workload.expect(float(told["warmup_s"]))
-        self._begin_in_recording(told)
+            workload.expect(float(message["warmup_s"]))
+        self._begin_in_recording(message)
         with beginning.when(when):
-            self._driver = workload.start(endpoint, share, self._folder, float(told["duration_s"]))
+            self._driver = workload.start(endpoint, share, self._folder, float(message["duration_s"]))
         self._looked_s = 0.0
         self.look()
 
@@ -339,15 +339,15 @@ class Part:
             declared=given.declared,
         )
 
-    def _begin_in_recording(self, told: Mapping[str, Any]) -> None:
-        warmup_s = float(told["warmup_s"])
+    def _begin_in_recording(self, message: Mapping[str, Any]) -> None:
+        warmup_s = float(message["warmup_s"])
         self.recorder.mark(
             "step-start",
-            step=str(told["step"]),
-            level=float(told.get("level", 0.0)),
-            treatment=str(told.get("treatment", "")),
+            step=str(message["step"]),
+            level=float(message.get("level", 0.0)),
+            treatment=str(message.get("treatment", "")),
             warmup_s=warmup_s,
-            window_s=float(told["duration_s"]) - warmup_s,
+            window_s=float(message["duration_s"]) - warmup_s,
         )
 
     def _follow(self, component: str, pids: tuple[int, ...]) -> None:
@@ -356,9 +356,9 @@ class Part:
             self._followed[component] = pids
 
 
-def endpoint_of(told: Mapping[str, Any]) -> Endpoint:
-    options = {str(name): str(value) for name, value in dict(told.get("options") or {}).items()}
-    return Endpoint(str(told["kind"]), str(told["address"]), options, attached=bool(told.get("attached")))
+def endpoint_of(fields: Mapping[str, Any]) -> Endpoint:
+    options = {str(name): str(value) for name, value in dict(fields.get("options") or {}).items()}
+    return Endpoint(str(fields["kind"]), str(fields["address"]), options, attached=bool(fields.get("attached")))
 
 
 def reason_of(error: Exception, otherwise: str) -> str:

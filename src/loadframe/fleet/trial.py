@@ -83,14 +83,14 @@ def _steps(book: Bookkeeping, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"steps": [encode("step", step).decode() for step in steps], "failed": failed}
 
 
-def _capacity(book: Bookkeeping, told: Mapping[str, Any]) -> dict[str, Any]:
+def _capacity(book: Bookkeeping, message: Mapping[str, Any]) -> dict[str, Any]:
     study = book.bench.study
-    guess = LoadInterval(*map(float, told["guess"])) if told["guess"] else None
-    settings = searching.settings_of(study, hold_s=float(told["hold_s"]), guess=guess)
+    guess = LoadInterval(*map(float, message["guess"])) if message["guess"] else None
+    settings = searching.settings_of(study, hold_s=float(message["hold_s"]), guess=guess)
     try:
         capacity = searching.find(book, settings, searching.objective_of(study))
     except (TargetError, WorkloadError) as error:
-        if not told["changed"]:
+        if not message["changed"]:
             raise
         return {"failed": error.fact}
     return {"capacity": encode("capacity-record", capacity).decode(), "failed": ""}

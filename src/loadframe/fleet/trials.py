@@ -366,9 +366,9 @@ def _found(done: Done) -> Capacity:
     return capacity
 
 
-def _sample(found: Capacity) -> Sample:
-    assert found.load and found.low and found.high
-    return Sample({AT_ALL: found.load}, {AT_ALL: (found.high - found.low) / 2 / found.load})
+def _sample(capacity: Capacity) -> Sample:
+    assert capacity.load and capacity.low and capacity.high
+    return Sample({AT_ALL: capacity.load}, {AT_ALL: (capacity.high - capacity.low) / 2 / capacity.load})
 
 
 def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBeside:
