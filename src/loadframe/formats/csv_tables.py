@@ -336,8 +336,8 @@ def _check_columns(names: list[str], name: str) -> None:
             )
 
 
-def _check_loads(found: tuple[Observation, ...], body: list[Row], name: str) -> None:
-    loads = {row.load for row in found}
+def _check_loads(observations: tuple[Observation, ...], body: list[Row], name: str) -> None:
+    loads = {row.load for row in observations}
     if len(loads) < 2:
         where = f"{body[-1].where} ends the data with" if body else f"{name} has"
         raise SampleError(

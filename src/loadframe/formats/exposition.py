@@ -158,14 +158,14 @@ def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "")
     return collected.exposed()
 
 
-def _add_family(family: Metric, found: _Found) -> None:
+def _add_family(family: Metric, collected: _Found) -> None:
     if family.type == "info":
         return
     for sample in family.samples:
         if sample.name.endswith("_created") or sample.value is None:
             continue
         ends = sample.name.endswith(COUNTED) and family.type in ("counter", "histogram", "summary")
-        found.add(
+        collected.add(
             sample.name, sample.labels, sample.value, counted=ends, family=family.name, type=family.type or "unknown"
         )
 
@@ -174,7 +174,7 @@ TYPE, END = "# TYPE ", "# EOF"
 """OpenMetrics 1.0: an answer without its end was cut off."""
 
 
-def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
+def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
     """Ends after MOST_LINES and the family that is begun there. Raises ExpositionError after LONGEST_READING_S."""
     stems = {_stem(split(wanted).base) for wanted in pick.select}
     until_s = time.thread_time() + LONGEST_READING_S
@@ -186,13 +186,13 @@ def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
         if not line.strip() or (line.startswith("#") and not begins and line != END):
             continue
         if len(line) > LONGEST_LINE:
-            found.leave_out(TOO_LONG, line[:40])
+            collected.leave_out(TOO_LONG, line[:40])
             continue
         family = _family(line)
         if stems and family and family not in stems:
             continue
         if taken >= MOST_LINES and (begins or taken >= 2 * MOST_LINES):
-            found.leave_out(f"are behind line {taken:,}", family)
+            collected.leave_out(f"are behind line {taken:,}", family)
             yield f"{END}\n"
             return
         taken += 1
@@ -235,7 +235,7 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
     return collected.exposed()
 
 
-def _leaves(document: Any, found: _Found) -> Iterator[tuple[str, float]]:
+def _leaves(document: Any, collected: _Found) -> Iterator[tuple[str, float]]:
     waiting = [_children("", document)]
     while waiting:
         child = next(waiting[-1], None)
@@ -246,7 +246,7 @@ def _leaves(document: Any, found: _Found) -> Iterator[tuple[str, float]]:
         if isinstance(value, dict | list) and len(path) <= LONGEST_NAME:
             waiting.append(_children(f"{path}.", value))
         elif isinstance(value, dict | list):
-            found.leave_out(UNUSABLE, path[:LONGEST_NAME])
+            collected.leave_out(UNUSABLE, path[:LONGEST_NAME])
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield path, value
 
@@ -322,7 +322,7 @@ class Page:
             self._learn(exposed, tails)
         return exposed
 
-    def _learn(self, found: Exposed, tails: list[str]) -> None:
+    def _learn(self, exposed: Exposed, tails: list[str]) -> None:
         """Find the line of each name's value, by reading the same page with line numbers for values. Nothing is learned
         if a line is too long or has more than a name and a value (a time behind it takes the number's place), or if
         what is left out depends on values."""
@@ -337,7 +337,7 @@ class Page:
         lines = {name: int(value) - FIRST for name, value in numbered.values.items()}
         if not numbered.left_out.keys() <= {UNUSABLE} or any(not 0 <= at < len(tails) for at in lines.values()):
             return
-        if _values(lines, tails) == found.values:
+        if _values(lines, tails) == exposed.values:
             self._lines, self._counted = lines, numbered.counted
 
 

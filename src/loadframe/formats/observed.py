@@ -198,20 +198,20 @@ def _column(name: str) -> str:
 # --- sadf -d ----------------------------------------------------------------------------------------------------------
 
 
-def _lines(text: str, found: _Sysstat) -> None:
+def _lines(text: str, sysstat: _Sysstat) -> None:
     columns: list[str] = []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if not line.strip():
             continue
         cells = [cell.strip() for cell in line.split(";")]
-        where = f"{found.name}, line {number}"
+        where = f"{sysstat.name}, line {number}"
         if line.lstrip().startswith("#"):
             columns = [_column(cell.lstrip("# ")) for cell in cells]
             if columns[:3] != ["hostname", "interval", "timestamp"]:
                 raise SampleError(f"{where} begins with {words(line, 60)!r}, not {HEAD!r}", remedy=BY_SADF)
             continue
         if len(cells) > 3 and cells[3].startswith(("LINUX-RESTART", "COM ")):
-            found.restarts += cells[3].startswith("LINUX-RESTART")
+            sysstat.restarts += cells[3].startswith("LINUX-RESTART")
             continue
         if columns and columns[-1].endswith("*"):  # as many cells as there are CPUs; their sum comes first
             cells = cells[: len(columns)]
@@ -220,19 +220,19 @@ def _lines(text: str, found: _Sysstat) -> None:
                 f"{where} has {counted(len(cells), 'cell')} where its head names {counted(len(columns), 'column')}",
                 remedy=BY_SADF,
             )
-        _line(dict(zip(columns, cells, strict=True)), where, found)
+        _line(dict(zip(columns, cells, strict=True)), where, sysstat)
 
 
-def _line(cells: Mapping[str, str], where: str, found: _Sysstat) -> None:
+def _line(cells: Mapping[str, str], where: str, sysstat: _Sysstat) -> None:
     time_s = _time(cells["timestamp"], where)
-    found.zoneless |= zoneless(cells["timestamp"])
+    sysstat.zoneless |= zoneless(cells["timestamp"])
     labels = {LABELS[key.lower()]: _device(value) for key, value in cells.items() if key.lower() in LABELS}
     for column, text in cells.items():
         if column in ("hostname", "interval", "timestamp") or column.lower() in LABELS:
             continue
         value = finite(text.replace(",", "."))  # sysstat writes a decimal comma if the locale has one
         if value is not None:
-            found.add(time_s, column, labels, value)
+            sysstat.add(time_s, column, labels, value)
 
 
 def _device(text: str) -> str:
@@ -251,26 +251,26 @@ def _time(text: str, where: str) -> float:
 # --- sadf -j ----------------------------------------------------------------------------------------------------------
 
 
-def _json(text: str, found: _Sysstat) -> None:
-    document = read_json(text, found.name, BY_SADF)
-    for host in _list(_object(document, "sysstat", found), "hosts", found):
+def _json(text: str, sysstat: _Sysstat) -> None:
+    document = read_json(text, sysstat.name, BY_SADF)
+    for host in _list(_object(document, "sysstat", sysstat), "hosts", sysstat):
         if not isinstance(host, dict):
-            raise SampleError(f"{found.name} has a host that is no object", remedy=BY_SADF)
+            raise SampleError(f"{sysstat.name} has a host that is no object", remedy=BY_SADF)
         restarts = host.get("restarts")
-        found.restarts += len(restarts) if isinstance(restarts, list) else 0
-        for number, moment_ in enumerate(_list(host, "statistics", found), 1):
-            where = f"{found.name}, statistics {number}"
+        sysstat.restarts += len(restarts) if isinstance(restarts, list) else 0
+        for number, moment_ in enumerate(_list(host, "statistics", sysstat), 1):
+            where = f"{sysstat.name}, statistics {number}"
             if not isinstance(moment_, dict) or not isinstance(moment_.get("timestamp"), dict):
                 if moment_ == {}:
                     continue
                 raise SampleError(f"{where} has no timestamp", remedy=BY_SADF)
             stamp = moment_["timestamp"]
-            found.zoneless |= stamp.get("utc") != 1
+            sysstat.zoneless |= stamp.get("utc") != 1
             time_s = _time(f"{stamp.get('date', '')} {stamp.get('time', '')}".strip(), where)
             for key, value in moment_.items():
                 if key != "timestamp":
                     for column, labels, number_ in _within(key, value, {}):
-                        found.add(time_s, column, labels, number_)
+                        sysstat.add(time_s, column, labels, number_)
 
 
 def _within(key: str, value: Any, labels: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
@@ -287,17 +287,17 @@ def _within(key: str, value: Any, labels: Mapping[str, str]) -> Iterator[tuple[s
         yield _column(key), labels, float(value)
 
 
-def _object(value: Any, key: str, found: _Sysstat) -> dict[str, Any]:
+def _object(value: Any, key: str, sysstat: _Sysstat) -> dict[str, Any]:
     inner = value.get(key) if isinstance(value, dict) else None
     if not isinstance(inner, dict):
-        raise SampleError(f"{found.name} has no object `{key}`", remedy=BY_SADF)
+        raise SampleError(f"{sysstat.name} has no object `{key}`", remedy=BY_SADF)
     return inner
 
 
-def _list(value: Mapping[str, Any], key: str, found: _Sysstat) -> list[Any]:
+def _list(value: Mapping[str, Any], key: str, sysstat: _Sysstat) -> list[Any]:
     inner = value.get(key)
     if not isinstance(inner, list):
-        raise SampleError(f"{found.name} has no list `{key}`", remedy=BY_SADF)
+        raise SampleError(f"{sysstat.name} has no list `{key}`", remedy=BY_SADF)
     return inner
 
 

@@ -243,16 +243,16 @@ def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]
     return _Column(times, [total if known else math.nan for total, known in zip(totals, there, strict=True)], counted)
 
 
-def _alive(one: _Column) -> _Column | None:
-    known = [at for at, value in enumerate(one.values) if math.isfinite(value)]
+def _alive(column: _Column) -> _Column | None:
+    known = [at for at, value in enumerate(column.values) if math.isfinite(value)]
     if not known:
         return None
-    return _Column(one.times_s[known[0] : known[-1] + 1], one.values[known[0] : known[-1] + 1], one.counted)
+    return _Column(column.times_s[known[0] : known[-1] + 1], column.values[known[0] : known[-1] + 1], column.counted)
 
 
 def _all_times(columns: Sequence[_Column]) -> list[float]:
     """The times of all; of those closer together than half a usual step the first."""
-    longest = max(columns, key=lambda one: len(one.times_s))
+    longest = max(columns, key=lambda column: len(column.times_s))
     least_s = median([b - a for a, b in pairwise(longest.times_s)] or [0.0]) / 2
     times: list[float] = []
     for time_s in sorted({time_s for column in columns for time_s in column.times_s}):
@@ -275,15 +275,15 @@ def _were_reset(series: Sequence[Series], resets: Sequence[int]) -> list[str]:
     ]
 
 
-def _rated(one: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
+def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
     """A gauge as it is; a counter as its rate per second over the interval before each value. If it falls it was reset,
     and has counted its value since (as in Prometheus' rate()). resets: its number of resets is appended."""
-    if not (one.counts or one.name.endswith(COUNTS) or one.name in mapping.counters):
-        return _Column(one.times_s, one.values)
+    if not (series.counts or series.name.endswith(COUNTS) or series.name in mapping.counters):
+        return _Column(series.times_s, series.values)
     rates, falls, last = [math.nan], 0, (math.nan, math.nan)
-    known = next(((t, v) for t, v in zip(one.times_s, one.values, strict=True) if math.isfinite(v)), last)
+    known = next(((t, v) for t, v in zip(series.times_s, series.values, strict=True) if math.isfinite(v)), last)
     last = known
-    for time_s, value in zip(one.times_s[1:], one.values[1:], strict=True):
+    for time_s, value in zip(series.times_s[1:], series.values[1:], strict=True):
         if not math.isfinite(value) or not time_s > last[0]:
             rates.append(math.nan)
             continue
@@ -292,7 +292,7 @@ def _rated(one: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
         rates.append(grown / (time_s - last[0]))
         last = (time_s, value)
     resets.append(falls)
-    return _Column(one.times_s, rates, True)
+    return _Column(series.times_s, rates, True)
 
 
 def _at(times: Sequence[float], column: _Column) -> list[float]:

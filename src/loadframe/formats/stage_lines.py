@@ -67,12 +67,12 @@ class RobinHood:
             raise StageLineError("it is no line of a stage as RobinHood prints it")
         return self._log(said)
 
-    def _stage(self, found: re.Match[str]) -> "list[StageLine]":
-        name, total, ms = found["name"], float(found["total"]), float(found["ms"])
+    def _stage(self, match: re.Match[str]) -> "list[StageLine]":
+        name, total, ms = match["name"], float(match["total"]), float(match["ms"])
         if name not in self._done and len(self._done) >= MOST:
             return []
-        batched = total * min(1.0, float(found["share"] or 0.0) / 100)
-        size = max(1.0, float(found["size"] or 1.0))
+        batched = total * min(1.0, float(match["share"] or 0.0) / 100)
+        size = max(1.0, float(match["size"] or 1.0))
         more = {"entries": total, "done": total - batched + batched / size, "busy_s": total * ms / 1000}
         self._compare(name, total, ms)
         sums = self._done.setdefault(name, dict.fromkeys(more, 0.0))
@@ -81,8 +81,8 @@ class RobinHood:
         if not self.of_periods:  # two digits of a mean over all its life say nothing of the seconds of a window
             sums = {"entries": total, "done": more["done"], "ms_per_op": ms * total / max(more["done"], 1.0)}
         per_entry = more["done"] / more["entries"] if total else 1.0
-        waiting, current = per_entry * float(found["wait"]), per_entry * float(found["curr"])
-        levels = {"order": float(found["order"]), "waiting": waiting, "current": current}
+        waiting, current = per_entry * float(match["wait"]), per_entry * float(match["curr"])
+        levels = {"order": float(match["order"]), "waiting": waiting, "current": current}
         pool = {} if self._idle is None else {"pool_idle": self._idle}
         return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
 

@@ -97,7 +97,7 @@ def days(folder: Path) -> tuple[WatchDay, ...]:
 
 def _days(files: Folder) -> tuple[WatchDay, ...]:
     by_day: dict[str, list[str]] = {}
-    for name in sorted(files.names(2 * MOST_DAYS), key=lambda each: (each[:10], each.endswith(TODAY))):
+    for name in sorted(files.names(2 * MOST_DAYS), key=lambda file: (file[:10], file.endswith(TODAY))):
         if (match := DAY.fullmatch(name)) is not None:
             by_day.setdefault(match[1], []).append(name)
     if not by_day:
