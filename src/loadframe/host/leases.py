@@ -75,12 +75,12 @@ def filesystem(path: Path) -> str:
 class Lease:
     """Owned by the process that acquired it. A context manager: leaving it releases."""
 
-    def __init__(self, record: Record, file: Path, life: Life, told: str) -> None:
+    def __init__(self, record: Record, file: Path, life: Life, commands: str) -> None:
         self._record = record
         self._file = file
         self._life = life
         self._user = privilege.free_user()
-        self._told = told
+        self._told = commands
 
     @classmethod
     def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None, told: str = "") -> "Lease":
