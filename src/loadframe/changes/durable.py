@@ -155,12 +155,12 @@ def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
     return restarts or (change.setting == name and change.place["kind"] == place.address["kind"])
 
 
-def _same_thing(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    if one.get("thing") and other.get("thing"):
-        return one["thing"] == other["thing"]
+def _same_thing(place: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    if place.get("thing") and other.get("thing"):
+        return place["thing"] == other["thing"]
     first, second = (
         {key: value for key, value in address.items() if key not in ("option_file", "user", "words", "thing", "number")}
-        for address in (one, other)
+        for address in (place, other)
     )
     return first == second
 

@@ -249,9 +249,9 @@ def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
     ]
 
 
-def _same(one: SettingValue | None, other: SettingValue | None) -> bool:
+def _same(value: SettingValue | None, other: SettingValue | None) -> bool:
     """None and "" both mean the default."""
-    return one == other or (one in (None, "") and other in (None, ""))
+    return value == other or (value in (None, "") and other in (None, ""))
 
 
 def _now() -> str:
