@@ -85,14 +85,14 @@ def _asked(host: str) -> tuple[str, ...]:
     return numbers
 
 
-def _number(found: tuple[Any, ...]) -> str:
+def _number(socket_address: tuple[Any, ...]) -> str:
     """With its interface where it needs one; an IPv4 address mapped to IPv6 (::ffff:192.0.2.1) as IPv4."""
-    number, _, scope = str(found[0]).partition("%")
+    number, _, scope = str(socket_address[0]).partition("%")
     address = ipaddress.ip_address(number)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
-    if len(found) == 4 and found[3] and not scope:
-        scope = socket.if_indextoname(found[3])
+    if len(socket_address) == 4 and socket_address[3] and not scope:
+        scope = socket.if_indextoname(socket_address[3])
     return f"{number}%{scope}" if scope else number
 
 
