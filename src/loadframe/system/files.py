@@ -283,25 +283,25 @@ class Folder:
             raise
         return descriptor
 
-    def _check_regular(self, found: os.stat_result, name: str) -> None:
+    def _check_regular(self, status: os.stat_result, name: str) -> None:
         """It must belong to the folder's owner, unless all may read it: a stranger's folder could hold another name of
         a file that only we may read, and only for now, so that a link count taken a moment later proves nothing."""
-        if not stat.S_ISREG(found.st_mode):
-            kind = next((word for is_kind, word in KINDS.items() if is_kind(found.st_mode)), "no file")
+        if not stat.S_ISREG(status.st_mode):
+            kind = next((word for is_kind, word in KINDS.items() if is_kind(status.st_mode)), "no file")
             raise self._refusal(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
-        if self.whose is Whose.OURS and not self._of_owner(found):
+        if self.whose is Whose.OURS and not self._of_owner(status):
             raise self._refusal(
-                f"{self.path / name} belongs to {user(found.st_uid)}, and Loadframe acts on what is in this folder",
+                f"{self.path / name} belongs to {user(status.st_uid)}, and Loadframe acts on what is in this folder",
                 remedy="Look at it, then remove it.",
             )
-        if not (self._of_owner(found) or found.st_mode & stat.S_IROTH):
+        if not (self._of_owner(status) or status.st_mode & stat.S_IROTH):
             raise self._refusal(
                 f"{self.path / name} does not belong to its folder's owner, and it is not readable for all",
                 remedy="It may be another name of a file elsewhere. `chmod a+r` it, or omit it.",
             )
 
-    def _of_owner(self, found: os.stat_result) -> bool:
-        return found.st_uid == os.fstat(self._descriptor).st_uid
+    def _of_owner(self, status: os.stat_result) -> bool:
+        return status.st_uid == os.fstat(self._descriptor).st_uid
 
     # --- writing
 
@@ -402,12 +402,12 @@ class Folder:
             raise
         return descriptor
 
-    def _check_pipe(self, found: os.stat_result, name: str) -> None:
-        if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
+    def _check_pipe(self, status: os.stat_result, name: str) -> None:
+        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
             raise self._refusal(f"{self.path / name} was replaced while it was written to", remedy="Try it again.")
-        if found.st_uid not in (0, os.geteuid()):
-            raise self._refusal(f"it is no file, and it belongs to {user(found.st_uid)}", remedy=NO_LINKS)
-        if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
+        if status.st_uid not in (0, os.geteuid()):
+            raise self._refusal(f"it is no file, and it belongs to {user(status.st_uid)}", remedy=NO_LINKS)
+        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
             raise self._refusal("it is no file, and it has another name elsewhere", remedy=NO_LINKS)
 
     def new_locked(self, name: str) -> int:
