@@ -89,9 +89,9 @@ def investigate(
         treatment, state = "A", book.bench.start_state
         already: set[str] = set()
 
-        def note(one: Round) -> None:
+        def note(round_: Round) -> None:
             """Nothing that was proved is lost, whatever happens next."""
-            rounds[one.number - 1 :] = [one]
+            rounds[round_.number - 1 :] = [round_]
             run.save_rounds(rounds)
 
         with concluding(book):
