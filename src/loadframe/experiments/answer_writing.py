@@ -41,9 +41,9 @@ def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
     run.write_record(*LADDER, ladder)
 
 
-def save_tuning(run: RunFolder, found: Tuning) -> None:
+def save_tuning(run: RunFolder, tuning: Tuning) -> None:
     """Write the record of a search for settings; its trials have a file of their own."""
-    run.write_record(*TUNING, replace(found, trials=()))
+    run.write_record(*TUNING, replace(tuning, trials=()))
 
 
 def write_ladder(run: RunFolder) -> Ladder:

@@ -237,9 +237,9 @@ def _name(command: Iterable[str]) -> str:
     return name[:40].strip("-") or "service"
 
 
-def _values(one: Given) -> tuple[int | str, ...]:
-    parts = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]*)", one.value or "")
-    if not one.said or parts is None:
+def _values(option: Given) -> tuple[int | str, ...]:
+    parts = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]*)", option.value or "")
+    if not option.said or parts is None:
         return ()
     numbers = [int(parts[1]) * by for by in GROWTH]
     return tuple(f"{number}{parts[2]}" for number in numbers) if parts[2] else tuple(numbers)
@@ -249,7 +249,7 @@ def _values(one: Given) -> tuple[int | str, ...]:
 
 
 def _toml(
-    name: str, what: str, target: Mapping[str, Any], path: str, given: Iterable[Given], found: Iterable[str] = ()
+    name: str, what: str, target: Mapping[str, Any], path: str, given: Iterable[Given], sentences: Iterable[str] = ()
 ) -> str:
     given, question = tuple(given), f"How many requests a second does {name} answer, and what limits it?"
     command, folder = tuple(target.get("command", ())), Path(target.get("folder", "."))
@@ -258,7 +258,7 @@ def _toml(
     return "\n".join(
         (
             "# What to load, how, and what may be changed. All keys: loadframe study schema"
-            + "".join(f"\n#   {one_line(sentence)}" for sentence in found),
+            + "".join(f"\n#   {one_line(sentence)}" for sentence in sentences),
             _table("study", {"name": name, "question": question}),
             _target(target, path, what, () if varied else other.command),
             *(_settings(varied) if varied else [_commented(other) if command else AS_IT_RUNS]),
@@ -295,14 +295,16 @@ def _settings(varied: Iterable[tuple[Given, tuple[int | str, ...]]]) -> Iterator
         yield _table(f"target.setting.{option.knob.setting}", row, note=f"{option.knob.meaning} ({option.knob.source})")
 
 
-def _commented(one: Suggestion) -> str:
-    rows = _table("target.settings", {one.name: one.value}) + _table(
-        f"target.setting.{one.name}",
-        {"values": [one.value * by for by in GROWTH], **one.apply},
+def _commented(suggestion: Suggestion) -> str:
+    rows = _table("target.settings", {suggestion.name: suggestion.value}) + _table(
+        f"target.setting.{suggestion.name}",
+        {"values": [suggestion.value * by for by in GROWTH], **suggestion.apply},
         note='apply: "environment", "argument", "file" or "command"',
     )
-    also = " Do the same with `command` above, instead of the one before it." if one.command else ""
-    lines = [f"{one_line(one.head)} Without the comment signs Loadframe may change it, to confirm a cause.{also}"]
+    also = " Do the same with `command` above, instead of the one before it." if suggestion.command else ""
+    lines = [
+        f"{one_line(suggestion.head)} Without the comment signs Loadframe may change it, to confirm a cause.{also}"
+    ]
     return "".join(f"# {line}\n" for line in [*lines, *rows.splitlines()])
 
 

@@ -84,13 +84,13 @@ def choose(port: int | None, pid: int | None) -> Chosen:
     return Chosen((first,), where, (*said, *_group(own[0])))
 
 
-def _only(found: Sequence[Candidate], port: int) -> Candidate:
-    if len(found) == 1:
-        return found[0]
-    if found:
+def _only(candidates: Sequence[Candidate], port: int) -> Candidate:
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
         raise TargetError(
-            f"{len(found)} services that do not belong together listen on port {port}: {_list(found)}",
-            remedy=f"Say which one is yours: --port {port} --pid {found[0].pid}, for example.",
+            f"{len(candidates)} services that do not belong together listen on port {port}: {_list(candidates)}",
+            remedy=f"Say which one is yours: --port {port} --pid {candidates[0].pid}, for example.",
         )
     if not listening.at(port):
         raise TargetError(
@@ -105,16 +105,16 @@ def _only(found: Sequence[Candidate], port: int) -> Candidate:
 # --- in words -------------------------------------------------------------------------------------------------------
 
 
-def _words(one: Candidate) -> str:
-    listens = f"port {one.port}" + ("" if isinstance(one.listen, int) else f" of {one.number}")
-    more = len([pid for pid in one.holders if pid != one.pid])
+def _words(candidate: Candidate) -> str:
+    listens = f"port {candidate.port}" + ("" if isinstance(candidate.listen, int) else f" of {candidate.number}")
+    more = len([pid for pid in candidate.holders if pid != candidate.pid])
     also = {0: "", 1: ", and 1 further process of it"}.get(more, f", and {more:,} further processes of it")
-    return f"{listens}: {discover(one.pid).words}{also}"
+    return f"{listens}: {discover(candidate.pid).words}{also}"
 
 
-def _list(found: Sequence[Candidate]) -> str:
-    text = "; ".join(map(_words, found[:MOST_NAMED]))
-    return text + (f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else "")
+def _list(candidates: Sequence[Candidate]) -> str:
+    text = "; ".join(map(_words, candidates[:MOST_NAMED]))
+    return text + (f"; and {len(candidates) - MOST_NAMED} more" if len(candidates) > MOST_NAMED else "")
 
 
 def _pids(pids: Sequence[int]) -> str:
@@ -124,18 +124,18 @@ def _pids(pids: Sequence[int]) -> str:
     return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
 
 
-def _group(one: Candidate) -> Iterator[str]:
-    others = [pid for pid in one.holders if pid not in one.first]
-    if len(one.first) > 1:
+def _group(candidate: Candidate) -> Iterator[str]:
+    others = [pid for pid in candidate.holders if pid not in candidate.first]
+    if len(candidate.first) > 1:
         yield (
-            f"{len(one.first)} processes of the same command line, pids {_pids(one.first)}, share port {one.port}, and "
-            "none of them started the others; the study takes all of them."
+            f"{len(candidate.first)} processes of the same command line, pids {_pids(candidate.first)}, share port "
+            f"{candidate.port}, and none of them started the others; the study takes all of them."
         )
     elif others:
         started = f"pid {others[0]}" if len(others) == 1 else f"pids {_pids(others)}"
         yield (
-            f"Port {one.port} is held by pid {one.pid} and what that has started ({started}); the study takes pid "
-            f"{one.pid}, the parent, and all that come from it."
+            f"Port {candidate.port} is held by pid {candidate.pid} and what that has started ({started}); the study "
+            f"takes pid {candidate.pid}, the parent, and all that come from it."
         )
 
 

@@ -117,7 +117,7 @@ class Climbed:
 
 
 def climb(
-    book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda one: None
+    book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda rung: None
 ) -> Climbed:
     """Try each change against the state before it and keep what is proven better, then measure the whole. keep_all:
     keep every change without a trial. note: called with every rung. Raises as Bench.take_step does."""

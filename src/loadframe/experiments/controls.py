@@ -43,49 +43,49 @@ remedy is two of them; half of that is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
-def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[float]) -> Round:
+def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequence[float]) -> Round:
     """The round with the controls of the remedy that was kept last, and with the findings that they leave confirmed."""
-    trial = one.tried[-1]
+    trial = round_.tried[-1]
     aimed_at = trial.remedy.addresses
-    if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings):
-        return one
+    if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings):
+        return round_
     less, half = _lessened(trial), halved(trial.remedy, knobs_of(book.bench.study))
-    controls = [sham] if (sham := _sham(book, one, trial, levels)) else []
+    controls = [sham] if (sham := _sham(book, round_, trial, levels)) else []
     if less is not None:
-        controls.append(_measured("less", book, one, trial, levels, less))
+        controls.append(_measured("less", book, round_, trial, levels, less))
     if half is not None and trial.verdict.decision == "better" and trial.verdict.has_ratio:
-        controls.append(_measured("dose", book, one, trial, levels, half))
+        controls.append(_measured("dose", book, round_, trial, levels, half))
     book.bench.use(kept.applied.treatment)
     against = "; ".join(control.because for control in controls if control.holds is False)
     findings = tuple(
         judging.only_helped(finding, against)
         if against and finding.status == "confirmed" and finding.id in aimed_at
         else finding
-        for finding in one.findings
+        for finding in round_.findings
     )
     trial = replace(trial, controls=(*trial.controls, *controls))
-    return replace(one, tried=(*one.tried[:-1], trial), findings=findings)
+    return replace(round_, tried=(*round_.tried[:-1], trial), findings=findings)
 
 
-def less_s(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> float:
+def less_s(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> float:
     """Seconds to reserve for the control that a cause is not proved without; 0 where the trial has none."""
     aimed_at = trial.remedy.addresses
-    confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings)
+    confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings)
     if not confirmed or _lessened(trial) is None:
         return 0.0
-    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, one, levels, treatments=1)
+    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, round_, levels, treatments=1)
 
 
-def _affords(book: Bookkeeping, one: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
+def _affords(book: Bookkeeping, round_: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
     """Whether a control fits besides the next round's first remedy; a needed one comes before that."""
-    reserve_s = afterwards_s(book, one, levels, treatments=1) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
+    reserve_s = afterwards_s(book, round_, levels, treatments=1) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 
 
 # --- the same without the change --------------------------------------------------------------------------------------
 
 
-def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
+def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
     """None where the change restarts nothing."""
     before = trial.treatment_before
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
@@ -94,16 +94,16 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
     title = "restarted without the change"
     if book.bench.study.target.is_running:
         return Control("sham", title, None, None, "skipped: Loadframe may not restart this server")
-    if not _affords(book, one, levels):
+    if not _affords(book, round_, levels):
         return Control("sham", title, None, None, NO_BUDGET)
-    name = book.next_treatment(title, one.state)
+    name = book.next_treatment(title, round_.state)
     book.progress.phase(f"{book.called(before)}, {title}", 2 * BLOCKS * len(levels))
     taken: list[Step] = []
     for block in range(1, BLOCKS + 1):
         for treatment in (before, name):
             if treatment == name:
                 book.bench.recover(name)
-            taken += [_take(book, one, block, treatment, level) for level in levels]
+            taken += [_take(book, round_, block, treatment, level) for level in levels]
     verdict = verdict_on(taken, before, name)
     if trial.verdict.decision != "better" or not trial.verdict.has_ratio:
         sides = ([step for step in taken if step.treatment == treatment] for treatment in (before, name))
@@ -140,14 +140,14 @@ def _times(verdict: Verdict) -> str:
 
 
 def _measured(
-    kind: ControlKind, book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float], other: Remedy
+    kind: ControlKind, book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float], other: Remedy
 ) -> Control:
-    if not _affords(book, one, levels, needed=kind == "less"):
+    if not _affords(book, round_, levels, needed=kind == "less"):
         return Control(kind, other.title, None, None, NO_BUDGET)
-    name = book.next_treatment(other.title, state_after(one.state, other), remedy=other)
+    name = book.next_treatment(other.title, state_after(round_.state, other), remedy=other)
     judged, plan = _of_dose, None
     if kind == "less":
-        left_s = book.budget.left_s() - afterwards_s(book, one, levels, treatments=1)
+        left_s = book.budget.left_s() - afterwards_s(book, round_, levels, treatments=1)
         most = max(BLOCKS, min(MOST_BLOCKS, int(left_s / book.budget.cost_s(2 * list(levels)))))
         judged, plan = partial(_of_less, halvings=_halvings(other)), Plan(BLOCKS, most)
     taken: list[Step] = []
@@ -157,7 +157,7 @@ def _measured(
         for block in range(1, (plan.last if plan else BLOCKS) + 1):
             order = (trial.treatment_before, name)
             for treatment in order if block % 2 else order[::-1]:
-                taken += [_take(book, one, block, treatment, level) for level in levels]
+                taken += [_take(book, round_, block, treatment, level) for level in levels]
             if block >= BLOCKS:
                 judge = partial(comparison.verdict, plan=plan) if plan else comparison.verdict_at_end
                 verdict = verdict_on(taken, trial.treatment_before, name, judge)
@@ -256,5 +256,5 @@ def _number(value: SettingValue | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _take(book: Bookkeeping, one: Round, block: int, treatment: str, level: float) -> Step:
-    return book.take(StepRequest(treatment, level, one.number, block, purpose="proof"))
+def _take(book: Bookkeeping, round_: Round, block: int, treatment: str, level: float) -> Step:
+    return book.take(StepRequest(treatment, level, round_.number, block, purpose="proof"))

@@ -55,7 +55,7 @@ def _hdrhistogram(run: RunFolder) -> bytes:
 
 def _intervals(run: RunFolder) -> Iterator[Interval]:
     middles = bin_latencies_ms()
-    for step in sorted(run.steps(), key=lambda one: one.window_start_s):
+    for step in sorted(run.steps(), key=lambda step: step.window_start_s):
         counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
         if step.counts and counts is not None and payload is not None:
             longest = float(middles[counts > 0].max(initial=0.0))
@@ -87,16 +87,16 @@ def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
         )
 
 
-def _requests_of(step: Step, found: request_log.Requests) -> polars.DataFrame:
+def _requests_of(step: Step, requests: request_log.Requests) -> polars.DataFrame:
     known = dict(enumerate(operation.name for operation in step.operations))
-    numbers, positions = np.unique(found.operation, return_inverse=True)
+    numbers, positions = np.unique(requests.operation, return_inverse=True)
     names = polars.Series([known.get(int(number), str(number)) for number in numbers], dtype=polars.String)
     columns = {
-        "end_s": found.end_s,
-        "latency_ms": found.latency_ms,
-        "waiting_ms": found.waiting_ms,
+        "end_s": requests.end_s,
+        "latency_ms": requests.latency_ms,
+        "waiting_ms": requests.waiting_ms,
         "operation": names.gather(positions),
-        "outcome": found.outcome,
+        "outcome": requests.outcome,
     }
     same = {"step": step.number, "treatment": step.treatment, "level": step.level}
     lit = [polars.lit(value, dtype=REQUEST[name]).alias(name) for name, value in same.items()]
@@ -123,7 +123,10 @@ def both(
     name: str, what: str, make: Callable[[Source], Iterable[polars.DataFrame]]
 ) -> tuple[ExportFormat[Source], ExportFormat[Source]]:
     """The CSV and the Parquet format of the same tables."""
-    text, binary = (lambda one: tables.csv_bytes([*make(one)])), (lambda one: tables.parquet_bytes([*make(one)]))
+    text, binary = (
+        (lambda source: tables.csv_bytes([*make(source)])),
+        (lambda source: tables.parquet_bytes([*make(source)])),
+    )
     return (
         ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", text),
         ExportFormat(f"{name}.parquet", ".parquet", what, "data frames", binary, True),

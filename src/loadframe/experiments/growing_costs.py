@@ -78,15 +78,15 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     return _with(examined, replace(growing, status="confirmed" if known else growing.status), mechanism)
 
 
-def _with(examined: Examined, growing: Finding, told: Mechanism) -> Examined:
+def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examined:
     round_ = examined.round
-    settled = replace(growing, mechanism=told)
+    settled = replace(growing, mechanism=mechanism)
     findings = tuple(settled if finding.id == growing.id else finding for finding in round_.findings)
     return replace(examined, round=replace(round_, findings=findings))
 
 
-def _not_restarted(found: Growth, why: str) -> Mechanism:
-    return Mechanism(GROWS, found.times, None, None, per_request=False, receded=False, because=f"not confirmed: {why}")
+def _not_restarted(growth: Growth, why: str) -> Mechanism:
+    return Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=f"not confirmed: {why}")
 
 
 def _orders(before: Sequence[Step], levels: Sequence[float]) -> list[list[float]]:
@@ -97,10 +97,10 @@ def _orders(before: Sequence[Step], levels: Sequence[float]) -> list[list[float]
     return [sorted(levels, key=lambda level: places.get((block, level), 0)) for block in range(1, FEWEST_BLOCKS + 1)]
 
 
-def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
+def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
     """What a restart shows of a growth, level by level, from the steps before it, those of the block after it and of
     the next block. receded: requests were as cheap as at first, and became dearer again."""
-    of = found.of
+    of = growth.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     earlier, later = _by_level(back, of), _by_level(again, of)
     levels = sorted(first.keys() & earlier.keys() & later.keys())
@@ -123,7 +123,7 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
     )
     return Mechanism(
         metric=GROWS,
-        before=found.times,
+        before=growth.times,
         after=math.exp(fmean(math.log(earlier[level] / first[level]) for level in levels)) if levels else None,
         wanted=None,
         per_request=False,

@@ -81,7 +81,7 @@ def forecast_growth(
 ) -> GrowthForecast:
     """Rate and time at the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the
     windows up to `up_to`, scored by later ones. SampleError where no window is left."""
-    windows = sorted(windows, key=lambda one: (one.after, one.before))
+    windows = sorted(windows, key=lambda window: (window.after, window.before))
     seen = [window for window in windows if up_to is None or window.after <= up_to]
     if not seen:
         raise SampleError(

@@ -93,9 +93,9 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
     return concluded(run, rounds, steps, interrupted=not run.closed()) if rounds else None
 
 
-def write_answer(run: RunFolder, found: CaseStudy) -> RunAnswer:
+def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
     """Write the report of a run again, and the tables where it has no conclusion. RunError."""
-    match found.answer:
+    match study.answer:
         case Ladder():
             return answer_writing.write_ladder(run)
         case Tuning():
@@ -153,13 +153,13 @@ def _states(
     return states
 
 
-def _first(one: Round) -> NextLimit | None:
-    return conclusion.next_limit([replace(one, tried=())])
+def _first(round_: Round) -> NextLimit | None:
+    return conclusion.next_limit([replace(round_, tried=())])
 
 
-def _judged(state: State, one: Round, first: NextLimit | None) -> State:
+def _judged(state: State, round_: Round, first: NextLimit | None) -> State:
     """Uses the same load for what limits it, as a cause and as a limit."""
-    at, limits = None if first is None else one.interval_of(first), one.limits
+    at, limits = None if first is None else round_.interval_of(first), round_.limits
     if first is not None and at is not None:
         limits = tuple(
             replace(limit, exhausted_at=replace(limit.exhausted_at, load=at.load, low=at.low, high=at.high))
@@ -167,7 +167,7 @@ def _judged(state: State, one: Round, first: NextLimit | None) -> State:
             else limit
             for limit in limits
         )
-    return replace(state, curve=explained(one), limits=limits, first=first, first_from=at)
+    return replace(state, curve=explained(round_), limits=limits, first=first, first_from=at)
 
 
 def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -> State:

@@ -43,7 +43,7 @@ class Tried:
 
 
 def try_remedies(
-    book: Bookkeeping, examined: Examined, already: set[str], note: Callable[[Round], None] = lambda one: None
+    book: Bookkeeping, examined: Examined, already: set[str], note: Callable[[Round], None] = lambda latest: None
 ) -> Tried:
     """Prove the remedies for a round's findings in turn, until one is kept; those that may not or cannot be tried are
     listed with the reason. Where none helps alone, those with another limit behind them are lifted together. already:
@@ -98,8 +98,8 @@ def try_remedies(
     return Tried(round_, None if kept is None else (kept.applied.treatment, kept.applied.state))
 
 
-def _shown(one: Round, remedy: Remedy, because: str) -> Round:
-    return replace(one, untried=(*one.untried, UntriedRemedy(remedy, because)))
+def _shown(round_: Round, remedy: Remedy, because: str) -> Round:
+    return replace(round_, untried=(*round_.untried, UntriedRemedy(remedy, because)))
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
@@ -240,24 +240,26 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
 
 
 def _taken_back(
-    book: Bookkeeping, one: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
+    book: Bookkeeping, round_: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
 ) -> Round:
     """Revert each of several changes alone, as far as the budget goes. All changes against all without one is a proof
     of that one: it may confirm its cause, and refute it."""
-    whole, findings, controls = kept.applied.treatment, one.findings, list[Control]()
+    whole, findings, controls = kept.applied.treatment, round_.findings, list[Control]()
     for remedy in chain:
         others = [other for other in chain if other is not remedy]
-        affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, one, levels, treatments=1))
+        affords = book.budget.affords(
+            2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, round_, levels, treatments=1)
+        )
         if not affords or not book.error.left:
             what = "too little of the budget was left" if book.error.left else NO_ERROR
             because = f"its gain alone was not measured: {what}"
             controls.append(Control("without", remedy.title, None, None, because))
             continue
         without = book.next_treatment(
-            f"without: {remedy.title}", state_after(one.state, others[0] if len(others) == 1 else joined(others))
+            f"without: {remedy.title}", state_after(round_.state, others[0] if len(others) == 1 else joined(others))
         )
         try:
-            proved, steps = prove_remedy(book, without, whole, levels, round_number=one.number)
+            proved, steps = prove_remedy(book, without, whole, levels, round_number=round_.number)
         except sizing.UNFIT as error:
             book.bench.recover(whole)
             controls.append(Control("without", remedy.title, None, None, f"left out: {error.fact}"))
@@ -268,34 +270,34 @@ def _taken_back(
         doubt = "" if verdict.clears_noise else judging.IN_NOISE
         findings = judging.judge(findings, remedy, verdict, before, after, doubt=doubt)
         controls.append(_worth(remedy, verdict))
-    trial = replace(one.tried[-1], controls=tuple(controls))
-    return replace(one, tried=(*one.tried[:-1], trial), findings=findings)
+    trial = replace(round_.tried[-1], controls=tuple(controls))
+    return replace(round_, tried=(*round_.tried[:-1], trial), findings=findings)
 
 
 def _without_idle(
     book: Bookkeeping,
     examined: Examined,
-    one: Round,
+    round_: Round,
     kept: Attempt,
     chain: Sequence[Remedy],
     levels: Sequence[float],
     why_not: WhyNot,
 ) -> tuple[Round, Attempt]:
     """Keep only the changes that are needed, if they prove better alone."""
-    idle = {control.title for control in one.tried[-1].controls if control.holds is False}
+    idle = {control.title for control in round_.tried[-1].controls if control.holds is False}
     needed = [remedy for remedy in chain if remedy.title not in idle]
     if not idle or not needed:
-        return one, kept
+        return round_, kept
     remedy = needed[0] if len(needed) == 1 else joined(needed)
     if why_not(remedy) is not None:
-        return one, kept
-    alone = attempt(book, examined, sizing.apply(book, examined, remedy, one.curve.points[-1].load), levels)
-    alone = measured_again(book, one, alone, levels)
+        return round_, kept
+    alone = attempt(book, examined, sizing.apply(book, examined, remedy, round_.curve.points[-1].load), levels)
+    alone = measured_again(book, round_, alone, levels)
     if not alone.trial.kept:
-        return one, kept
-    whole = replace(one.tried[-1], kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")
-    trial = beside(book, one, alone, levels)
-    return replace(one, tried=(*one.tried[:-1], whole, trial)), alone
+        return round_, kept
+    whole = replace(round_.tried[-1], kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")
+    trial = beside(book, round_, alone, levels)
+    return replace(round_, tried=(*round_.tried[:-1], whole, trial)), alone
 
 
 def _worth(remedy: Remedy, verdict: Verdict) -> Control:

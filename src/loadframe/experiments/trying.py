@@ -96,14 +96,14 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
     return Attempt(applied, trial, tuple(steps), seen, promising=better or cures)
 
 
-def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
+def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
     """A sentence that the target serves the load at which it failed with the remedy, and fails again without it; else
     "". That gives no ratio: without it nothing is served."""
-    before, after, level = one.treatment, applied.treatment, book.fell_at(one.treatment)
+    before, after, level = round_.treatment, applied.treatment, book.fell_at(round_.treatment)
     if math.isinf(level) or not book.budget.affords([level, level]):
         return ""
     try:
-        step = book.take(StepRequest(after, level, one.number, purpose="sizing"))
+        step = book.take(StepRequest(after, level, round_.number, purpose="sizing"))
         book.bench.use(before)
     except NotRecovered as error:
         note_fall(book, error, went_on=True)
@@ -112,7 +112,7 @@ def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
     if not step.counts or step.errors:
         return ""
     try:
-        book.take(StepRequest(before, level, one.number, purpose="sizing"))
+        book.take(StepRequest(before, level, round_.number, purpose="sizing"))
         book.bench.use(after)
     except NotRecovered as error:
         note_fall(book, error, went_on=True)
@@ -136,7 +136,7 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 
 
 def measured_again(
-    book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
+    book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Attempt:
     """A promising remedy with its fresh blocks, as far as the budget has room (besides a reserve, if it is kept without
     them), and if kept, with measurements that identify its cause. One that is not kept has spent its error."""
@@ -152,9 +152,9 @@ def measured_again(
         after,
         levels,
         fresh.wanted([trial.verdict], most) if better else max(fresh.BLOCKS, trial.verdict.blocks),
-        round_number=one.number,
+        round_number=round_.number,
         done=trial.verdict.blocks,
-        reserve_s=reserve_s + afterwards_s(book, one, levels, treatments=1) if trial.kept else 0.0,
+        reserve_s=reserve_s + afterwards_s(book, round_, levels, treatments=1) if trial.kept else 0.0,
     )
     if steps:
         tried = replace(tried, trial=_told_again(trial, steps), again=tuple(steps))
@@ -163,11 +163,11 @@ def measured_again(
     if not tried.trial.kept:
         book.error = book.error.after((1 - trial.verdict.confidence) / 2, decided=False)
         return tried
-    aimed_at = [finding for finding in one.findings if finding.id in tried.applied.remedy.addresses]
+    aimed_at = [finding for finding in round_.findings if finding.id in tried.applied.remedy.addresses]
     at_once = any(finding.id in SERVED_AT_ONCE for finding in aimed_at)
     return replace(
         tried,
-        unloaded=measure_unloaded(book, before, after, round_number=one.number) if at_once else Unloaded(),
+        unloaded=measure_unloaded(book, before, after, round_number=round_.number) if at_once else Unloaded(),
         collecting=receded(book, aimed_at, before, after),
     )
 
@@ -191,18 +191,18 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     )
 
 
-def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
+def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
     """The round with this trial, judged from its fresh blocks if there are any. Causes stay as they were where these
     contradict the deciding blocks, or the gain may be noise. Nothing is refuted where the raised limit was full again,
     or another limit is in series with it: then neither helps alone. doubt: why the trial confirms nothing."""
     trial = tried.trial
     if tried.promising and not trial.kept and trial.told.decision != "worse":
-        return replace(one, tried=(*one.tried, trial))
+        return replace(round_, tried=(*round_.tried, trial))
     steps = served_at_once(tried.again or tried.steps, tried.unloaded.responses_s)
     steps = with_collector(steps, tried.collecting)
     before, after = sides(trial, steps)
     findings = judging.judge(
-        one.findings,
+        round_.findings,
         trial.remedy,
         trial.told,
         before,
@@ -215,33 +215,35 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
             judging.only_helped(after, NOT_MORE)
             if after.id in SERVED_AT_ONCE and after.status == "confirmed" != before.status
             else after
-            for before, after in zip(one.findings, findings, strict=True)
+            for before, after in zip(round_.findings, findings, strict=True)
         )
-    return replace(one, tried=(*one.tried, trial), findings=findings)
+    return replace(round_, tried=(*round_.tried, trial), findings=findings)
 
 
 def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     return _of(steps, trial.treatment_before), _of(steps, trial.treatment_after)
 
 
-def beside(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0) -> Trial:
+def beside(
+    book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
+) -> Trial:
     """A kept remedy's trial with the ratios at its other levels, as the budget allows besides a reserve; in more than
     the fewest blocks only if there is room for another remedy."""
     trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
     before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
-    others = [level for level in _other_levels(book, one, levels) if level not in done]
+    others = [level for level in _other_levels(book, round_, levels) if level not in done]
     next_s = book.remedy_s(FEWEST_BLOCKS)
-    further = look_around(book, before, after, others, round_number=one.number, reserve_s=reserve_s, next_s=next_s)
+    further = look_around(book, before, after, others, round_number=round_.number, reserve_s=reserve_s, next_s=next_s)
     around = [*unloaded, *further]
     ratios = (*trial.levels, *level_ratios(around, before, after))
     return replace(trial, levels=tuple(sorted(ratios, key=lambda row: row.load)))
 
 
-def afterwards_s(book: Bookkeeping, one: Round, judged: Sequence[float], *, treatments: int) -> float:
+def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float], *, treatments: int) -> float:
     """Seconds to reserve: for the other levels of the state after a kept remedy (and before it, for two treatments),
     and after a second remedy for the proof against the first state."""
-    total = 2 * fresh.BLOCKS * list(judged) if one.number > 1 else []
-    return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, one, judged) + total)
+    total = 2 * fresh.BLOCKS * list(judged) if round_.number > 1 else []
+    return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
 
 
 def known(verdict: Verdict) -> bool:
@@ -253,10 +255,10 @@ def _of(steps: Sequence[Step], treatment: str) -> list[Step]:
     return [step for step in steps if step.treatment == treatment]
 
 
-def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> list[float]:
-    cliff = one.curve.cliff
+def _other_levels(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> list[float]:
+    cliff = round_.curve.cliff
     ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
-    levels = book.levels(one.treatment, *(trial.treatment_after for trial in one.tried[-1:]))
+    levels = book.levels(round_.treatment, *(trial.treatment_after for trial in round_.tried[-1:]))
     return sorted({*levels, *ends} - set(judged))
 
 

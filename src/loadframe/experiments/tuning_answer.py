@@ -83,36 +83,36 @@ class Answers:
         )
 
 
-def with_file(found: Tuning, row: KindOfTarget | None) -> Tuning:
+def with_file(tuning: Tuning, row: KindOfTarget | None) -> Tuning:
     """The result with its proven settings as a file for that kind, computed here and never taken from a record; empty
     where the kind is not available (None). StudyError for settings that no such target has."""
-    if found.end != "gained" or row is None:
-        return replace(found, file_name="", file_text="")
-    changed = {setting.name: setting.after for setting in found.settings if setting.after != setting.before}
+    if tuning.end != "gained" or row is None:
+        return replace(tuning, file_name="", file_text="")
+    changed = {setting.name: setting.after for setting in tuning.settings if setting.after != setting.before}
     row.check_settings(changed)
     name, text = written(row, changed)
-    return replace(found, file_name=name, file_text=text)
+    return replace(tuning, file_name=name, file_text=text)
 
 
 def _told(proofs: Sequence[Proof]) -> tuple[TuningProof, ...]:
     return tuple(proof.told for proof in proofs)
 
 
-def _worth(each: Dimension, place: int, gain: float, spread: float) -> SettingWorth:
+def _worth(dimension: Dimension, place: int, gain: float, spread: float) -> SettingWorth:
     low, high = (math.exp(gain + sign * NORMAL * spread) for sign in (-1, 1))
-    return SettingWorth(each.values[place], math.exp(gain), low, high)
+    return SettingWorth(dimension.values[place], math.exp(gain), low, high)
 
 
-def _setting(study: Study, each: Dimension, place: int) -> TunedSetting:
+def _setting(study: Study, dimension: Dimension, place: int) -> TunedSetting:
     row = targets.of_study(study)
-    spec = row.setting(each.name)
+    spec = row.setting(dimension.name)
     assert spec is not None, "only settings of the catalogue are varied"
-    after = each.values[place]
-    loses = place != each.start and may_lose(row, each.name, after)
+    after = dimension.values[place]
+    loses = place != dimension.start and may_lose(row, dimension.name, after)
     return TunedSetting(
-        name=each.name,
-        before=each.values[each.start],
-        values=each.values,
+        name=dimension.name,
+        before=dimension.values[dimension.start],
+        values=dimension.values,
         after=after,
         restart=not spec.dynamic or (spec.sized_at_start and not study.target.is_running),
         gives_up=spec.gives_up if loses else None,

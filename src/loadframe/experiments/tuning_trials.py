@@ -103,8 +103,8 @@ def _agree(throughputs: Sequence[float]) -> bool:
     return 2 * sum(_alike(throughput, middle) for throughput in throughputs) > len(throughputs)
 
 
-def _alike(one: float, other: float) -> bool:
-    return one <= ALIKE * other and other <= ALIKE * one
+def _alike(rate: float, other: float) -> bool:
+    return rate <= ALIKE * other and other <= ALIKE * rate
 
 
 TRIALS_ROUND = 2

@@ -120,13 +120,13 @@ def begin(plan: WatchPlan) -> NoReturn:
 # --- what is watched --------------------------------------------------------------------------------------------------
 
 
-def _service(study: Study, found: Found) -> WatchPlan:
+def _service(study: Study, service: Found) -> WatchPlan:
     target = study.target
-    host, port = parted(found.address, "80")
-    first = found.first[0].pid
+    host, port = parted(service.address, "80")
+    first = service.first[0].pid
     ways: dict[str, Any] = {"listen": [decide(host, int(port)).number, int(port)], **whose(first)}
-    if found.group is not None:
-        ways["groups"] = [str(found.group)]
+    if service.group is not None:
+        ways["groups"] = [str(service.group)]
     elif target.pid is not None:
         ways |= {**how_to_find(first), "listen": ways["listen"]}
     limits = tuple(
@@ -134,7 +134,7 @@ def _service(study: Study, found: Found) -> WatchPlan:
         for limit in target.limit
     )
     return WatchPlan(
-        found.words, "", find=ways, kinds=("process", "service"), load=CONNECTIONS, limits=limits,
+        service.words, "", find=ways, kinds=("process", "service"), load=CONNECTIONS, limits=limits,
         sources=tuple(_source(table) for table in target.metrics if table.stages is None),
         requests=tuple(f"service.{name}" for table in target.metrics for name in table.requests),
     )  # fmt: skip

@@ -34,7 +34,7 @@ Failed = Callable[[str], None]
 
 def say(text: str) -> None:
     """Write a line to stderr; one that is not taken at once is lost: a stopped terminal blocks nothing."""
-    plain = NOT_PLAIN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    plain = NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     try:
         if select.select([], [2], [], 0)[1]:
             os.write(2, plain.encode("utf-8", "backslashreplace")[:LONGEST_SAID] + b"\n")
@@ -92,7 +92,7 @@ class Alarms:
             raise UserError(f"{self._plan.command[0]} is not in PATH", remedy="Name it by its path.")
         self._hand_over([program, *self._plan.command[1:]], write_json(record).encode() + b"\n", "the command")
 
-    def _hand_over(self, command: list[str], data: bytes, told: str) -> None:
+    def _hand_over(self, command: list[str], data: bytes, receiver: str) -> None:
         process = spawn(
             command, Allowance(US), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             cwd=NO_FOLDER, env=environment(),
@@ -107,14 +107,14 @@ class Alarms:
             process.stderr.close()
             process.wait(max(0.0, until_s - time.monotonic()))
         except subprocess.TimeoutExpired as error:
-            raise UserError(f"{told} did not take the alarm within {WITHIN_S:g} s", remedy="Correct it.") from error
+            raise UserError(f"{receiver} did not take the alarm within {WITHIN_S:g} s", remedy="Correct it.") from error
         finally:
             process.kill()
             process.wait()
             process.stderr.close()
         if process.returncode != 0:
             words = " ".join(said.decode("utf-8", "replace").split())[-200:]
-            raise UserError(f"{told} did not take the alarm: {words or process.returncode}", remedy="Correct it.")
+            raise UserError(f"{receiver} did not take the alarm: {words or process.returncode}", remedy="Correct it.")
 
 
 def _failure(work: Callable[[], None]) -> str:
@@ -130,10 +130,10 @@ def _failure(work: Callable[[], None]) -> str:
 def filled(text: str) -> str:
     """The text with the values of {ENV:NAME}. UserError for a variable that is not set."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
-            raise UserError(f"the variable {found[1]} is not set", remedy="Set it before the watch begins.")
-        return os.environ[found[1]]
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise UserError(f"the variable {match[1]} is not set", remedy="Set it before the watch begins.")
+        return os.environ[match[1]]
 
     return VARIABLE.sub(value, text)
 

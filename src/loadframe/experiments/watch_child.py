@@ -73,8 +73,8 @@ def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float 
     return [None if away else share for away, share in zip(by_the_clock(*columns), shares, strict=True)]
 
 
-def _interval(one: Any) -> dict[str, float]:
-    return {"load": one.load, "low": one.low, "high": one.high}
+def _interval(interval: Any) -> dict[str, float]:
+    return {"load": interval.load, "low": interval.low, "high": interval.high}
 
 
 def compact(file: Path) -> None:

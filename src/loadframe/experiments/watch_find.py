@@ -80,7 +80,7 @@ class Finder:
                 return int(pid)
         members = self._members()
         if members:
-            return min(members, key=lambda each: (identity.parent_of(each) in members, each))
+            return min(members, key=lambda member: (identity.parent_of(member) in members, member))
         return self._by_port() or self._by_command()
 
     def _members(self) -> set[int]:
@@ -114,7 +114,7 @@ class Finder:
             process for process in identity.naming(wanted[0]) if identity.command_of(process.pid) == tuple(wanted)
         ]
         processes = [process for process in processes if uids_of(process.pid) == self._uids]
-        return min(processes, key=lambda one: one.started_ticks).pid if processes else None
+        return min(processes, key=lambda process: process.started_ticks).pid if processes else None
 
 
 def _children(pid: int, task: str) -> list[int]:

@@ -201,11 +201,11 @@ def _apart(rows: Observed) -> list[str]:
     ]
 
 
-def _hours(rows: Observed, told: set[str]) -> list[str]:
-    """Uses that follow the hour of the day, and those that may follow either. told: those that have a load."""
+def _hours(rows: Observed, loaded: set[str]) -> list[str]:
+    """Uses that follow the hour of the day, and those that may follow either. loaded: those that have a load."""
     drivers = {name: driver(rows.time_s, rows.load, use) for name, use in rows.use.items()}
-    hourly = [name for name, cause in drivers.items() if cause == "hour" and name not in told]
-    either = [name for name, cause in drivers.items() if cause == "either" and name in told]
+    hourly = [name for name, cause in drivers.items() if cause == "hour" and name not in loaded]
+    either = [name for name, cause in drivers.items() if cause == "either" and name in loaded]
     return [
         *([f"The hour of the day drives it rather than the load: {', '.join(hourly)}."] if hourly else []),
         *([f"{EITHER}: {', '.join(either)}."] if either else []),

@@ -195,12 +195,14 @@ class Model:
                 self._told[key] = t_s  # it still is
         return alarms
 
-    def _reached(self, name: str, one: _Read, full_s: float) -> WatchAlarm:
+    def _reached(self, name: str, reading: _Read, full_s: float) -> WatchAlarm:
         lasts = counted(round(full_s / 60), "minute")
-        evidence = [{"text": f"{one.share:.0%} of the ceiling, full at all readings for {lasts}",
-                     "metric": name, "value": one.share}]  # fmt: skip
-        if one.harm is not None:
-            evidence.append({"text": f"Its harm is counted: {one.harm:.3g}/s", "metric": name, "value": one.harm})
+        evidence = [{"text": f"{reading.share:.0%} of the ceiling, full at all readings for {lasts}",
+                     "metric": name, "value": reading.share}]  # fmt: skip
+        if reading.harm is not None:
+            evidence.append(
+                {"text": f"Its harm is counted: {reading.harm:.3g}/s", "metric": name, "value": reading.harm}
+            )
         return WatchAlarm("limit-reached", name, f"Full: {self._title(name)}", tuple(evidence), advice_for(name))
 
     def _slowly(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
@@ -391,8 +393,8 @@ def _checked(fit: Any) -> dict[str, Any]:
     if not kept.table(fit):
         return {}
 
-    def interval(one: Any) -> dict[str, float]:
-        return {name: kept.number(load) for name, load in kept.fields(one, ("load", "low", "high")).items()}
+    def interval(entry: Any) -> dict[str, float]:
+        return {name: kept.number(load) for name, load in kept.fields(entry, ("load", "low", "high")).items()}
 
     known = kept.fields(fit, ("rows", "highest_load", "limits", "bend"))
     return {

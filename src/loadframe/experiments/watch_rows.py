@@ -86,7 +86,7 @@ class Thinned:
         """ValueError for invalid data, or other columns."""
 
         def values(row: Any) -> list[float | None]:
-            numbers = kept.listed(row, lambda one: kept.optional(one, kept.number))
+            numbers = kept.listed(row, lambda value: kept.optional(value, kept.number))
             if len(numbers) != len(columns):
                 raise ValueError("a row has other columns")
             return numbers
@@ -140,10 +140,10 @@ def unjudged(
     return {"metric": name, "why": SLOWER, "from_s": times_s[0] + SLOW_S, "per_hour": slowest * 3600}
 
 
-def in_words(found: Iterable[Mapping[str, Any]], names: Mapping[str, str], amount: Callable[[str, float], str]) -> str:
+def in_words(leaks: Iterable[Mapping[str, Any]], names: Mapping[str, str], amount: Callable[[str, float], str]) -> str:
     """One sentence, or "". amount: a metric's value in words, by name and value; from_s: by the wall clock."""
     said: dict[str, list[str]] = {}
-    for leak in found:
+    for leak in leaks:
         name, per_hour = names[leak["metric"]], leak["per_hour"]
         if leak["why"] == SLOWER:
             name = f"{name} by less than {amount(leak['metric'], per_hour)} an hour"

@@ -123,22 +123,22 @@ def concluded(
     )
 
 
-def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Investigation:
+def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
     """An investigation concluded again by this version's rules; from its rounds alone if its study is unknown here."""
-    if found.rules == RULES or not found.rounds:
-        return found
+    if investigation.rules == RULES or not investigation.rounds:
+        return investigation
     try:
-        again = concluded(run, found.rounds, steps, interrupted=found.outcome.kind == "interrupted")
+        again = concluded(run, investigation.rounds, steps, interrupted=investigation.outcome.kind == "interrupted")
     except StudyError:
-        rounds = tuple(with_intervals(round_, steps) for round_ in found.rounds)
-        limit = found.next_limit and conclusion.next_limit(rounds)
-        return replace(found, rounds=rounds, variants=variants_of(rounds, steps, None), next_limit=limit)
+        rounds = tuple(with_intervals(round_, steps) for round_ in investigation.rounds)
+        limit = investigation.next_limit and conclusion.next_limit(rounds)
+        return replace(investigation, rounds=rounds, variants=variants_of(rounds, steps, None), next_limit=limit)
     return replace(
         again,
-        warnings=tuple(dict.fromkeys((*again.warnings, *found.warnings))),
-        latencies=again.latencies or found.latencies,  # the raw files may be gone
-        profiles=again.profiles or found.profiles,
-        profile_missing=again.profile_missing if again.profiles else found.profile_missing,
+        warnings=tuple(dict.fromkeys((*again.warnings, *investigation.warnings))),
+        latencies=again.latencies or investigation.latencies,  # the raw files may be gone
+        profiles=again.profiles or investigation.profiles,
+        profile_missing=again.profile_missing if again.profiles else investigation.profile_missing,
     )
 
 
@@ -213,23 +213,23 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     return [replace(round_, footprint=footprint(mine[round_.treatment], sorted(shown))) for round_ in whole]
 
 
-def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
+def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
     """Findings stay those that were acted upon, with their status; their evidence is that of all steps."""
     again = examine(
         steps,
-        number=one.number,
-        treatment=one.treatment,
-        state=one.state,
-        effective=one.effective,
-        curve=curve_of(steps, study, one.treatment),
+        number=round_.number,
+        treatment=round_.treatment,
+        state=round_.state,
+        effective=round_.effective,
+        curve=curve_of(steps, study, round_.treatment),
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
         declared=study.target.limit,
         run=run,
     ).round
     renewed = {finding.id: finding for finding in again.findings}
-    findings = tuple(settle(renewed.get(old.id, old), old) for old in one.findings)
-    return replace(one, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
+    findings = tuple(settle(renewed.get(old.id, old), old) for old in round_.findings)
+    return replace(round_, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
 
 
 def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
@@ -357,10 +357,10 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
         return ()
 
 
-def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
+def with_intervals(round_: Round, steps: Sequence[Step]) -> Round:
     """Adds the intervals that an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
-    for trial in one.tried:
+    for trial in round_.tried:
         if any(row.low < row.high for row in trial.levels):
             tried.append(trial)
             continue
@@ -377,4 +377,4 @@ def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
                 levels = tuple(replace(row, low=verdict.low, high=verdict.high) for row in levels)
             trial = replace(trial, fresh=again, levels=levels)
         tried.append(trial)
-    return replace(one, tried=tuple(tried))
+    return replace(round_, tried=tuple(tried))
