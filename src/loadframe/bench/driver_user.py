@@ -68,20 +68,20 @@ def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
     return user
 
 
-def logging_in(found: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser:
+def logging_in(user: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser:
     """For a server that Loadframe did not start: our own user, where another could not log in and the study names none.
     CageError where a program of the study's would be root for that."""
-    if study.workload.user or not isinstance(found.privilege, LeaseUser):
-        return found
+    if study.workload.user or not isinstance(user.privilege, LeaseUser):
+        return user
     place = Path(endpoint.options.get("socket") or endpoint.address)
-    if place.is_absolute() and (barrier := unreachable(place.parent, found.privilege)) is not None:
+    if place.is_absolute() and (barrier := unreachable(place.parent, user.privilege)) is not None:
         why = f"another user may not enter {barrier}, where the server's socket is"
     elif endpoint.options.get("sslkey"):
         why = f"the server knows it by a key that only this user may read, {endpoint.options['sslkey']}"
     elif not endpoint.options.get("password"):
         why = f"{endpoint.options.get('user', '')} has no password here, so the server may know it by who logs in"
     else:
-        return found
+        return user
     if study.workload.command:
         raise CageError(f"workload.command would run as root: {why}", remedy=f"Give it a password, or {BY_HAND}.")
     return DriverUser(US, why)
