@@ -22,18 +22,20 @@ RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
 Judge = Callable[[Signature, int, Windows], Finding | RuledOut | None]
 
 
-def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge) -> list[Finding]:
+def behind(
+    findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
+) -> list[Finding]:
     """The findings, followed by what the stage that limits waits for in its server, if it spends half of its time
     there. judge: takes a signature, its rank and the windows."""
-    stage = next((finding for finding in found if finding.id.startswith(OF) and not is_queue(finding.id)), None)
+    stage = next((finding for finding in findings if finding.id.startswith(OF) and not is_queue(finding.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
-        return list(found)
+        return list(findings)
     name = stage.id.removeprefix(OF)
     share = where.get(f"{stage.id}.server_share")
     seen = _in_operations(windows, name)
     if share is None or share < IN_SERVER or seen is None:
-        return list(found)
+        return list(findings)
     per = _entries(where, name)
     causes = list[Finding]()
     for rank, signature in enumerate(signatures):
@@ -45,13 +47,13 @@ def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Sign
         if isinstance(cause, Finding) and cause.id not in {known.id for known in causes}:
             causes.append(_told(cause, stage, share, where, per))
     if not causes:
-        return list(found)
-    causes.sort(key=lambda one: -one.score)
+        return list(findings)
+    causes.sort(key=lambda cause: -cause.score)
     seen_there = "; ".join(cause.title for cause in causes)
     why = f"For {100 * share:.0f} % of that time it waits for its server. What is seen there: {seen_there}."
     explained = [
         replace(finding, explanation=f"{finding.explanation} {why}".strip()) if finding is stage else finding
-        for finding in found
+        for finding in findings
     ]
     others = [finding for finding in explained if finding.id not in {cause.id for cause in causes}]
     placed = [replace(cause, score=stage.score - BELOW * number) for number, cause in enumerate(causes, 1)]

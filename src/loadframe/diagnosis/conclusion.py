@@ -67,9 +67,9 @@ def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
     )
 
 
-def summary(one: Round) -> StateSummary:
+def summary(round_: Round) -> StateSummary:
     """A round's curve in two numbers, and the limit that explains its bend."""
-    return StateSummary(one.curve.peak, one.curve.knee, bend_of(one))
+    return StateSummary(round_.curve.peak, round_.curve.knee, bend_of(round_))
 
 
 FURTHEST = 2.0
@@ -239,7 +239,7 @@ def _nothing_found(last: Round) -> Outcome:
     near = [limit for limit in last.limits if NEAR * limit.ceiling <= limit.use < limit.ceiling]
     nearest = ""
     if near:
-        limit = max(near, key=lambda each: each.use / each.ceiling)
+        limit = max(near, key=lambda limit: limit.use / limit.ceiling)
         nearest = f"; nearest to that: {limit.title or limit.id}, {show(limit.use / limit.ceiling, 'share')} in use"
     return Outcome("limit-not-seen", f"{why}, and nothing that is seen from outside is exhausted{nearest}{UNCHANGED}")
 

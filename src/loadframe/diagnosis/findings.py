@@ -66,7 +66,7 @@ def diagnose(
     crowded = [finding for finding in findings if finding.id == OTHERS]
     if crowded:
         there = windows.place.metrics
-        findings.sort(key=lambda one: 0 if others.outweighs(one, there) else 1 if one.id == OTHERS else 2)
+        findings.sort(key=lambda finding: 0 if others.outweighs(finding, there) else 1 if finding.id == OTHERS else 2)
         cleared = []  # low use rules nothing out where the target hardly gets a CPU
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in findings), tuple(cleared)
 
@@ -74,16 +74,16 @@ def diagnose(
 DEEPER = 0.001
 
 
-def _deeper(finding: Finding, found: Sequence[Finding]) -> Finding:
+def _deeper(finding: Finding, findings: Sequence[Finding]) -> Finding:
     """A signature comes before the limits that it explains."""
     explained = {limit for signature in SIGNATURES if signature.id == finding.id for limit in signature.explains}
-    scores = [other.score + DEEPER for other in found if other.id in explained]
+    scores = [other.score + DEEPER for other in findings if other.id in explained]
     return replace(finding, score=max([finding.score, *scores]))
 
 
-def _collect(result: Finding | RuledOut | None, found: list[Finding], cleared: list[RuledOut]) -> None:
+def _collect(result: Finding | RuledOut | None, findings: list[Finding], cleared: list[RuledOut]) -> None:
     if isinstance(result, Finding):
-        found.append(result)
+        findings.append(result)
     elif result is not None:
         cleared.append(result)
 

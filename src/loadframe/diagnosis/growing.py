@@ -94,29 +94,29 @@ def _served(ordered: Sequence[Step]) -> list[float]:
     return served
 
 
-def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
-    requests = found.by == "requests"
+def _finding(growth: Growth, steps: Sequence[Step]) -> Finding:
+    requests = growth.by == "requests"
     unit = "1,000 requests" if requests else "minute"
-    per = (found.times - 1) / max((found.last - found.first) / PER[found.by], 1e-9)
+    per = (growth.times - 1) / max((growth.last - growth.first) / PER[growth.by], 1e-9)
     where = f"over {len(steps)} steps, levels in random order"
     span = (
-        f"from {show(found.first, 'count')} to {show(found.last, 'count')} requests served"
+        f"from {show(growth.first, 'count')} to {show(growth.last, 'count')} requests served"
         if requests
-        else f"from {show(found.first, 's')} to {show(found.last, 's')} after the first step began"
+        else f"from {show(growth.first, 's')} to {show(growth.last, 's')} after the first step began"
     )
     what, other = NAMED if requests else NAMED[::-1]
-    if not found.told_apart:
+    if not growth.told_apart:
         what = f"either {what} or {other}"
-    apart = "" if found.told_apart else " From these steps the two cannot be told apart."
-    look = " Or look".join(LOOK if not found.told_apart else LOOK[:1] if requests else LOOK[1:])
-    costs, took = TOLD[found.of]
+    apart = "" if growth.told_apart else " From these steps the two cannot be told apart."
+    look = " Or look".join(LOOK if not growth.told_apart else LOOK[:1] if requests else LOOK[1:])
+    costs, took = TOLD[growth.of]
     return Finding(
         id=REQUESTS if requests else TIME,
-        title=f"a request {costs.format(found.times)} at the end as at first, and its cost follows {what}, "
+        title=f"a request {costs.format(growth.times)} at the end as at first, and its cost follows {what}, "
         "not the load",
         reached_at=None,
         evidence=(
-            Evidence(GROWS, found.times, ">=", LEAST, where, f"{WHAT[found.of]} at equal levels, last over first"),
+            Evidence(GROWS, growth.times, ">=", LEAST, where, f"{WHAT[growth.of]} at equal levels, last over first"),
             *_each_level(steps),
         ),
         score=SCORE,

@@ -86,7 +86,7 @@ def judge(
     seen = {finding.id: moved(finding, before, after, verdict.low, cured=cured) for finding in aimed_at}
     other = {finding.id: is_another(finding, remedy, before) for finding in aimed_at}
     receded = [finding for finding in aimed_at if seen[finding.id].mechanism.receded and not other[finding.id]]
-    first = min(receded, key=lambda one: seen[one.id].order, default=None)
+    first = min(receded, key=lambda finding: seen[finding.id].order, default=None)
     why_not = doubt or _in_doubt(cost(before, after), verdict, cured=cured)
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"

@@ -169,11 +169,12 @@ def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence
     """From the two sides of each block and the model's bounds for the second."""
     rises = trace.form in RISING
     excess = [
-        (bound - two.value if rises else two.value - bound) for (_, two), bound in zip(pairs, bounds, strict=True)
+        (bound - second.value if rises else second.value - bound)
+        for (_, second), bound in zip(pairs, bounds, strict=True)
     ]
     before, after, wanted = (
         fmean(first.value for first, _ in pairs),
-        fmean(two.value for _, two in pairs),
+        fmean(second.value for _, second in pairs),
         fmean(bounds),
     )
     receded = _surely_negative(excess) and before > 0

@@ -215,13 +215,13 @@ def beside_saturated_cpus(finding: Finding) -> Finding:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def how_many(served: InService, found: Sequence[Size] = ()) -> str:
-    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". found: what has that size, which is used if unique."""
+def how_many(served: InService, sizes: Sequence[Size] = ()) -> str:
+    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". sizes: what has that size, which is used if unique."""
     if served.bounded:
         return f"at most {_digits(served.high)}"
     if served.whole is not None:
         return show(served.whole, "count")
-    of_it = {round(size.value) for size in found}
+    of_it = {round(size.value) for size in sizes}
     if served.known:
         return f"about {of_it.pop() if len(of_it) == 1 else _digits(served.value)}"
     return f"between {_digits(max(1.0, served.low))} and {_digits(served.high)}"
@@ -251,14 +251,14 @@ STAGE = (
 )
 
 
-def _title(served: InService, found: Sequence[Size], refused: bool) -> str:
-    many = how_many(served, found)
+def _title(served: InService, sizes: Sequence[Size], refused: bool) -> str:
+    many = how_many(served, sizes)
     what = "one request is served at a time" if many == "1" else f"{many} requests are served at a time"
     what += ", and those beyond fail" if refused else ""
-    if not found:
-        return f"{what}, or one stage serves one for {_turn(served)}" if _may_be_a_stage(served, found) else what
-    more = len(found) - MOST_NAMED
-    named = "; ".join(size.words for size in found[:MOST_NAMED])
+    if not sizes:
+        return f"{what}, or one stage serves one for {_turn(served)}" if _may_be_a_stage(served, sizes) else what
+    more = len(sizes) - MOST_NAMED
+    named = "; ".join(size.words for size in sizes[:MOST_NAMED])
     return f"{what} ({named}{f'; and {more} more of that size' if more > 0 else ''})"
 
 
@@ -273,7 +273,7 @@ def confirmed_title(title: str, raised: Collection[str]) -> str:
 
 
 def _explanation(
-    seen: Seen, plateau: Plateau, served: InService, found: Sequence[Size], refused: bool, turns: bool
+    seen: Seen, plateau: Plateau, served: InService, sizes: Sequence[Size], refused: bool, turns: bool
 ) -> str:
     """turns: its threads take turns on one CPU."""
     unit = "client" if plateau.lowest == 1 else "clients"
@@ -293,31 +293,31 @@ def _explanation(
         law += OWN_QUEUES
     if caps := rates(seen.settings if seen.own else {}, served.throughput):
         law += CAPS.format(" and ".join(map(str, caps)))
-    if caps or any(size.setting for size in found):
+    if caps or any(size.setting for size in sizes):
         law += f" {by_chance(seen.settings, served)}"
     if seen.own and (behind := peers.not_told(seen.steps)):
         law += BEHIND.format(" and ".join(behind))
-    return f"{law} {_seen(served, found)}"
+    return f"{law} {_seen(served, sizes)}"
 
 
-def _seen(served: InService, found: Sequence[Size]) -> str:
+def _seen(served: InService, sizes: Sequence[Size]) -> str:
     if not served.known:
         return f"{NOTHING}. The interval is too wide to compare it with the size of anything."
-    if any(size.setting for size in found):
+    if any(size.setting for size in sizes):
         return "What has that size may be what limits; only a change of it shows that."
-    if found:
-        return f"Seen of that size: {'; '.join(size.words for size in found)}."
-    stage = STAGE.format(_turn(served)) if _may_be_a_stage(served, found) else ""
+    if sizes:
+        return f"Seen of that size: {'; '.join(size.words for size in sizes)}."
+    stage = STAGE.format(_turn(served)) if _may_be_a_stage(served, sizes) else ""
     return f"{NOTHING}, and nothing seen has that size.{stage}"
 
 
-def _advice(served: InService, found: Sequence[Size], own: bool) -> str:
+def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
     """How to find out which of those it is, or what it is at all. own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
-    if any(size.setting for size in found) or not own:
+    if any(size.setting for size in sizes) or not own:
         return ""
-    if found:
+    if sizes:
         return (
             "Declare the setting that gives it this size as [target.setting.NAME]: Loadframe changes it, and measures "
             "whether it is the cause."
@@ -328,9 +328,9 @@ def _advice(served: InService, found: Sequence[Size], own: bool) -> str:
     )
 
 
-def _may_be_a_stage(served: InService, found: Sequence[Size]) -> bool:
+def _may_be_a_stage(served: InService, sizes: Sequence[Size]) -> bool:
     """Whether one stage within a request explains the plateau as well as a pool does."""
-    return not found and served.known and served.whole is None and served.value > ONE
+    return not sizes and served.known and served.whole is None and served.value > ONE
 
 
 def _turn(served: InService) -> str:

@@ -86,31 +86,31 @@ def is_queue(limit: str) -> bool:
 # --- the finding ------------------------------------------------------------------------------------------------------
 
 
-def _finding(found: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
-    stage = stages[found.at]
+def _finding(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
+    stage = stages[bottleneck.at]
     used_up = any(condition.met(where.metrics) for condition in CPU_USED_UP)
-    sure = bool(found.seen) and not used_up and not stage.contradicts
+    sure = bool(bottleneck.seen) and not used_up and not stage.contradicts
     return Finding(
-        id=SOURCE if found.kind == "source" else f"{OF}{stage.name}",
-        title=_title(found, stages),
-        reached_at=_from(found, stages, windows),
-        evidence=tuple(_evidence(found, stages, where)),
+        id=SOURCE if bottleneck.kind == "source" else f"{OF}{stage.name}",
+        title=_title(bottleneck, stages),
+        reached_at=_from(bottleneck, stages, windows),
+        evidence=tuple(_evidence(bottleneck, stages, where)),
         score=SCORE if sure else ALONE,
-        explanation=" ".join(_explanation(found, stages, where, windows)),
+        explanation=" ".join(_explanation(bottleneck, stages, where, windows)),
     )
 
 
-def _title(found: Limiting, stages: Sequence[Stage]) -> str:
-    stage = stages[found.at]
-    if found.kind == "source":
+def _title(bottleneck: Limiting, stages: Sequence[Stage]) -> str:
+    stage = stages[bottleneck.at]
+    if bottleneck.kind == "source":
         return "all stages of the pipeline wait for entries: its source limits"
-    if found.kind == "pool":
+    if bottleneck.kind == "pool":
         return f"all workers of the pipeline are at work, most of them in {stage.name}"
-    if found.kind == "turns":
+    if bottleneck.kind == "turns":
         return f"the workers of the pipeline are in one stage at a time, most of the time in {stage.name}"
-    if found.kind == "quota":
+    if bottleneck.kind == "quota":
         return f"entries wait before {stage.name} while workers are idle: it takes no more at once"
-    if found.kind == "single":
+    if bottleneck.kind == "single":
         return f"the stage {stage.name} has one operation at a time, all the time, and no work for its other workers"
     if stage.is_uneven:
         return (
@@ -122,55 +122,55 @@ def _title(found: Limiting, stages: Sequence[Stage]) -> str:
     return f"all{many} workers of the stage {stage.name} are at work all the time"
 
 
-def _evidence(found: Limiting, stages: Sequence[Stage], where: Window) -> list[Evidence]:
-    stage = stages[found.at]
+def _evidence(bottleneck: Limiting, stages: Sequence[Stage], where: Window) -> list[Evidence]:
+    stage = stages[bottleneck.at]
     prefix, evidence = f"{OF}{stage.name}.", []
-    if found.kind == "stage" and stage.busy is not None:
+    if bottleneck.kind == "stage" and stage.busy is not None:
         evidence.append(Evidence(f"{prefix}busy_share", stage.busy, ">=", FULL, where.words, "its workers are at work"))
-    if found.kind == "pool" and stage.at_work is not None and stage.pool_idle is not None:
+    if bottleneck.kind == "pool" and stage.at_work is not None and stage.pool_idle is not None:
         evidence += [
             Evidence(f"{prefix}busy", stage.at_work, ">", 0.0, where.words, "most of all stages"),
             Evidence(f"{prefix}pool_idle", stage.pool_idle, "<", ANY_IDLE, where.words, "no worker is idle"),
         ]
-    if found.kind == "single" and stage.at_work is not None and stage.most_current is not None:
+    if bottleneck.kind == "single" and stage.at_work is not None and stage.most_current is not None:
         evidence += [
             Evidence(f"{prefix}busy", stage.at_work, ">=", FULL, where.words, "an operation is in work"),
             Evidence(f"{prefix}current_most", stage.most_current, "<", MANY, where.words, "never two at once"),
         ]
-    if found.kind == "turns":
+    if bottleneck.kind == "turns":
         in_all = sum(member.busy or 0.0 for member in stages)
         source = f"most of all stages, which are at work for {_percent(in_all)} together"
         evidence.append(Evidence(f"{prefix}busy_share", stage.busy or 0.0, ">", 0.0, where.words, source))
-    if found.kind == "quota" and stage.pool_idle is not None:
+    if bottleneck.kind == "quota" and stage.pool_idle is not None:
         evidence.append(
             Evidence(f"{prefix}pool_idle", stage.pool_idle, ">=", ANY_IDLE, where.words, "workers are idle")
         )
-    if "queue" in found.seen and stage.waiting is not None:
+    if "queue" in bottleneck.seen and stage.waiting is not None:
         evidence.append(Evidence(f"{prefix}waiting", stage.waiting, ">", 0.0, where.words, "entries wait before it"))
-    if found.kind == "source":
+    if bottleneck.kind == "source":
         return [_idle(member, where) for member in stages if member.idle is not None]
     evidence += [
         Evidence(f"{OF}{earlier.name}.blocked_share", earlier.blocked, ">=", SOME, where.words, "it cannot hand on")
-        for earlier in stages[: found.at]
+        for earlier in stages[: bottleneck.at]
         if earlier.is_blocked and earlier.blocked is not None
     ]
-    return evidence + [_idle(later, where) for later in stages[found.at + 1 :] if later.is_idle]
+    return evidence + [_idle(later, where) for later in stages[bottleneck.at + 1 :] if later.is_idle]
 
 
 def _idle(stage: Stage, where: Window) -> Evidence:
     return Evidence(f"{OF}{stage.name}.idle_share", stage.idle or 0.0, ">=", SOME, where.words, "nothing comes to it")
 
 
-def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> list[str]:
-    stage = stages[found.at]
-    if found.kind == "source":
+def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> list[str]:
+    stage = stages[bottleneck.at]
+    if bottleneck.kind == "source":
         return [
             "Workers of every stage are idle: entries come to the first stage more slowly than any stage takes them. "
             "More workers cannot help; look at what feeds it."
         ]
-    first, last = found.at == 0, found.at == len(stages) - 1
-    sentences = [flow] if (flow := _flow(found, stages)) else []
-    if found.kind == "single":
+    first, last = bottleneck.at == 0, bottleneck.at == len(stages) - 1
+    sentences = [flow] if (flow := _flow(bottleneck, stages)) else []
+    if bottleneck.kind == "single":
         sentences.append(
             "More workers cannot help: what it does cannot be divided among them, or is given to it one at a time. "
             "Shorter operations do."
@@ -179,14 +179,14 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
         sentences.append(
             "Of its processes one at least has hardly any entries; they count by the entries that pass through."
         )
-    if not found.seen and not (first and last):
+    if not bottleneck.seen and not (first and last):
         sentences.append("No other stage shows it: nothing is told of a queue before it or of idle workers behind it.")
-    if found.also is not None:
+    if bottleneck.also is not None:
         sentences.append(
-            f"The workers of {stages[found.also].name} are at work all the time as well: with more for one the other "
-            "limits soon."
+            f"The workers of {stages[bottleneck.also].name} are at work all the time as well: with more for one the "
+            "other limits soon."
         )
-    elif (behind := _next(found, stages)) is not None:
+    elif (behind := _next(bottleneck, stages)) is not None:
         sentences.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
     if stage.contradicts:
         sentences.append("What it has in work does not agree with the time of its operations (Little's law).")
@@ -194,34 +194,34 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
         sentences.append(f"Its workers may wait for a CPU: {cpus[0]}. Then more of them cannot help.")
     if disks := [condition.source for condition in ON_DISK if condition.met(where.metrics)]:
         sentences.append(f"Its workers may wait for a disk: {disks[0]}.")
-    sentences += _elsewhere(found, stages, windows)
+    sentences += _elsewhere(bottleneck, stages, windows)
     return sentences
 
 
-def _flow(found: Limiting, stages: Sequence[Stage]) -> str:
+def _flow(bottleneck: Limiting, stages: Sequence[Stage]) -> str:
     """Whether the limiting stage starves those behind it, or clogs those before it; "" where neither is seen."""
-    if found.kind == "source":
+    if bottleneck.kind == "source":
         return "The pipeline is starved."
-    if found.kind != "stage":
+    if bottleneck.kind != "stage":
         return ""
-    if found.at == 0 and len(stages) > 1:
+    if bottleneck.at == 0 and len(stages) > 1:
         return "It is the first stage: those behind it are starved."
-    if "before" in found.seen or "queue" in found.seen:
+    if "before" in bottleneck.seen or "queue" in bottleneck.seen:
         return "Entries pile up before it: the pipeline is clogged there, not starved."
     return ""
 
 
-def _next(found: Limiting, stages: Sequence[Stage]) -> Stage | None:
-    others = [other for place, other in enumerate(stages) if place != found.at and (other.busy or 0.0) >= NEAR]
-    return max(others, key=lambda each: each.busy or 0.0, default=None)
+def _next(bottleneck: Limiting, stages: Sequence[Stage]) -> Stage | None:
+    others = [other for place, other in enumerate(stages) if place != bottleneck.at and (other.busy or 0.0) >= NEAR]
+    return max(others, key=lambda stage: stage.busy or 0.0, default=None)
 
 
-def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> list[str]:
+def _elsewhere(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> list[str]:
     others: dict[str, list[float]] = {}
     for window in windows.each:
         seen = stages_in(window.metrics)
         limit = limiting(seen)
-        if isinstance(limit, Limiting) and limit.kind != "source" and seen[limit.at].name != stages[found.at].name:
+        if isinstance(limit, Limiting) and limit.kind != "source" and seen[limit.at].name != stages[bottleneck.at].name:
             others.setdefault(seen[limit.at].name, []).append(window.levels[0])
     return [
         f"At {levels[0]:,.12g}{f' to {levels[-1]:,.12g}' if len(levels) > 1 else ''} it is {name}."
@@ -229,9 +229,9 @@ def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> li
     ]
 
 
-def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInterval | None:
+def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInterval | None:
     """The lowest level from which on the same stage limits at each, from the level before it."""
-    name = stages[found.at].name
+    name = stages[bottleneck.at].name
     begins: LoadInterval | None = None
     before: float | None = None
     for window in windows.each:
@@ -239,7 +239,7 @@ def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInt
         limit = limiting(seen)
         same = (
             isinstance(limit, Limiting)
-            and (limit.kind == "source") == (found.kind == "source")
+            and (limit.kind == "source") == (bottleneck.kind == "source")
             and seen[limit.at].name == name
         )
         if not same:
@@ -292,15 +292,15 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
 # --- what rules out the others ----------------------------------------------------------------------------------------
 
 
-def _not_it(stage: Stage, found: Limiting, stages: Sequence[Stage]) -> str:
+def _not_it(stage: Stage, bottleneck: Limiting, stages: Sequence[Stage]) -> str:
     """Why another stage does not limit; "" for the one that does, and where not known."""
-    if stage is stages[found.at] or found.kind == "source":
+    if stage is stages[bottleneck.at] or bottleneck.kind == "source":
         return ""
     if stage.is_blocked:
         return f"its workers are blocked for {_percent(stage.blocked)} of the time: they wait for what is behind"
     if stage.is_idle:
         return f"its workers are idle for {_percent(stage.idle)} of the time"
-    if found.also is not None and stage is stages[found.also]:
+    if bottleneck.also is not None and stage is stages[bottleneck.also]:
         return ""
     if stage.busy is not None:
         return f"its workers are at work for {_percent(stage.busy)} of the time"

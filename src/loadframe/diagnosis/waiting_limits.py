@@ -75,25 +75,28 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     )
 
 
-def is_told_twice(one: Finding, other: Finding) -> bool:
+def is_told_twice(first: Finding, other: Finding) -> bool:
     """Whether a limit at which requests wait, and the number of requests in service that names it, are one cause."""
-    outside = [finding for finding in (one, other) if finding.id in SEEN_FROM_OUTSIDE]
-    limits = [finding for finding in (one, other) if finding.id.startswith(OF) and finding not in outside]
+    outside = [finding for finding in (first, other) if finding.id in SEEN_FROM_OUTSIDE]
+    limits = [finding for finding in (first, other) if finding.id.startswith(OF) and finding not in outside]
     if not outside or not limits or not limits[0].evidence:
         return False
     return limits[0].evidence[0].metric in {item.metric for item in outside[0].evidence}
 
 
-def behind(found: Sequence[Finding]) -> list[Finding]:
+def behind(findings: Sequence[Finding]) -> list[Finding]:
     """The same findings, with each limit at which requests wait behind the number in service that names it."""
     named = {
-        item.metric: finding.score for finding in found if finding.id in SEEN_FROM_OUTSIDE for item in finding.evidence
+        item.metric: finding.score
+        for finding in findings
+        if finding.id in SEEN_FROM_OUTSIDE
+        for item in finding.evidence
     }
     return [
         replace(finding, score=min(finding.score, named[finding.evidence[0].metric] - LESS))
         if finding.id not in SEEN_FROM_OUTSIDE and finding.id.startswith(OF) and finding.evidence[0].metric in named
         else finding
-        for finding in found
+        for finding in findings
     ]
 
 

@@ -129,28 +129,28 @@ def explains_bend(finding: Finding) -> bool:
     return finding.score > 0.5
 
 
-def bend_of(one: Round) -> Bend | None:
+def bend_of(round_: Round) -> Bend | None:
     """The bend of a round's curve at the load at which a limit begins to act: where the best finding that is not
     refuted is a limit of the ledger whose interval overlaps the knee's; else None. The ledger's load comes from a
     counter in every step; a knee lies somewhere between levels."""
-    knee, limits = one.curve.knee, {limit.id for limit in one.limits}
-    first = next((finding for finding in one.findings if finding.status != "refuted"), None)
+    knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
+    first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
         return None
     at = first.reached_at
     return Bend(at, knee, first.id) if at.meets(knee) else None
 
 
-def explained(one: Round) -> Curve:
+def explained(round_: Round) -> Curve:
     """The curve of a state as it is shown: a bend that a limit explains is at the limit's load."""
-    bend = bend_of(one)
-    return one.curve if bend is None else replace(one.curve, knee=bend.load)
+    bend = bend_of(round_)
+    return round_.curve if bend is None else replace(round_.curve, knee=bend.load)
 
 
-def acts_from(one: Round, finding: Finding) -> LoadInterval | None:
+def acts_from(round_: Round, finding: Finding) -> LoadInterval | None:
     """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
-    reached, explained = finding.reached_at, bend_of(one)
-    bend = explained.load if explained is not None and explained.limit == finding.id else one.curve.knee
+    reached, explained = finding.reached_at, bend_of(round_)
+    bend = explained.load if explained is not None and explained.limit == finding.id else round_.curve.knee
     return bend if reached is not None and bend is not None and reached.meets(bend) else reached
 
 

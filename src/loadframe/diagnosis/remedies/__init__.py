@@ -31,7 +31,9 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
         remedies += declared.remedies(finding, situation)
         if finding.behind:
             remedies = [replace(remedy, addresses=(*remedy.addresses, finding.behind)) for remedy in remedies]
-        for remedy in sorted(remedies, key=lambda one: (declared.is_blind(one), one.price.durability is not None)):
+        for remedy in sorted(
+            remedies, key=lambda remedy: (declared.is_blind(remedy), remedy.price.durability is not None)
+        ):
             known = chosen.setdefault(remedy.id, remedy)
             if not remedy.guessed:
                 addresses = dict.fromkeys((*known.addresses, *remedy.addresses))
@@ -39,11 +41,13 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
     return tuple(chosen.values())
 
 
-def proposed_for(one: Round, situation: Situation) -> tuple[Remedy, ...]:
+def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
     """The remedies for a round's findings; else, if throughput stops growing, all declared settings, for no cause."""
-    proposed = propose(one.findings, situation)
+    proposed = propose(round_.findings, situation)
     return (
-        proposed if proposed or stops_growing(one.curve) is None else declared.because_declared(one.findings, situation)
+        proposed
+        if proposed or stops_growing(round_.curve) is None
+        else declared.because_declared(round_.findings, situation)
     )
 
 

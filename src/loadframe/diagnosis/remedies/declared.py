@@ -64,7 +64,7 @@ def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
     declares and that is not one inside a service."""
     choices = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
     return tuple(
-        _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda one: one.rank)[:MOST]
+        _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda choice: choice.rank)[:MOST]
     )
 
 
@@ -88,7 +88,7 @@ def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple
         if after is not None:
             rank = 0 if knob.raises else 1 if larger is not None or amount(now) is None else 2
             choices.append(_Ranked(rank, knob, after, BECAUSE_DECLARED))
-    return tuple(_remedy((), situation, choice) for choice in sorted(choices, key=lambda one: one.rank)[:MOST])
+    return tuple(_remedy((), situation, choice) for choice in sorted(choices, key=lambda choice: choice.rank)[:MOST])
 
 
 def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | None:
@@ -189,15 +189,15 @@ def _other(knob: Knob, now: SettingValue) -> SettingValue | None:
     return behind[0] if behind else others[0]
 
 
-def _remedy(addresses: tuple[str, ...], situation: Situation, one: _Ranked) -> Remedy:
-    knob, before = one.knob, situation.effective.get(one.knob.name)
-    other = bool(knob.values) and one.after != knob.values[0]
+def _remedy(addresses: tuple[str, ...], situation: Situation, choice: _Ranked) -> Remedy:
+    knob, before = choice.knob, situation.effective.get(choice.knob.name)
+    other = bool(knob.values) and choice.after != knob.values[0]
     return Remedy(
-        id=f"{WHOSE[knob.layer]}.{knob.name}.{one.after}",
-        title=f"{knob.name} = {one.after}",
+        id=f"{WHOSE[knob.layer]}.{knob.name}.{choice.after}",
+        title=f"{knob.name} = {choice.after}",
         addresses=addresses,
-        changes=(Change(knob.layer, knob.name, before, one.after, needed=True, why=one.why, raises=knob.raises),),
+        changes=(Change(knob.layer, knob.name, before, choice.after, needed=True, why=choice.why, raises=knob.raises),),
         price=Price(durability=knob.gives_up if other else None, note=knob.price if other else ""),
         source=f"workload.options.{knob.name}" if knob.layer == "application" else f"target.setting.{knob.name}",
-        guessed=one.rank > 0 or not addresses,
+        guessed=choice.rank > 0 or not addresses,
     )
