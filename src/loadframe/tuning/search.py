@@ -307,8 +307,10 @@ class Search:
         return point
 
     @staticmethod
-    def _crossed(one: Point, other: Point, best: Point) -> Point:
-        return tuple(second if second != base else first for first, second, base in zip(one, other, best, strict=True))
+    def _crossed(point: Point, other: Point, best: Point) -> Point:
+        return tuple(
+            second if second != base else first for first, second, base in zip(point, other, best, strict=True)
+        )
 
     def _surrogate(self) -> Surrogate:
         if self._fitted is None:

@@ -98,9 +98,9 @@ class Surrogate:
     def _half(self, right: Numbers) -> Numbers:
         return np.asarray(solve_triangular(self._factor, right, lower=True))
 
-    def _alike(self, one: Numbers, other: Numbers) -> Numbers:
+    def _alike(self, points: Numbers, other: Numbers) -> Numbers:
         """k_i for each setting, shape (d, n, m)."""
-        apart = np.abs(one.T[:, :, None] - other.T[:, None, :])
+        apart = np.abs(points.T[:, :, None] - other.T[:, None, :])
         apart = np.where(self._ordered[:, None, None], apart, (apart > 0).astype(float))
         scaled = math.sqrt(3) * apart / LENGTH
         return np.asarray((1 + scaled) * np.exp(-scaled))
