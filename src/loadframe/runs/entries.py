@@ -117,9 +117,9 @@ SHORTEST_MS = 1e-9
 """Shortest latency: a hundredth of the time that light takes across a CPU."""
 
 
-def check_latencies(found: Iterable[LatencyDistribution], where: str) -> None:
+def check_latencies(distributions: Iterable[LatencyDistribution], where: str) -> None:
     """RunError for a distribution without requests, or with an impossible point."""
-    for distribution in found:
+    for distribution in distributions:
         if distribution.requests < 1 or not distribution.points or distribution.level <= 0:
             raise RunError(f"{where}: the latencies of {distribution.treatment!a} have no request", remedy=DAMAGED)
         for point in distribution.points:

@@ -25,9 +25,9 @@ class Lines(Generic[Record]):
     schema: str
     record: type[Record]
 
-    def add(self, run: RunFolder, found: Record) -> None:
+    def add(self, run: RunFolder, record: Record) -> None:
         """Append a record, on the disk when this returns. RunError."""
-        run.append_line(self.file, self.schema, found)
+        run.append_line(self.file, self.schema, record)
 
     def of(self, run: RunFolder) -> list[Record]:
         """All records of a run. RunError for damaged ones."""

@@ -253,7 +253,7 @@ class RunFolder:
         """The failure at the lowest load of the state in which it failed first; else None."""
         stops = self.stops()
         return min(
-            (stop for stop in stops if stop.treatment == stops[0].treatment), key=lambda one: one.level, default=None
+            (stop for stop in stops if stop.treatment == stops[0].treatment), key=lambda stop: stop.level, default=None
         )
 
     def treatments(self) -> dict[str, Treatment]:
