@@ -214,16 +214,16 @@ class Rhythm:
         del self.times_s[gone], self.loads[gone], self.values[gone]
 
     def recurs(
-        self, since_s: float, now_s: float, rows: int, found: float, off: Callable[[float | None, float], float]
+        self, since_s: float, now_s: float, rows: int, deviation: float, off: Callable[[float | None, float], float]
     ) -> bool:
         """Whether the deviation since `since_s` also occurred a day or a week ago. rows: number of rows of which
-        `found` is the median; off: how far a value at a load is from the expected one."""
-        if now_s - since_s > LONGEST_S or rows < FEWEST or found == 0:
+        `deviation` is the median; off: how far a value at a load is from the expected one."""
+        if now_s - since_s > LONGEST_S or rows < FEWEST or deviation == 0:
             return False
         for period_s in (DAY_S, WEEK_S):
             end_s = now_s - period_s + SLACK_S
-            then = self._shares(since_s - period_s - SLACK_S, end_s, found, off)
-            between = self._shares(end_s, since_s - SLACK_S, found, off)
+            then = self._shares(since_s - period_s - SLACK_S, end_s, deviation, off)
+            between = self._shares(end_s, since_s - SLACK_S, deviation, off)
             if len(then) < rows or not between or median(between) >= HALF_SHARE:
                 continue
             if max(median(then[at : at + rows]) for at in range(len(then) - rows + 1)) >= MOST:
@@ -231,11 +231,11 @@ class Rhythm:
         return False
 
     def _shares(
-        self, from_s: float, to_s: float, found: float, off: Callable[[float | None, float], float]
+        self, from_s: float, to_s: float, deviation: float, off: Callable[[float | None, float], float]
     ) -> list[float]:
         """The deviations of the rows in a time span, as shares of the present one."""
         low, high = bisect_left(self.times_s, from_s), bisect_right(self.times_s, to_s)
-        return [off(self.loads[at], self.values[at]) / found for at in range(low, high)]
+        return [off(self.loads[at], self.values[at]) / deviation for at in range(low, high)]
 
     # --- keeping ---
 
@@ -248,7 +248,7 @@ class Rhythm:
         """ValueError for anything that `as_json` did not write. value: checks one value of the series."""
         known = kept.fields(data, cls.__slots__)
         times_s = kept.listed(known["times_s"], kept.number)
-        loads = kept.listed(known["loads"], lambda one: kept.optional(one, kept.number))
+        loads = kept.listed(known["loads"], lambda load: kept.optional(load, kept.number))
         values = kept.listed(known["values"], value)
         kept.rising(times_s)
         if not len(times_s) == len(loads) == len(values):

@@ -87,12 +87,12 @@ def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
     return _jackknife(first[whole][often], second[whole][often], mine[whole][often], hour, day)
 
 
-def _jackknife(one: Floats, two: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Share | None:
+def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Share | None:
     days = np.unique(day)
     if len(days) < FEWEST_DAYS:
         return None
-    value = _slope(one, two, use, hour)
-    left_out = np.array([_slope(*(part[day != gone] for part in (one, two, use, hour))) for gone in days])
+    value = _slope(first, second, use, hour)
+    left_out = np.array([_slope(*(part[day != gone] for part in (first, second, use, hour))) for gone in days])
     if not np.isfinite(value) or not np.isfinite(left_out).all():
         return Share(value if math.isfinite(value) else 0.0, -math.inf, math.inf)
     count = len(days)

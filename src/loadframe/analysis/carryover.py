@@ -94,7 +94,7 @@ def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()
     counting = (step for step in steps if step.counts)
-    measured = groupby(counting, lambda one: (one.round, one.block, one.treatment, one.level))
+    measured = groupby(counting, lambda step: (step.round, step.block, step.treatment, step.level))
     for before, step in pairwise([list(again)[-1] for _, again in measured]):
         sized = step.purpose == "sizing"
         if step.treatment != treatment or sized or before.round != step.round or step.throughput <= 0:

@@ -61,7 +61,7 @@ def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
     used = {name: statistics.median(of_components.get(name, 0.0) for of_components in cores) for name in names}
     return tuple(
         Beside(name, value, of, level)
-        for name, value in sorted(used.items(), key=lambda one: -one[1])
+        for name, value in sorted(used.items(), key=lambda entry: -entry[1])
         if value >= LEAST
     )
 
@@ -76,5 +76,5 @@ def _found(pattern: re.Pattern[str], metrics: Mapping[str, float]) -> dict[str, 
     }
 
 
-def _busiest(each: Iterable[CpuUse]) -> tuple[CpuUse, ...]:
-    return tuple(sorted((use for use in each if use.cores >= LEAST), key=lambda one: -one.cores))
+def _busiest(uses: Iterable[CpuUse]) -> tuple[CpuUse, ...]:
+    return tuple(sorted((use for use in uses if use.cores >= LEAST), key=lambda use: -use.cores))

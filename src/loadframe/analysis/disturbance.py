@@ -319,6 +319,6 @@ def _goes_with(typical: Mapping[Cell, float], steps: Sequence[Step]) -> str:
     return DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""
 
 
-def _covariance(one: Mapping[Cell, float], other: Mapping[Cell, float]) -> float:
-    first, second = fmean(one.values()), fmean(other.values())
-    return sum((one[cell] - first) * (other[cell] - second) for cell in one)
+def _covariance(medians: Mapping[Cell, float], other: Mapping[Cell, float]) -> float:
+    first, second = fmean(medians.values()), fmean(other.values())
+    return sum((medians[cell] - first) * (other[cell] - second) for cell in medians)

@@ -191,10 +191,10 @@ def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
     )
 
 
-def _ratio(one: CurvePoint, two: CurvePoint) -> tuple[float, float, float]:
-    centre = math.log(two.throughput / one.throughput)
-    down = math.hypot(_log(two.throughput, two.throughput_low), _log(one.throughput_high, one.throughput))
-    up = math.hypot(_log(two.throughput_high, two.throughput), _log(one.throughput, one.throughput_low))
+def _ratio(before: CurvePoint, after: CurvePoint) -> tuple[float, float, float]:
+    centre = math.log(after.throughput / before.throughput)
+    down = math.hypot(_log(after.throughput, after.throughput_low), _log(before.throughput_high, before.throughput))
+    up = math.hypot(_log(after.throughput_high, after.throughput), _log(before.throughput, before.throughput_low))
     return exp_in_range(centre), exp_in_range(centre - down), exp_in_range(centre + up)
 
 

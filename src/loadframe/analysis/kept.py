@@ -25,16 +25,16 @@ def whole(value: Any, *, least: int = 0) -> int:
     return value
 
 
-def optional(value: Any, each: Callable[[Any], A]) -> A | None:
-    """None, or the result of `each`."""
-    return None if value is None else each(value)
+def optional(value: Any, check: Callable[[Any], A]) -> A | None:
+    """None, or the result of `check`."""
+    return None if value is None else check(value)
 
 
-def listed(value: Any, each: Callable[[Any], A]) -> list[A]:
-    """A list, with `each` applied to its members."""
+def listed(value: Any, check: Callable[[Any], A]) -> list[A]:
+    """A list, with `check` applied to its members."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"{_shown(value)} is no list")
-    return [each(member) for member in value]
+    return [check(member) for member in value]
 
 
 def pair(value: Any, first: Callable[[Any], A], second: Callable[[Any], B]) -> tuple[A, B]:
@@ -46,7 +46,7 @@ def pair(value: Any, first: Callable[[Any], A], second: Callable[[Any], B]) -> t
 
 def pairs(value: Any, first: Callable[[Any], A], second: Callable[[Any], B]) -> list[tuple[A, B]]:
     """A list of lists of two."""
-    return listed(value, lambda one: pair(one, first, second))
+    return listed(value, lambda member: pair(member, first, second))
 
 
 def table(value: Any) -> dict[str, Any]:

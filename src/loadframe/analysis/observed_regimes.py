@@ -54,7 +54,7 @@ def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tupl
             difference, _ = _difference(sums.of(ends[index - 1], at), sums.of(at, ends[index + 1]))
             moment = float(time_s[int(np.searchsorted(label, at))])
             regime_changes.append(RegimeChange(moment, name, float(np.exp(difference))))
-    return tuple(sorted(regime_changes, key=lambda one: one.at_s)[:MOST_CHANGES])
+    return tuple(sorted(regime_changes, key=lambda change: change.at_s)[:MOST_CHANGES])
 
 
 def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
@@ -70,7 +70,7 @@ def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple
             if _strength(sums.of(0, at), sums.of(at, batches), few_after=True) >= THRESHOLD
         ]
         if proven:
-            difference, at = max(proven, key=lambda one: abs(one[0]))
+            difference, at = max(proven, key=lambda change: abs(change[0]))
             regime_changes.append(
                 RegimeChange(float(time_s[int(np.searchsorted(label, at))]), name, float(np.exp(difference)))
             )

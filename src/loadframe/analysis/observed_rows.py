@@ -78,12 +78,12 @@ def levels(
 
 
 def observations(
-    found: tuple[Level, ...], name: str, axis: str, resources: Mapping[str, str], servers: Mapping[str, float]
+    levels: tuple[Level, ...], name: str, axis: str, resources: Mapping[str, str], servers: Mapping[str, float]
 ) -> Observations:
     """The levels' cells in the form of a forecast's input, without cells that lack a throughput or a resource's use.
     resources: name -> column; the column "response" becomes the p95 latency."""
     rows = []
-    for level in found:
+    for level in levels:
         for at, throughput in enumerate(level.cells["throughput"]):
             uses = {resource: float(level.cells[column][at]) for resource, column in resources.items()}
             if not np.isfinite([throughput, *uses.values()]).all():

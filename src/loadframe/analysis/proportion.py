@@ -51,5 +51,5 @@ def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool
     return fmean(ratios) + max(scatter, chance) / math.sqrt(blocks) < 0
 
 
-def _log_share(one: Asked) -> float:
-    return math.log((one.failed + HALF) / (one.requests + 2 * HALF))
+def _log_share(asked: Asked) -> float:
+    return math.log((asked.failed + HALF) / (asked.requests + 2 * HALF))

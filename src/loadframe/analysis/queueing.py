@@ -59,13 +59,13 @@ def _factors(demand: float, rates: Floats) -> Floats:
         return np.concatenate([[0.0], np.cumsum(np.log(demand) - np.log(rates))])
 
 
-def _convolve(one: Floats, two: Floats) -> Floats:
-    """log sum over j of exp(one[j] + two[n - j]), n = 0..N."""
-    count = len(one)
-    padded = np.concatenate([np.full(count - 1, -np.inf), two])
-    # Row n holds two[n], two[n - 1], ..., and nothing beyond two[0].
+def _convolve(first: Floats, second: Floats) -> Floats:
+    """log sum over j of exp(first[j] + second[n - j]), n = 0..N."""
+    count = len(first)
+    padded = np.concatenate([np.full(count - 1, -np.inf), second])
+    # Row n holds second[n], second[n - 1], ..., and nothing beyond second[0].
     shifted = np.lib.stride_tricks.sliding_window_view(padded, count)[:, ::-1]
-    terms = one + shifted
+    terms = first + shifted
     top = terms.max(axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
@@ -149,7 +149,7 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
     marked = [step for step in steps if TIME_UNIT in step.flags]
     if not marked:
         return
-    step = min(marked, key=lambda one: one.level)
+    step = min(marked, key=lambda step: step.level)
     rate, told_ms = _asked(step), step.latency.mean_ms
     users = f"{step.level:g} user{'' if step.level == 1 else 's'}"
     right_ms = 1e3 * step.level / rate
@@ -180,7 +180,7 @@ def _of_service(steps: Sequence[Step]) -> Iterator[str]:
         off = {_off(latency.step.latency.mean_ms, latency.mean * in_ms) for latency in latencies}
         # short times may be right where requests wait elsewhere, but not a thousandth at two loads
         if off == {-1} or (off == {1} and len({latency.step.level for latency in latencies}) > 1):
-            first = min(latencies, key=lambda one: one.step.level)
+            first = min(latencies, key=lambda latency: latency.step.level)
             yield (
                 f"time-unit: the values of {base} look like {OTHER[unit]}, not {unit}: their mean is "
                 f"{show(first.mean * in_ms, 'ms')}, and a request took {show(first.step.latency.mean_ms, 'ms')}, at "
@@ -219,10 +219,10 @@ def _asked(step: Step) -> float:
     return step.throughput * (step.requests + step.errors) / step.requests if step.requests else 0.0
 
 
-def _off(right: float, told: float) -> int:
+def _off(right: float, reported: float) -> int:
     """1 where the reported time is about 1,000 times too small, -1 where it is too large, else 0."""
-    if right <= 0 or told <= 0:
+    if right <= 0 or reported <= 0:
         return 0
-    ratio = right / told
+    ratio = right / reported
     near = (abs(ratio / FACTOR - 1.0) <= MARGIN, abs(ratio * FACTOR - 1.0) <= MARGIN)
     return 1 if near[0] else -1 if near[1] else 0

@@ -213,8 +213,8 @@ class Series:
     def of_json(cls, data: Any, *, most: float = kept.MOST) -> "Series":
         """ValueError for anything that `as_json` did not write. most: largest absolute value."""
 
-        def value(one: Any) -> float:
-            return kept.number(one, least=-most, most=most)
+        def value(number: Any) -> float:
+            return kept.number(number, least=-most, most=most)
 
         known = kept.fields(data, cls.__slots__)
         series = cls(
@@ -226,9 +226,9 @@ class Series:
             kept.listed(known["weights"], kept.number),
             sorted(kept.listed(known["innovations"], kept.number)),
             kept.number(known["widening"], least=1),
-            kept.optional(known["range"], lambda one: kept.pair(one, kept.number, kept.number)),
+            kept.optional(known["range"], lambda ends: kept.pair(ends, kept.number, kept.number)),
             kept.listed(known["past"], kept.number),
-            kept.listed(known["sums"], lambda one: kept.number(one, least=0, most=1e31)),
+            kept.listed(known["sums"], lambda total: kept.number(total, least=0, most=1e31)),
             kept.pairs(known["since"], _load, value),
             kept.number(known["since_s"]),
             Rhythm.of_json(known["rhythm"], value),

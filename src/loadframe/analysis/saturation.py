@@ -348,5 +348,5 @@ def _centred(values: Sequence[float]) -> list[float]:
     return [value - mean for value in values]
 
 
-def _product(one: Sequence[float], two: Sequence[float]) -> float:
-    return sum(map(float.__mul__, one, two))
+def _product(first: Sequence[float], second: Sequence[float]) -> float:
+    return sum(map(float.__mul__, first, second))

@@ -126,7 +126,7 @@ def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | N
 def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
     """Neighbours joined until they span 1 / PER_DOUBLING of a doubling. Overlapping ones (loads of several sizes, each
     from empty) stay separate."""
-    ordered = sorted(windows, key=lambda one: (one.before, one.after))
+    ordered = sorted(windows, key=lambda window: (window.before, window.after))
     result: list[LoadWindow] = []
     for window in ordered:
         last = result[-1] if result else None
@@ -144,8 +144,8 @@ def _together(first: LoadWindow, last: LoadWindow) -> LoadWindow:
     return LoadWindow(first.before, last.after, first.seconds + last.seconds, reads)
 
 
-def _wide(one: LoadWindow) -> bool:
-    return one.before == 0 or one.after >= one.before * 2 ** (1 / PER_DOUBLING)
+def _wide(window: LoadWindow) -> bool:
+    return window.before == 0 or window.after >= window.before * 2 ** (1 / PER_DOUBLING)
 
 
 def _scale(entries: Numbers, values: Numbers, of_reads: bool) -> Numbers:
@@ -184,7 +184,7 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
     for _ in range(ROUNDS):
         target = values / scale
         candidates = _all(plain / scale[:, None], missing / scale[:, None], grid, target)
-        best = min(candidates, key=lambda one: one.squares + 1e-9 * len(one.terms))
+        best = min(candidates, key=lambda candidate: candidate.squares + 1e-9 * len(candidate.terms))
         scale = np.maximum(scale * (target - best.residuals), least)
     worth = series.worth(series.neighbours(best.residuals)) * len(target)
     noise = max(math.sqrt(best.squares / max(len(target) - len(best.terms) - 1, 1)), LEAST_NOISE)
@@ -239,8 +239,8 @@ def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float)
     return _Tried(terms, end, float((residuals**2).sum()), values, inverse, residuals)
 
 
-def _log_weight(one: _Tried, worth: float, noise: float, count: int) -> float:
+def _log_weight(candidate: _Tried, worth: float, noise: float, count: int) -> float:
     """Log likelihood of a choice less the penalty of its terms (Schwarz 1978); the ends of memory share one choice."""
-    parameters = len(one.terms) + (2 in one.terms)
-    fits = -worth / count * one.squares / (2 * noise**2)
-    return fits - parameters / 2 * math.log(worth) - (math.log(ENDS) if 2 in one.terms else 0.0)
+    parameters = len(candidate.terms) + (2 in candidate.terms)
+    fits = -worth / count * candidate.squares / (2 * noise**2)
+    return fits - parameters / 2 * math.log(worth) - (math.log(ENDS) if 2 in candidate.terms else 0.0)
