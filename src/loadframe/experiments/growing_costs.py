@@ -64,9 +64,10 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(round_.treatment)
     book.bench.recover(name)
+    order = _order(before, levels)
     after = [
         [book.take(StepRequest(name, level, round_.number, block)) for level in order]
-        for block, order in enumerate(_orders(before, levels), start=1)
+        for block in range(1, FEWEST_BLOCKS + 1)
     ]
     mechanism = after_restart(growth, before, *after)
     book.bench.recover(round_.treatment)
@@ -89,12 +90,11 @@ def _not_restarted(growth: Growth, why: str) -> Mechanism:
     return Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=f"not confirmed: {why}")
 
 
-def _orders(before: Sequence[Step], levels: Sequence[float]) -> list[list[float]]:
-    """In the order of the first blocks before the restart: a fast-growing cost differs within a block."""
-    places = {
-        (step.block, step.level): step.number for step in sorted(before, key=lambda step: step.number, reverse=True)
-    }
-    return [sorted(levels, key=lambda level: places.get((block, level), 0)) for block in range(1, FEWEST_BLOCKS + 1)]
+def _order(before: Sequence[Step], levels: Sequence[float]) -> list[float]:
+    """That of the first block before the restart, for a fast-growing cost differs within a block. Of both blocks after
+    it: between the two steps of each level lies one block, where another order may put none."""
+    places = {step.level: step.number for step in sorted(before, key=lambda step: step.number, reverse=True)}
+    return sorted(levels, key=lambda level: places.get(level, 0))
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
