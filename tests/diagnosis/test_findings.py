@@ -570,6 +570,24 @@ def test_pages_that_are_read_again_and_again_are_a_buffer_pool_too_small(make_st
     assert pool(5.0, **{"mariadb.redo_fill": 0.9}) == [], "a log may be full without anybody waiting for it"
 
 
+def test_a_log_that_fills_and_is_flushed_again_and_again_is_full_where_half_of_the_steps_saw_it_so(
+    make_step: StepMaker,
+) -> None:
+    """Seen: a MySQL with a log of 8 MiB, which swings between 56 and 84 % and is read twice a second."""
+
+    def named(*fills: float) -> list[str]:
+        metrics = {**IDLE, "mysql.pages_flushed": 6000.0}
+        steps = [
+            make_step(level, 4500.0, {**metrics, "mysql.redo_fill": fill}, block=block)
+            for block, fill in enumerate(fills)
+            for level in (1, 4, 16)
+        ]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert named(0.82, 0.83, 0.83, 0.59, 0.58, 0.64) == ["mysql.redo_log"]
+    assert named(0.83, 0.58, 0.59, 0.58, 0.64, 0.61) == [], "one step in six does not say so"
+
+
 def test_threads_of_mysql_that_wait_for_metadata_locks_are_told(make_step: StepMaker) -> None:
     def waiting(seconds: float, **more: float) -> list[str]:
         metrics = {**IDLE, "mysql.metadata_lock_wait": seconds, "mysql.row_lock_waits": 0.0, **more}

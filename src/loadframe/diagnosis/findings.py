@@ -234,7 +234,7 @@ def _signature_finding(
 ) -> Finding | RuledOut | None:
     """window: where it must hold; default: past the bend, from the peak on without one, or the lowest level."""
     window = window or (windows.each[0] if signature.unloaded else windows.place)
-    measured = [(condition, condition.of(window.metrics)) for condition in signature.present]
+    measured = [(condition, window.judged(condition)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
     if measured[0][1] is None or (signature.whole and len(pairs) < len(measured)):
         return None
@@ -244,13 +244,13 @@ def _signature_finding(
                 signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {_wanted(condition)})"
             )
     if signature.rises and windows.bend is not None:
-        condition, below = pairs[0][0], pairs[0][0].of(windows.below.metrics)
+        condition, below = pairs[0][0], windows.below.judged(pairs[0][0])
         if below is not None and condition.holds(below):
             return RuledOut(
                 signature.id, f"{_name(condition)}: {_show(condition, below)} {windows.below.words} already"
             )
     for condition in signature.absent:
-        seen = condition.of(window.metrics)
+        seen = window.judged(condition)
         if seen is not None and condition.holds(seen):
             because = f"{_name(condition)}: {_show(condition, seen)} ({condition.source})"
             return RuledOut(signature.id, because)
@@ -272,7 +272,7 @@ def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
     return [
         condition.evidence(value, window.words, absent=True)
         for condition in signature.absent
-        if (value := condition.of(window.metrics)) is not None and not condition.per_request
+        if (value := window.judged(condition)) is not None and not condition.per_request
     ]
 
 
@@ -283,7 +283,9 @@ RANKED = 0.088
 def _signature_score(signature: Signature, rank: int, windows: Windows, first: tuple[Condition, float]) -> float:
     """0.6, less where throughput falls and the cause holds below the bend, too; the deeper cause first among equals."""
     condition, _ = first
-    unexplained = windows.falls and condition.met(windows.below.metrics) and not signature.explains_falling
+    below = windows.below.judged(condition)
+    there = below is not None and condition.holds(below)
+    unexplained = windows.falls and there and not signature.explains_falling
     return (0.3 if unexplained else 0.6) - RANKED * rank / len(SIGNATURES)
 
 
@@ -291,7 +293,7 @@ def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
     """From the level before, to the lowest level at which all that was measured holds; None where none has it."""
     before: float | None = None
     for window in windows.each:
-        values = [(condition, condition.of(window.metrics)) for condition in signature.present]
+        values = [(condition, window.judged(condition)) for condition in signature.present]
         if all(value is None or condition.holds(value) for condition, value in values):
             level = window.levels[0]
             return LoadInterval(level, level if before is None else before, level)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median_high
 
+from loadframe.knowledge.signature import Condition
 from loadframe.metrics.agreements import names_of
 from loadframe.model import Bend, BlindCounter, Curve, Finding, LoadInterval, Round, Step
 
@@ -24,6 +25,10 @@ class Window:
 
     def get(self, metric: str) -> float | None:
         return self.metrics.get(metric)
+
+    def judged(self, condition: Condition) -> float | None:
+        """What a condition is on here; None where it was not measured."""
+        return condition.of(self.halves if condition.by_half else self.metrics)
 
     def reaches(self, metric: str, value: float) -> bool:
         """Whether at least half of the steps had that much; False where not measured."""

@@ -38,13 +38,15 @@ class Rank(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Condition:
     """metric comparison threshold, at the place where the cause acts. source: of the threshold. per_request: the metric
-    is a rate, and is first divided by the throughput of its window."""
+    is a rate, and is first divided by the throughput of its window. by_half: half of the steps must meet it ("reaches"
+    in a row), for a level that swings and is read too seldom for its average."""
 
     metric: str
     comparison: Comparison
     threshold: float
     source: str
     per_request: bool = False
+    by_half: bool = False
 
     def holds(self, value: float) -> bool:
         """Whether this value meets the condition."""
@@ -122,7 +124,7 @@ SHARED: Mapping[str, Condition] = {
     "direct_reclaim": DIRECT_RECLAIM,
 }
 """By their names in the rows of a TOML file."""
-_CONDITION = re.compile(r"(\S+) (>=|<=|>|<) (\S+)( per request)? \| (.+)")
+_CONDITION = re.compile(r"(\S+) (>=|<=|>|<|reaches) (\S+)( per request)? \| (.+)")
 
 Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
 """What must become of a trace if its cause limited the throughput: diagnosis/mechanism.py."""
@@ -193,4 +195,6 @@ def _condition(text: str, named: Mapping[str, Condition]) -> Condition:
         raise ValueError(f"{text!r} is no condition")
     metric, comparison, threshold, per_request, source = match.groups()
     at = REACHED if threshold == "REACHED" else float(threshold)
-    return Condition(metric, cast(Comparison, comparison), at, source, per_request is not None)
+    by_half = comparison == "reaches"
+    compared = cast(Comparison, ">=" if by_half else comparison)
+    return Condition(metric, compared, at, source, per_request is not None, by_half)
