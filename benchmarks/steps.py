@@ -12,6 +12,11 @@ import drivers
 import verdicts as noises
 import warmups
 from claims import Figure, rate, row
+from loadframe.analysis.comparison import verdict_at_end
+from loadframe.analysis.window import BATCHES
+from loadframe.bench.settling import held
+from loadframe.model import UNSETTLED, Verdict
+from simulated import step
 
 
 @row(
@@ -145,3 +150,54 @@ for _size, _correlation, _goal in ((0.05, 0.5, 12), (0.12, 0.3, 20)):
         section=4,
         goal=_goal,
     )(partial(slow_level, _size, _correlation))
+
+
+BLOCKS = 3
+
+
+def unfinished(random: np.random.Generator, gain: float, size: float, correlation: float) -> tuple[Verdict, Verdict]:
+    """The verdict on a side that has settled, and serves `gain` times as much, against one that still approaches its
+    level, which no warm-up has reached: by the blocks alone, and with what the warm-ups can still change."""
+    cold, when, steps = warmups.approach(random), warmups.times(), []
+    late = when > warmups.FLOOR
+    for block in range(1, BLOCKS + 1):
+        for name, level in (("A", cold.at(when)), ("B", np.full(len(when), gain))):
+            loud = np.exp(random.normal(0, size / 2)) * (1 + warmups.noise(random, len(when), size, correlation))
+            seen = np.maximum(level * loud, 0.0)[late]
+            batches = tuple(float(part.mean()) for part in np.array_split(seen, BATCHES))
+            others = {"treatment": name, "block": block, "batches": batches, "flags": (UNSETTLED,)}
+            steps.append(step(4, float(seen.mean()), **others))
+    sides = ({4.0: [one.throughput for one in steps if one.treatment == name]} for name in "AB")
+    plain = verdict_at_end(*sides)
+    return plain, held(plain, steps, "A", "B")
+
+
+def not_cured(size: float, correlation: float, series: int) -> Figure:
+    """Equal servers, one of which has not warmed up: called worse."""
+    random, drawn = np.random.default_rng(16), min(series, 2000)
+    pairs = [unfinished(random, 1.0, size, correlation) for _ in range(drawn)]
+    plain, wrong = (sum(pair[place].decided for pair in pairs) for place in (0, 1))
+    return rate(wrong, drawn, rival=f"by the blocks alone {100 * plain / drawn:.0f}")
+
+
+def large_gain(size: float, correlation: float, series: int) -> Figure:
+    """What a veto loses."""
+    random, drawn = np.random.default_rng(17), min(series, 2000)
+    won = sum(unfinished(random, 5.0, size, correlation)[1].decision == "better" for _ in range(drawn))
+    return Figure(100 * won / drawn, 2.0, "a veto 0")
+
+
+for _size, _correlation, _goal in ((0.05, 0.0, 85), (0.12, 0.3, 80), (0.3, 0.3, 60)):
+    row(
+        f"warm-up: verdict {100 * _size:g} %, r {_correlation:g}",
+        f"equal, one side 10 to 30 % too low: decided, 3 blocks, {100 * _size:g} % noisy, AR(1) {_correlation:g}",
+        section=4,
+        goal=5,
+    )(partial(not_cured, _size, _correlation))
+    row(
+        f"warm-up: gain {100 * _size:g} %, r {_correlation:g}",
+        f"the same where the other side gives 5 times as much: decided, {100 * _size:g} % noisy",
+        section=4,
+        goal=_goal,
+        most=False,
+    )(partial(large_gain, _size, _correlation))
