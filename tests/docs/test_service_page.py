@@ -90,7 +90,9 @@ def test_one_that_runs_is_measured(forking: subprocess.Popen[str], place: Path, 
     done = run(forking, place, "measure pool.toml", STUDIES["pool-running"].replace("8080", str(port)))
     assert done.code == 0, done.err
     steps = [json.loads(line) for path in place.glob("runs/*/steps.jsonl") for line in path.read_text().splitlines()]
-    seen = [(step["metrics"].get("target.cpu.cores"), step["flags"]) for step in steps if "too-few" not in step["flags"]]
+    seen = [
+        (step["metrics"].get("target.cpu.cores"), step["flags"]) for step in steps if "too-few" not in step["flags"]
+    ]
     assert seen and all(cores or "recorder-late" in flags for cores, flags in seen), seen
 
 

@@ -42,10 +42,11 @@ CGROUP_FILES = (
     *("cpu.stat", "cpu.pressure", "memory.current", "memory.pressure", "io.stat", "io.pressure", "pids.current"),
     *("cpuacct.usage", "cpuacct.stat", "memory.usage_in_bytes"),
     *("blkio.throttle.io_service_bytes", "blkio.throttle.io_serviced"),
+    *("memory.events", "memory.stat", "memory.failcnt"),
 )
 SLOW_CGROUP_FILES = (
-    *("cpu.max", "memory.max", "memory.peak", "memory.events", "memory.stat", "io.max", "pids.max", "pids.events"),
-    *("cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes", "memory.failcnt", "memory.max_usage_in_bytes"),
+    *("cpu.max", "memory.max", "memory.peak", "io.max", "pids.max", "pids.events"),
+    *("cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
     "memory.oom_control",
     *(f"blkio.throttle.{name}_device" for name in ("read_bps", "write_bps", "read_iops", "write_iops")),
 )
