@@ -194,8 +194,8 @@ class Bookkeeping:
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """Seconds to reserve for one remedy: sizing, its proof at two levels in so many blocks, and a look at the
-        result."""
+        """Seconds to reserve for one remedy: sizing, a proof at two levels in this number of blocks, and a
+        look at the result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)

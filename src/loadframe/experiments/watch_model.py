@@ -25,7 +25,8 @@ THRESHOLD = MONTH_S / SLOW_ROW_S * len(SERIES)
 LEAKING = ("target.memory.rss", "target.open_files", "system.filesystem.space")
 COLUMNS = ("load", *LEAKING)
 PATIENCE = {"system.filesystem.space": ((7 * 86400.0, 8 * 86400.0), (86400.0, 1.25 * 86400.0))}
-"""(a leak that ends later, is reported only after so many seconds): logs rotate each night, and go each week."""
+"""By metric, pairs of seconds: a leak that would fill it only after the first is reported once it has lasted for the
+second. Logs rotate each night, and are removed each week."""
 MOST = {"response": 300.0, "cpu": kept.MOST}
 """Largest absolute value of a series; exp of the first is still a number."""
 LOOK_S, FIRST_LOOK_S = 3600.0, 900.0

@@ -13,7 +13,8 @@ DEEPEST = 64
 MOST_DIGITS = 20
 """Of a whole number: an unsigned 64-bit integer has 20."""
 FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
-"""An empty one takes 72 bytes of memory; beyond the first ones, each must come with so many characters of text."""
+"""An empty container takes 72 bytes of memory: beyond FREE_CONTAINERS, the text must have CHARACTERS_OF_ONE characters
+for each."""
 MOST_NAMES = 10_000
 """Of numbers, whose encoded text is cached."""
 

@@ -56,7 +56,7 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     if moved:
         if any(finding.status == "confirmed" for finding in moved.values()):
             return tuple(moved.values())
-        kept = any(trial.kept for round_ in inv.rounds for trial in round_.tried)
+        kept = conclusion.kept_trials(inv.rounds)
         return (*moved.values(), *crowded) if kept else (*crowded, *moved.values())
     for round_ in inv.rounds:
         suspected = [finding for finding in round_.findings if finding.status == "suspected"]
