@@ -173,12 +173,13 @@ def test_shared_memory_of_a_server_that_was_killed_with_its_owner_is_removed_by_
     shared.mkdir()
     monkeypatch.setattr(shared_memory, "FOLDER", shared)
     lease = Lease.acquire("a study")
-    for name in (f"{lease.shared_name}-metadata", f"{lease.shared_name}0-of-another", "of-a-stranger"):
-        (shared / name).touch()
+    name = lease.shared_name
+    for file in (f"{name}-metadata", f"sem.{name}-of-python", f"{name}0-of-another", "of-a-stranger"):
+        (shared / file).touch()
     rewritten(lease, places)
     (swept,) = sweep()
-    assert "removed 1 piece of shared memory" in swept.actions
-    assert {path.name for path in shared.iterdir()} == {f"{lease.shared_name}0-of-another", "of-a-stranger"}
+    assert "removed 2 pieces of shared memory" in swept.actions
+    assert {path.name for path in shared.iterdir()} == {f"{name}0-of-another", "of-a-stranger"}
 
 
 def test_a_pid_used_again_by_a_stranger_is_not_ended(places: Path) -> None:

@@ -1,10 +1,11 @@
 """The scheduler and the workers of dask that a command starts on its own machine, in a process of their own: `python -P
--m loadframe.fleet.dask_here FOLDER WORKER...`, until its standard input is closed. dask puts its scratch folder first
+-m loadframe.fleet.dask_here FOLDER NAME WORKER...`, until its standard input is closed. dask puts its scratch folder first
 in the search path for modules of its process, changes that process's environment, and starts Python from there. So this
 process does nothing else, works in `/`, and keeps all files in a private folder of the command's lease, including the
-key by which scheduler, workers and command recognise each other."""
+key by which scheduler, workers and command recognise each other. Its semaphores have NAME, the lease's shared_name."""
 
 import logging
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -64,5 +65,12 @@ def serve(folder: Path, names: Sequence[str]) -> None:
         sys.stdin.read()
 
 
+def name_semaphores(name: str) -> None:
+    """Python removes them when a process ends, but not where all of them are killed; the lease's sweep does."""
+    _multiprocessing: Any = multiprocessing.current_process()
+    _multiprocessing._config["semprefix"] = f"/{name}"
+
+
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), sys.argv[2:])
+    name_semaphores(sys.argv[2])
+    serve(Path(sys.argv[1]), sys.argv[3:])

@@ -57,7 +57,7 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
     """Remove the shared memory whose names begin with Lease.shared_name, left by a killed server; returns what was
     done. owners: users whose segments these may be, in addition to us."""
     allowed, removed, kept = {os.geteuid(), *owners}, 0, []
-    for segment in FOLDER.glob(f"{name}-*"):
+    for segment in (*FOLDER.glob(f"{name}-*"), *FOLDER.glob(f"sem.{name}-*")):  # semaphores: sem_overview(7)
         try:
             status = segment.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_uid in allowed:  # any user may give theirs a name like ours
