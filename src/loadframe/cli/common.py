@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli import faults, terminal
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted, MissingTool, SampleError, UsageError
+from loadframe.errors import CageError, Interrupted, MissingTool, SampleError, UsageError, extra
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
@@ -177,11 +177,11 @@ def size_of(option: str, text: str, example: str) -> int:
         raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from None
 
 
-def missing(what: str, error: ModuleNotFoundError, extra: str) -> MissingTool:
-    """what: needs a Python package that is not installed; extra: of Loadframe's distribution, which has it."""
+def missing(what: str, error: ModuleNotFoundError, of: str) -> MissingTool:
+    """what: needs a Python package that is not installed; of: the extra of Loadframe's distribution that has it."""
     return MissingTool(
         f"{what} needs the Python package {error.name}, which is not installed",
-        remedy=f"pip install 'loadframe[{extra}]'",
+        remedy=extra(of),
     )
 
 
