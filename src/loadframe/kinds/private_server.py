@@ -75,7 +75,7 @@ class PrivateServer:
     def user(self) -> Privilege:
         return self._user
 
-    # --- before the start -----------------------------------------------------------------------------------------
+    # --- before the start ---
 
     def create(self) -> None:
         """Make its folders and their content. MissingTool, TargetError."""
@@ -218,7 +218,7 @@ class PrivateServer:
         """host:port, once a port was taken."""
         return joined(self.host, self.port or 0)
 
-    # --- its life ---------------------------------------------------------------------------------------------------
+    # --- its life ---
 
     def launch(
         self,

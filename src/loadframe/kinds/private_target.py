@@ -103,7 +103,7 @@ class PrivateTarget(ABC, Generic[Server]):
     def listen_on(self, number: str) -> None:
         self._server.host = number
 
-    # --- for the subclass -------------------------------------------------------------------------------------------
+    # --- for the subclass ---
 
     @abstractmethod
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:

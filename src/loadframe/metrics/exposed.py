@@ -107,7 +107,7 @@ def what_of(name: str) -> str:
     return f"{base}{brace}{labels}, as the service exposes it"
 
 
-# --- histograms -----------------------------------------------------------------------------------------------------
+# --- histograms ---
 
 
 ROUNDING = 1e-9
@@ -170,7 +170,7 @@ def _unescaped(value: str) -> str:
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
 
 
-# --- what is known of names -------------------------------------------------------------------------------------------
+# --- what is known of names ---
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class BulkLoaderTarget:
         self._settings: dict[str, SettingValue] = {}
         self._state = TargetState()
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         self._server.create()
@@ -83,7 +83,7 @@ class BulkLoaderTarget:
         self._server.destroy()
         self._shards.destroy()
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """The loader's settings, used as asked; the shards' under "shard_"; the resource limits of the shards."""
@@ -122,7 +122,7 @@ class BulkLoaderTarget:
     def describe(self) -> Mapping[str, str]:
         return {**self._shards.describe(), "loader": " ".join(self._server.command)}
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _start_loader(self, own: Mapping[str, SettingValue]) -> None:
         self._settings = {**DEFAULTS, **own}

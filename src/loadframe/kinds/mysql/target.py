@@ -44,7 +44,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         server = self.make(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.data)
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         """MissingTool without a program of the server or pymysql; TargetError where the data cannot be made."""
@@ -61,7 +61,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """SHOW GLOBAL VARIABLES for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
@@ -93,7 +93,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
         return {**super().describe(), "started": shown}
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         server, account = self._server, self._server.control_account

@@ -50,7 +50,7 @@ class NginxTarget(PrivateTarget[Server]):
     def _make_server(self, lease: Lease, user: Privilege, port: int) -> Server:
         return Server(lease, user, port)
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def check(self, state: TargetState) -> None:
         """It starts and ends; a running one is checked by `nginx -t`."""
@@ -60,7 +60,7 @@ class NginxTarget(PrivateTarget[Server]):
         finally:
             self._status.close()
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
@@ -98,7 +98,7 @@ class NginxTarget(PrivateTarget[Server]):
         """address: host and port. options: `files`, the folder whose files it serves."""
         return Endpoint(self.kind, self._server.listens, {"files": str(self._server.files)})
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(wanted.settings, allowance, lambda: self._ready(wanted))

@@ -48,7 +48,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         self._looks = Looks()
         self._statement = ""
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         """MissingTool without postgres, initdb or psycopg; TargetError where the data cannot be made."""
@@ -69,7 +69,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         """PostgreSQL keeps no high-water marks and no cache of handles that a step would inherit; it has to answer."""
         self._talk().ask("SELECT 1")
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """pg_settings for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
@@ -109,7 +109,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
             return Endpoint(self.kind, str(server.socket_folder), options)
         return Endpoint(self.kind, f"127.0.0.1:{server.port}", options | {"host": "127.0.0.1"})
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(wanted.settings, allowance, lambda: self._reach().ping())

@@ -180,7 +180,7 @@ class RunningService:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _file(self, name: str) -> OwnFile:
         tables = [table for table in self._target.setting.values() if table.file == name]

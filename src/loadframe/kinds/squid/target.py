@@ -30,14 +30,14 @@ class SquidTarget(CacheTarget[Server]):
         self._descriptors_allowed = 0
         self._stored_before = self._evicted = 0.0
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def check(self, state: TargetState) -> None:
         """By `squid -k parse`."""
         wanted = self._wanted(state)
         self._server.check(wanted, self._origin.address, self._allowed(wanted))
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def counters(self) -> dict[str, float]:
         """The cache manager's; where it does not answer, only descriptors, ceilings and the log's counts."""
@@ -55,7 +55,7 @@ class SquidTarget(CacheTarget[Server]):
             "descriptors_short": float(logged[FEW_DESCRIPTORS]),
         }
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._manager.close()

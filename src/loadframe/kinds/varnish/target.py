@@ -34,7 +34,7 @@ class VarnishTarget(CacheTarget[Server]):
         self._counters = Counters(server.directory, server.user, lease.user)
         self._cache: int | None = None
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def check(self, state: TargetState) -> None:
         """By `varnishd -C`."""
@@ -44,7 +44,7 @@ class VarnishTarget(CacheTarget[Server]):
     def empty(self) -> None:
         """Nothing to do: its stop has emptied it."""
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """From `param.show`, with the storage as it was started, and the descriptors as the kernel has them."""
@@ -64,7 +64,7 @@ class VarnishTarget(CacheTarget[Server]):
     def pids(self) -> tuple[int, ...]:
         return tuple(pid for pid in (self._server.pid, self._cache) if pid is not None and self._server.pid is not None)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(self._complete(wanted.settings), self._origin.address, allowance, self._answers)
