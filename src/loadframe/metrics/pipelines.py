@@ -1,5 +1,5 @@
-"""Metrics of pipelines: of each stage, `pipeline.STAGE.END`, of each change log, `changelog.LOG.END` (families.txt). What
-a stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
+"""Metrics of pipelines: of a stage, `pipeline.STAGE.END`, of a change log, `changelog.LOG.END` (families.txt).
+What a stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
 
 import math
 import re
