@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.connections.address import joined
-from loadframe.errors import NotRecovered, TargetError
+from loadframe.errors import NotRecovered, RecordingError, TargetError
 from loadframe.host import identity, to_its_end
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
 from loadframe.kinds.package import Package
 from loadframe.model import SettingValue, TargetState
+from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import remove_tree
 
@@ -63,17 +64,13 @@ class PrivateServer:
         self.log = self.folder / "error.log"
         self.port = port
         self.command: tuple[str, ...] = ()
-        self._lease, self._user = lease, user
+        self.user, self._lease = user, lease
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def socket(self) -> Path | None:
         """The socket on which it listens; None for one that only listens on `host`."""
         return None
-
-    @property
-    def user(self) -> Privilege:
-        return self._user
 
     # --- before the start ---
 
@@ -108,9 +105,9 @@ class PrivateServer:
                 f"The socket's path has more than {SOCKET_PATH_BYTES} bytes: {self.socket}",
                 remedy="Set LOADFRAME_SCRATCH to a folder with a shorter path.",
             )
-        if (barrier := unreachable(self._lease.folder, self._user, self._lease.user)) is not None:
+        if (barrier := unreachable(self._lease.folder, self.user, self._lease.user)) is not None:
             raise TargetError(
-                f"User {self._user} runs the server and may not enter {barrier}",
+                f"User {self.user} runs the server and may not enter {barrier}",
                 remedy=f"chmod o+x {barrier}, or set LOADFRAME_SCRATCH to another folder.",
             )
 
@@ -126,16 +123,16 @@ class PrivateServer:
 
     def give(self, path: Path) -> None:
         """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
-        if self._user == US:
+        if self.user == US:
             return
-        ids = ids_of(self._user)
+        ids = ids_of(self.user)
         try:
             os.chown(path, ids.uid, ids.gid)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
             raise TargetError(
-                f"{path} cannot be given to {self._user}, who runs the server: this user namespace does not map that "
+                f"{path} cannot be given to {self.user}, who runs the server: this user namespace does not map that "
                 "user",
                 remedy="Run Loadframe outside of it, or map more users (`unshare --map-auto`).",
             ) from error
@@ -143,7 +140,7 @@ class PrivateServer:
     def run_once(self, command: Sequence[str], log: str) -> None:
         """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            allowance = self._in_folder(Allowance(self._user))
+            allowance = self._in_folder(Allowance(self.user))
             process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
             with self._abandoning(process):
                 self._lease.add_process(process.pid)
@@ -435,11 +432,6 @@ def open_descriptors(pid: int | None) -> int:
 def soft_nofile(pid: int | None) -> int:
     """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
     try:
-        for line in Path(f"/proc/{pid}/limits").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("Max open files"):
-                return int(line.split()[3])
-    except OSError as error:
+        return int(parse_limits(Path(f"/proc/{pid}/limits").read_bytes())["Max open files"].soft)
+    except (OSError, RecordingError) as error:  # empty while the process is ending
         raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
-    raise TargetError(
-        f"/proc/{pid}/limits does not tell the open-files limit", remedy="Is /proc that of this machine's kernel?"
-    )

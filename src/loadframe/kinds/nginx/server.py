@@ -122,7 +122,7 @@ class Server(PrivateServer):
 
     def dump(self) -> str:
         """The configuration as nginx reads it (`nginx -T`), as its user: root would give folders to "nobody"."""
-        done = ask(*self._command(self.configuration, "-T", "-q"), by=self._in_folder(Allowance(self._user)))
+        done = ask(*self._command(self.configuration, "-T", "-q"), by=self._in_folder(Allowance(self.user)))
         if done.returncode != 0:
             raise TargetError(
                 "nginx does not tell its configuration", remedy="What it said is below.", details=done.stderr

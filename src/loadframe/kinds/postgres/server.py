@@ -127,7 +127,7 @@ class Server(PrivateServer):
         self.control_account = like.control_account
         self.data.mkdir(mode=0o700)
         self.give(self.data)
-        with rights_of(self._user, self._lease.user):  # both are the server's: a link there leads to nothing of ours
+        with rights_of(self.user, self._lease.user):  # both are the server's: a link there leads to nothing of ours
             shutil.copytree(like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:

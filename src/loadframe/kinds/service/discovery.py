@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from loadframe.connections.address import joined
-from loadframe.errors import TargetError
+from loadframe.errors import RecordingError, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.listening import Listening
 from loadframe.kinds.behind import parents
 from loadframe.kinds.service.runtimes import Given, Runtime, framework_of, knobs_of, runtime_of
+from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import regular_file
 
 PROC = Path("/proc")
@@ -148,11 +149,9 @@ def _threads(place: Path) -> int:
 def _open_files(place: Path) -> tuple[int, int] | None:
     try:
         use = len(os.listdir(place / "fd"))  # noqa: PTH208 - only how many
-        lines = (place / "limits").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # another user's
+        return use, int(parse_limits((place / "limits").read_bytes())["Max open files"].soft)
+    except (OSError, RecordingError):  # another user's, or it is ending
         return None
-    soft = next((line.split()[3] for line in lines if line.startswith("Max open files")), "")
-    return (use, int(soft)) if soft.isdigit() else None
 
 
 LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")

@@ -67,7 +67,7 @@ class Server(PrivateServer):
         self.make_folders(self.data)
         self.log.touch()
         self.give(self.log)  # a program may open its output once more
-        self.files.make(self._user)
+        self.files.make(self.user)
 
     def version(self) -> str:
         return f"service {Path(self._target.command[0]).name}"
@@ -97,9 +97,9 @@ class Server(PrivateServer):
                 folder=self._where(),
             )
         except TargetError as error:
-            if barrier := unreachable(self._where(), self._user, self._lease.user):
+            if barrier := unreachable(self._where(), self.user, self._lease.user):
                 raise TargetError(
-                    f"{error.fact}; the user {self._user}, who runs it, may not enter {barrier}",
+                    f"{error.fact}; the user {self.user}, who runs it, may not enter {barrier}",
                     remedy=f"chmod o+x {barrier}, move the service, or name who runs it: target.user.",
                     details=error.details,
                 ) from error
@@ -235,9 +235,9 @@ class Server(PrivateServer):
         """With the path of its program, where PATH has one that the user of the service may run."""
         if "/" in command[0]:
             return list(command)
-        program, first = runnable(command[0], self._user, self._lease.user), located(command[0])
+        program, first = runnable(command[0], self.user, self._lease.user), located(command[0])
         if program is not None and first is not None and program != first:
-            self.noted[OTHER.format(command[0], program, first, self._user)] = None
+            self.noted[OTHER.format(command[0], program, first, self.user)] = None
         return [program or command[0], *command[1:]]
 
     def _environment(self, state: TargetState, values: Mapping[str, str]) -> dict[str, str]:

@@ -103,7 +103,7 @@ class Server(PrivateServer):
 
     def destroy(self) -> None:
         super().destroy()
-        shared_memory.remove(self._service, () if self._user == US else (ids_of(self._user).uid,))
+        shared_memory.remove(self._service, () if self.user == US else (ids_of(self.user).uid,))
 
     @property
     def mark(self) -> str:

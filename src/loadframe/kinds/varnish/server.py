@@ -192,7 +192,7 @@ class Server(PrivateServer):
 
     def _ask(self, *words: str) -> str:
         command = (self.required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
-        done = ask(*command, by=self._in_folder(Allowance(self._user)))
+        done = ask(*command, by=self._in_folder(Allowance(self.user)))
         if done.returncode != 0:
             raise self.died() or TargetError(
                 f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr
