@@ -140,7 +140,7 @@ def test_a_status_page_is_read() -> None:
 def test_what_workers_do_is_added_up(tmp_path: Path) -> None:
     def worker(pid: int, state: str, user: int) -> None:
         (tmp_path / str(pid)).mkdir(exist_ok=True)
-        stat = f"{pid} (nginx: (odd) worker) {state} 1 1 1 0 -1 0 0 0 0 0 {user} 50 0 0 20 0 1 0 100 0"
+        stat = f"{pid} (nginx: (odd) worker) {state} 1 1 1 0 -1 0 0 0 0 0 {user} 50 0 0 20 0 1 0 100 0 0 0 0"
         (tmp_path / str(pid) / "stat").write_text(stat)
         (tmp_path / str(pid) / "fd").mkdir(exist_ok=True)
         for number in range(pid):

@@ -24,9 +24,10 @@ from loadframe.host.privilege import US, NamedUser
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
+from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres import server as postgres_server
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import Looks, statement
+from loadframe.kinds.postgres.counters import WAITING, counted, statement
 from loadframe.kinds.postgres.settings import CATALOGUE
 from loadframe.kinds.postgres.target import PostgresTarget, check_settings, in_our_units
 from loadframe.model import Endpoint, TargetState
@@ -58,11 +59,11 @@ def test_what_the_server_shows_is_brought_into_our_units(name: str, setting: str
 
 def test_waits_are_added_up_between_the_looks() -> None:
     at_s = iter([10.0, 10.5, 11.0, 30.0])
-    looks = Looks(clock=lambda: next(at_s))
-    assert looks.read({"waiting_lock": 4})["waiting_lock"] == 0
-    assert looks.read({"waiting_lock": 4})["waiting_lock"] == 2
-    assert looks.read({"waiting_lock": 0})["waiting_lock"] == 2
-    assert looks.read({"waiting_lock": 9})["waiting_lock"] == 2, "of 19 seconds one look says nothing"
+    waited = Waited(WAITING, clock=lambda: next(at_s))
+    assert counted({"waiting_lock": 4}, waited)["waiting_lock"] == 0
+    assert counted({"waiting_lock": 4}, waited)["waiting_lock"] == 2
+    assert counted({"waiting_lock": 0}, waited)["waiting_lock"] == 2
+    assert counted({"waiting_lock": 9}, waited)["waiting_lock"] == 2, "of 19 seconds one look says nothing"
 
 
 def test_the_statement_fits_the_version() -> None:

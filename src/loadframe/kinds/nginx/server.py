@@ -16,8 +16,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
-from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.model import SettingValue, TargetState

@@ -15,7 +15,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
-from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.postgres.settings import CATALOGUE
 from loadframe.kinds.private_server import KILL_TIMEOUT_S, Account, PrivateServer, write_readable, write_secret

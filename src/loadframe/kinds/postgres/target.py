@@ -10,8 +10,9 @@ from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import SettingSpec, as_shown
 from loadframe.kinds.database import DatabaseTarget
+from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import Looks, statement
+from loadframe.kinds.postgres.counters import counted, statement
 from loadframe.kinds.postgres.server import DATABASE, PACKAGE, PORT, Server, known_settings, text_settings
 from loadframe.kinds.postgres.settings import (
     ACTIVITY,
@@ -45,7 +46,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         allowance = resources.run_by(lease.account("postgres"))
         server = Server(lease, allowance.user, port, folder)
         super().__init__(server, allowance, data=server.data)
-        self._looks = Looks()
+        self._waited = Waited(spec.name for spec in WAITS)
         self._statement = ""
 
     # --- life ---
@@ -79,7 +80,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     def counters(self) -> dict[str, float]:
         """One statement on the kept connection, and the new lines of the log."""
         row = self._talk().row(self._statement)
-        return {**self._looks.read(row), REFUSALS[0].name: float(self._server.refused())}
+        return {**counted(row, self._waited), REFUSALS[0].name: float(self._server.refused())}
 
     def pids(self) -> tuple[int, ...]:
         """The postmaster, then a process for each connection and each of the server's own workers."""

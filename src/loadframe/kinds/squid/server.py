@@ -12,7 +12,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import on_or_off
-from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.kinds.squid.manager import MARK
