@@ -17,7 +17,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, ids_of
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry as targets
-from loadframe.kinds.attached import Attached, attach
+from loadframe.kinds.base import Attached
+from loadframe.kinds.registry import attach
 from loadframe.model import SettingValue, TargetState
 
 KINDS = ("mariadb", "postgres")

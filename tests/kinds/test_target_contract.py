@@ -19,7 +19,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds import attached, registry
+from loadframe.kinds import registry
 from loadframe.kinds.base import Cache, Target
 from loadframe.metrics import METRICS
 from loadframe.metrics.agreements import OF_SERVERS
@@ -190,9 +190,9 @@ def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
     assert target.pids() == ()
 
 
-@pytest.mark.parametrize("kind", attached.kinds())
+@pytest.mark.parametrize("kind", registry.attachable_kinds())
 def test_what_can_be_attached_to_says_where_it_is_and_with_what_password(kind: str) -> None:
-    known = attached.attachable(kind)
+    known = registry.attachable(kind)
     assert known is not None
     assert known.host_of("db.example:1", None) == "db.example"
     assert known.host_of("/run/a.socket", None) == ""

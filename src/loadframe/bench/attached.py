@@ -14,13 +14,12 @@ from loadframe.changes.places import Place, again
 from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
-from loadframe.kinds.attached import BY_STUDY, READ_ONLY_REMEDY, attach
 from loadframe.kinds.base import Answering, Attached, Exposing, Noting, PrintsStages
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.registry import canonical, of_study
+from loadframe.kinds.registry import BY_STUDY, READ_ONLY_REMEDY, attach, canonical, of_study
 from loadframe.kinds.settings_file import written
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study

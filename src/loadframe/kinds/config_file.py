@@ -13,7 +13,8 @@ from pathlib import Path
 from loadframe.errors import ChangeError, UserError
 from loadframe.formats.json_text import write_json
 from loadframe.host import identity, to_its_end
-from loadframe.kinds.attached import Attached, again, attachable
+from loadframe.kinds.base import Attached
+from loadframe.kinds.registry import again, attachable
 from loadframe.model import SettingValue
 from loadframe.system.files import Folder, Whose
 
