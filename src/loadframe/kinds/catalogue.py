@@ -9,7 +9,6 @@ values can be compared by `==`.
 import difflib
 import math
 import re
-import tomllib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from typing import Any, Literal
 from loadframe.errors import StudyError, check_all
 from loadframe.formats.plain_numbers import finite, whole
 from loadframe.formats.said import words
-from loadframe.knowledge.rows import metric_rows
+from loadframe.knowledge.rows import metric_rows, toml_rows
 from loadframe.model import CounterSpec, SettingValue
 from loadframe.switches import switch
 
@@ -131,7 +130,7 @@ class Catalogue:
 def catalogue_in(*files: Path) -> Catalogue:
     """The catalogue in the [settings] of our TOML files, in their order. The last file gives the kind, and the source
     of rows in files that have none. TypeError for a column that a setting does not have."""
-    documents = [tomllib.loads(file.read_text(encoding="utf-8", errors="strict")) for file in files]
+    documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
         _spec(name, row, document.get("source", last["source"]), document.get("words", {}))
@@ -144,7 +143,6 @@ def catalogue_in(*files: Path) -> Catalogue:
 def _spec(name: str, row: Mapping[str, Any], source: str, words: Mapping[str, str]) -> SettingSpec:
     columns = {"dynamic": True, "source": source.format(name=name), **row}
     columns |= {text: words.get(columns[text], columns[text]) for text in ("takes", "gives_up") if text in columns}
-    columns |= {listed: tuple(columns[listed]) for listed in ("choices", "safe") if listed in columns}
     if "safe_to" in columns:
         columns["safe"] = range(columns.pop("safe_to") + 1)
     if columns["kind"] == "bytes":
@@ -286,11 +284,7 @@ class Tunable:
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
     """The [tune] of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
-    rows = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["tune"].items()
-    return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
-    return None if value == "half of memory" else sized(value)
+    return tuple(
+        Tunable(name, **{column: None if value == "half of memory" else sized(value) for column, value in row.items()})
+        for name, row in toml_rows(file)["tune"].items()
+    )

@@ -172,7 +172,7 @@ def _named(document: Mapping[str, Any]) -> Mapping[str, Condition]:
 
 
 def _ways(table: Mapping[str, Any], named: Mapping[str, Condition]) -> Iterator[Signature]:
-    columns = {"absent": [], **table}
+    columns = {"absent": (), **table}
     again = columns.pop("again", ())
     signature = Signature(**_columns(columns, named))
     yield signature
@@ -184,7 +184,6 @@ def _columns(table: Mapping[str, Any], named: Mapping[str, Condition]) -> dict[s
     columns = dict(table)
     columns |= {name: tuple(_condition(text, named) for text in columns[name])
                 for name in ("present", "absent") if name in columns}  # fmt: skip
-    columns |= {"explains": tuple(columns["explains"])} if "explains" in columns else {}
     return columns | ({"rank": Rank[columns["rank"]]} if "rank" in columns else {})
 
 

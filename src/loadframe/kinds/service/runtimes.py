@@ -2,11 +2,12 @@
 Only `loadframe init` uses it, to write the knobs into the study. No diagnosis depends on it."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
+
+from loadframe.knowledge.rows import toml_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,9 @@ class Knob:
     default: int | None = None
 
 
-_ROWS = tomllib.loads(Path(__file__).with_name("runtimes.toml").read_text(encoding="utf-8", errors="strict"))
+_ROWS = toml_rows(Path(__file__).with_name("runtimes.toml"))
 RUNTIMES, FRAMEWORKS = (tuple(Runtime(**row) for row in _ROWS[rows]) for rows in ("runtimes", "frameworks"))
-KNOBS = tuple(Knob(**{**row, "flags": tuple(row.get("flags", ()))}) for row in _ROWS["knobs"])
+KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
