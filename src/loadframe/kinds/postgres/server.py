@@ -14,7 +14,7 @@ from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import SettingSpec
+from loadframe.kinds.catalogue import SettingSpec, on_or_off
 from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.postgres.settings import CATALOGUE
@@ -200,10 +200,8 @@ class Server(PrivateServer):
 
 def word(spec: SettingSpec | None, value: SettingValue) -> str:
     """A canonical value as the configuration file takes it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None else ""
-    return f"{value}{unit}" if value != -1 else str(value)
+    unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None and value != -1 else ""
+    return f"{on_or_off(value)}{unit}"
 
 
 def _quoted(text: str) -> str:
