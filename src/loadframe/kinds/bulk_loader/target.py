@@ -12,7 +12,7 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources, stated
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
-from loadframe.kinds.bulk_loader.settings import CATALOGUE, DEFAULTS, SHARD
+from loadframe.kinds.bulk_loader.settings import CATALOGUE, SHARD
 from loadframe.kinds.postgres import server as postgres_server
 from loadframe.kinds.postgres import target as postgres
 from loadframe.kinds.postgres.shards import PostgresShards
@@ -125,7 +125,7 @@ class BulkLoaderTarget:
     # --- inside ---
 
     def _start_loader(self, own: Mapping[str, SettingValue]) -> None:
-        self._settings = {**DEFAULTS, **own}
+        self._settings = {**CATALOGUE.defaults(), **own}
         self._server.start(self._settings, self._shards.endpoint().shards, self._allowance)
 
 

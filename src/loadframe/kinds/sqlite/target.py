@@ -20,8 +20,6 @@ from loadframe.kinds.sqlite.settings import (
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.system.trees import remove_tree
 
-DEFAULTS: Mapping[str, SettingValue] = {spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}
-
 
 class SqliteTarget:
     """See kinds.base.Target. The file keeps page_size and WAL; all else is set by each connection: `endpoint` has it
@@ -66,7 +64,7 @@ class SqliteTarget:
         the file (VACUUM). TargetError where a process still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
-        wanted = {**DEFAULTS, **settings}
+        wanted = {**CATALOGUE.defaults(), **settings}
         with self._connection(settings) as connection:
             mode = str(wanted["journal_mode"])
             if _ask(connection, "page_size") != wanted["page_size"]:
