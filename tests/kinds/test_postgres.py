@@ -29,7 +29,7 @@ from loadframe.kinds.postgres import server as postgres_server
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.counters import WAITING, counted, statement
 from loadframe.kinds.postgres.settings import CATALOGUE
-from loadframe.kinds.postgres.target import PostgresTarget, check_settings, in_our_units
+from loadframe.kinds.postgres.target import PostgresTarget, in_our_units
 from loadframe.model import Endpoint, TargetState
 from waiting import await_that
 
@@ -88,7 +88,7 @@ def test_refused_connections_are_counted_in_whole_lines_of_the_log(lease: Lease)
 @pytest.mark.parametrize("name", ["data_directory", "port", "Log-Line-Prefix", "listen_addresses"])
 def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
     with pytest.raises(StudyError, match=f"{name}: a private instance sets this itself"):
-        check_settings({name: "x"})
+        PostgresTarget.check_settings({name: "x"})
 
 
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:

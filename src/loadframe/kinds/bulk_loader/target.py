@@ -13,11 +13,11 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources, stated
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
 from loadframe.kinds.bulk_loader.settings import CATALOGUE, SHARD
-from loadframe.kinds.postgres import server as postgres_server
-from loadframe.kinds.postgres import target as postgres
+from loadframe.kinds.postgres.server import requirements as requirements
 from loadframe.kinds.postgres.shards import PostgresShards
+from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.private_server import PrivateServer, write_secret
-from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.version import __version__
 
 LOADER = IN_FRONT[0]
@@ -152,18 +152,11 @@ class _Server(PrivateServer):
         where = write_json([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
         command = python("loadframe.kinds.bulk_loader.server", str(self.socket), where)
         command += [str(settings["batch_bytes"]), str(settings["pool"]), str(self.stages)]
-        self.launch(command, allowance, self._listens)
-
-    def _listens(self) -> bool:
-        return listening(str(self.socket)) is not None
+        self.launch(command, allowance, lambda: listening(str(self.socket)) is not None)
 
     def pids(self) -> tuple[int, ...]:
         """The listening process, and those that load at this moment."""
         return () if self.pid is None else (self.pid, *children(self.pid))
-
-
-def requirements() -> list[Requirement]:
-    return postgres_server.requirements()
 
 
 def connection(shard: Endpoint) -> dict[str, str]:
@@ -188,7 +181,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     own, behind = parted(settings)
     return {
         **CATALOGUE.check(own),
-        **{f"{SHARD}{name}": value for name, value in postgres.check_settings(behind).items()},
+        **{f"{SHARD}{name}": value for name, value in PostgresTarget.check_settings(behind).items()},
     }
 
 

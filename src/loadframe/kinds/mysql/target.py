@@ -109,9 +109,6 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
             self._set(name, wanted.settings.get(name))
         self._entered(wanted)
 
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return self.check_settings(settings)
-
     def _set(self, name: str, value: SettingValue | None) -> None:
         """One SET GLOBAL; None goes back to the default. `_state` follows each, so that it is true on failure."""
         control, current = self._talk(), self._running()

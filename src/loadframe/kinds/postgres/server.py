@@ -181,7 +181,8 @@ class Server(PrivateServer):
             "lc_messages": "C",
         }
         asked = {name: word(CATALOGUE.get(name), value) for name, value in settings.items()}
-        return "".join(f"{name} = '{_quoted(text)}'\n" for name, text in (own | asked | instead).items())
+        quoted = {name: text.replace("\\", "\\\\").replace("'", "''") for name, text in (own | asked | instead).items()}
+        return "".join(f"{name} = '{text}'\n" for name, text in quoted.items())
 
     def write_option_file(self, host: str, port: int) -> None:
         """The account of load drivers as a connection service file (libpq), for those that read one."""
@@ -202,10 +203,6 @@ def word(spec: SettingSpec | None, value: SettingValue) -> str:
     """A canonical value as the configuration file takes it."""
     unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None and value != -1 else ""
     return f"{on_or_off(value)}{unit}"
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "''")
 
 
 def _check_version() -> None:

@@ -39,6 +39,17 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
 
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
+        return passed_on.check(
+            CATALOGUE,
+            settings,
+            reserved=RESERVED,
+            known=lambda: known_settings(PACKAGE.required()),
+            texts=lambda: text_settings(PACKAGE.required()) - HARMLESS_TEXTS,
+        )
+
     def __init__(
         self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
     ) -> None:
@@ -150,9 +161,6 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
             control.ask(f"CREATE DATABASE {DATABASE} OWNER {account.user}")
         server.write_option_file(str(server.socket_folder), server.port or PORT)
 
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return check_settings(settings)
-
 
 CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
@@ -169,24 +177,8 @@ def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> Se
         return as_shown(setting)
     text = setting
     if spec.kind == "bytes" and unit and setting != "-1":
-        text = str(int(setting) * _unit_bytes(unit))
+        number = unit.rstrip("kMB")  # B, kB, MB, or a number of kB ("8kB")
+        text = str(int(setting) * int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)])
     elif spec.kind == "duration" and unit and setting != "-1":
         text = f"{setting}{unit}"
     return CATALOGUE.shown(spec.name, text)
-
-
-def _unit_bytes(unit: str) -> int:
-    """Bytes in a unit of pg_settings: B, kB, MB, or a number of kB ("8kB")."""
-    number = unit.rstrip("kMB")
-    return int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)]
-
-
-def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
-    return passed_on.check(
-        CATALOGUE,
-        settings,
-        reserved=RESERVED,
-        known=lambda: known_settings(PACKAGE.required()),
-        texts=lambda: text_settings(PACKAGE.required()) - HARMLESS_TEXTS,
-    )

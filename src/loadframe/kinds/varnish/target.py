@@ -7,8 +7,10 @@ from pathlib import Path
 
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError
+from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
+from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
@@ -71,7 +73,7 @@ class VarnishTarget(CacheTarget[Server]):
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         for name in changed:
-            self._server.set_parameter(name, self._complete(wanted.settings)[name])
+            self._server.ask("param.set", name, on_or_off(self._complete(wanted.settings)[name]))
         self._entered(wanted)
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
@@ -102,7 +104,8 @@ class VarnishTarget(CacheTarget[Server]):
 
     def _entered(self, state: TargetState) -> None:
         """After a start or a change: record the settings in use."""
-        self._state, self._cache = state, self._server.cache_process()
+        manager = self._server.pid
+        self._state, self._cache = state, next(iter(children(manager)), None) if manager is not None else None
         stands = self._server.parameters()
         settings = {name: CATALOGUE.shown(name, stands.get(name)) for name in CATALOGUE.names()}
         self._effective = settings | {name: self._complete(state.settings)[name] for name in SETTINGS_OF_STORAGE}
