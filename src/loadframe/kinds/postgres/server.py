@@ -47,21 +47,11 @@ def requirements() -> list[Requirement]:
 
 
 @functools.cache
-def known_settings(postgres: str) -> frozenset[str]:
-    """Every setting that this server knows, from its own list."""
-    return frozenset(name for name, _ in _described(postgres))
-
-
-@functools.cache
-def text_settings(postgres: str) -> frozenset[str]:
-    """The settings that take any text, from the same list."""
-    return frozenset(name for name, kind in _described(postgres) if kind == "STRING")
-
-
-def _described(postgres: str) -> list[tuple[str, str]]:
-    """The name of each setting, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or STRING."""
+def described(postgres: str) -> dict[str, str]:
+    """Every setting that this server knows, from its own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or
+    STRING, which is any text."""
     rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
-    return [(row[0].lower(), row[3]) for row in rows if len(row) > 3]
+    return {row[0].lower(): row[3] for row in rows if len(row) > 3}
 
 
 class Server(PrivateServer):

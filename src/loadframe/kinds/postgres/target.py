@@ -13,7 +13,7 @@ from loadframe.kinds.database import DatabaseTarget
 from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.counters import counted, statement
-from loadframe.kinds.postgres.server import DATABASE, PACKAGE, PORT, Server, known_settings, text_settings
+from loadframe.kinds.postgres.server import DATABASE, PACKAGE, PORT, Server, described
 from loadframe.kinds.postgres.settings import (
     ACTIVITY,
     CATALOGUE,
@@ -42,13 +42,14 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
-        return passed_on.check(
-            CATALOGUE,
-            settings,
-            reserved=RESERVED,
-            known=lambda: known_settings(PACKAGE.required()),
-            texts=lambda: text_settings(PACKAGE.required()) - HARMLESS_TEXTS,
-        )
+
+        def known() -> dict[str, str]:
+            return described(PACKAGE.required())
+
+        def texts() -> set[str]:
+            return {name for name, kind in known().items() if kind == "STRING"} - HARMLESS_TEXTS
+
+        return passed_on.check(CATALOGUE, settings, reserved=RESERVED, known=known, texts=texts)
 
     def __init__(
         self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
