@@ -146,10 +146,9 @@ class PrivateServer:
                 self._lease.add_process(process.pid)
                 status = process.wait()
         if status != 0:
-            raise TargetError(
+            raise self.failed(
                 f"{Path(command[0]).name} failed with exit status {status}",
-                remedy="Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
-                details=self.log_tail(),
+                "Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
             )
         self.log.rename(self.folder / log)
 
@@ -250,7 +249,7 @@ class PrivateServer:
                 raise error
             if self.given_up():
                 self.kill()
-                raise TargetError(f"{self.name} would not start", remedy=LAST_LINES, details=self.log_tail())
+                raise self.failed(f"{self.name} would not start")
             if time.monotonic() > deadline:
                 late = self.late(within_s)
                 self.kill()
@@ -259,22 +258,25 @@ class PrivateServer:
 
     def late(self, within_s: float) -> TargetError:
         """The error that it does not answer after within_s; it still runs."""
-        fact = f"{self.name} does not answer after {within_s:.0f} s"
-        return TargetError(fact, remedy=LAST_LINES, details=self.log_tail())
+        return self.failed(f"{self.name} does not answer after {within_s:.0f} s")
+
+    def failed(self, fact: str, remedy: str = LAST_LINES) -> TargetError:
+        """An error with its last log lines."""
+        return TargetError(fact, remedy=remedy, details=self.log_tail())
 
     def died(self, how: str = DIED) -> TargetError | None:
         """Why the server is gone; None while its process lives."""
         if self._process is None:
-            return TargetError(f"{self.name} is not running", remedy="Start it first.", details=self.log_tail())
+            return self.failed(f"{self.name} is not running", "Start it first.")
         status = self._process.poll()
         if status is None:
             return None
         reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         remedy = f"Its last log lines say why; the command was: {' '.join(self.command)}"
-        fact, details = f"{self.name} {how} ({reason})", self.log_tail()
+        fact = f"{self.name} {how} ({reason})"
         if how == DIED:
-            return NotRecovered(fact, remedy=remedy, details=details, died=reason)
-        return TargetError(fact, remedy=remedy, details=details)
+            return NotRecovered(fact, remedy=remedy, details=self.log_tail(), died=reason)
+        return self.failed(fact, remedy)
 
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
@@ -285,9 +287,9 @@ class PrivateServer:
             if (error := self.died()) is not None:
                 raise error
             if self.given_up():
-                raise TargetError(f"{self.name}'s {new} would not start", remedy=LAST_LINES, details=self.log_tail())
+                raise self.failed(f"{self.name}'s {new} would not start")
             if time.monotonic() > deadline:
-                raise TargetError(f"{fact} after {within_s:.0f} s", remedy=remedy, details=self.log_tail())
+                raise self.failed(f"{fact} after {within_s:.0f} s", remedy)
             time.sleep(LOOK_EVERY_S)
 
     def given_up(self) -> bool:
@@ -304,11 +306,7 @@ class PrivateServer:
             self._process = None
             return
         self.kill()
-        raise TargetError(
-            f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed",
-            remedy=LAST_LINES,
-            details=self.log_tail(),
-        )
+        raise self.failed(f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed")
 
     def kill(self) -> None:
         """End it at once. Never raises."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from loadframe.knowledge.kinds import rows
-from loadframe.knowledge.metric import Derived
+from loadframe.knowledge.metric import Derived, ratio
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, Step, TargetState, UnreadLimit
@@ -239,18 +239,10 @@ OF_THE_MACHINE: tuple[Derived, ...] = (
         lambda ports: ports / TIME_WAIT_S,
     ),
     *(
-        Derived(share, (use, ceiling), lambda used, most: used / most if most > 0 else 0.0)
-        for share, use, ceiling in (
-            (
-                "system.network.local_ports.share",
-                "system.network.local_ports",
-                "system.network.local_ports.limit",
-            ),
-            ("target.open_files.share", "target.open_files", "target.open_files.limit"),
-            ("target.accept_queue.share", "target.accept_queue", "target.accept_queue.limit"),
-            ("target.runtime.heap_live_share", "target.runtime.heap_live", "target.runtime.heap_ceiling"),
-        )
+        Derived(f"{use}.share", (use, f"{use}.limit"), ratio)
+        for use in ("system.network.local_ports", "target.open_files", "target.accept_queue")
     ),
+    Derived("target.runtime.heap_live_share", ("target.runtime.heap_live", "target.runtime.heap_ceiling"), ratio),
 )
 """Of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
 

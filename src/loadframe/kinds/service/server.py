@@ -129,7 +129,7 @@ class Server(PrivateServer):
         if not left:
             fact = f"{self.name}'s command has ended by itself (exit status 0), and nothing of it goes on"
             remedy = "Name the command that stays and serves. Its last log lines may say why it ended."
-        return TargetError(fact, remedy=remedy, details=self.log_tail())
+        return self.failed(fact, remedy)
 
     def late(self, within_s: float) -> TargetError:
         first, readiness = self.pid, self.readiness
@@ -137,16 +137,13 @@ class Server(PrivateServer):
         ports = listening.ports_of(process.pid for process in identity.family(first)) if first is not None else ()
         if ports and self.port not in ports:
             listed = ", ".join(map(str, ports))
-            return TargetError(
+            return self.failed(
                 f"{self.name} listens on port {listed}, and was told {self.port}",
-                remedy="Put {port} into target.command or target.environment, where it takes its port.",
-                details=self.log_tail(),
+                "Put {port} into target.command or target.environment, where it takes its port.",
             )
         answers = "accepts connections" if self.accepts() else "is open, and no connection to 127.0.0.1 is accepted"
         seen = f"port {self.port} {answers}" if ports else "it listens on no port"
-        return TargetError(
-            f"{fact}; {seen}", remedy="Correct target.ready, or give it longer (within).", details=self.log_tail()
-        )
+        return self.failed(f"{fact}; {seen}", "Correct target.ready, or give it longer (within).")
 
     def bound_log(self) -> None:
         """Drop all but the end of its output where that is more than MOST_LOG_BYTES: it would fill the disk."""

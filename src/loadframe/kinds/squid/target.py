@@ -3,11 +3,10 @@ on the disk (cache_dir_kind) survives a restart, that in memory does not."""
 
 from collections.abc import Mapping, Sequence
 
-from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
-from loadframe.kinds.private_server import LAST_LINES, open_descriptors
+from loadframe.kinds.private_server import open_descriptors
 from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
 from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
 from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
@@ -87,7 +86,7 @@ class SquidTarget(CacheTarget[Server]):
         pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
         config, stores, info = (page or "" for page in pages)
         if not (config and stores and info):
-            raise TargetError("Squid does not report its settings", remedy=LAST_LINES, details=self.log_tail())
+            raise self._server.failed("Squid does not report its settings")
         most, reserved = descriptors(info)
         self._effective = {**parse_config(config, stores), "max_filedescriptors": most}
         self._descriptors_allowed = most - reserved

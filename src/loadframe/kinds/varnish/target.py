@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loadframe.connections.http_connection import ERRORS, Connection
-from loadframe.errors import TargetError
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
@@ -85,10 +84,9 @@ class VarnishTarget(CacheTarget[Server]):
     def _running(self) -> TargetState:
         state = super()._running()
         if not Path(f"/proc/{self._cache}").exists():
-            raise TargetError(
+            raise self._server.failed(
                 "Varnish's cache process has ended, and with it what was cached; its manager starts another one",
-                remedy="Was it out of memory? Its last log lines say so.",
-                details=self.log_tail(),
+                "Was it out of memory? Its last log lines say so.",
             )
         return state
 
