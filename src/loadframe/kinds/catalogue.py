@@ -284,7 +284,9 @@ class Tunable:
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
     """The [tune] of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
-    return tuple(
-        Tunable(name, **{column: None if value == "half of memory" else sized(value) for column, value in row.items()})
-        for name, row in toml_rows(file)["tune"].items()
-    )
+    rows = toml_rows(file)["tune"].items()
+    return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
+
+
+def _value(value: Any) -> Any:
+    return None if value == "half of memory" else sized(value)
