@@ -12,7 +12,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import Catalogue, differing
 from loadframe.kinds.private_server import PrivateServer, soft_nofile
 from loadframe.masking import masked
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import CounterSpec, SettingValue, TargetState
 
 NOFILE = "RLIMIT_NOFILE"
 
@@ -25,6 +25,7 @@ class PrivateTarget(ABC, Generic[Server]):
 
     kind: str
     embedded = False
+    counter_specs: tuple[CounterSpec, ...]
     catalogue: Catalogue
 
     def __init__(self, server: Server, allowance: Allowance, *, data: Path) -> None:

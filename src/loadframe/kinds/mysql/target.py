@@ -15,7 +15,7 @@ from loadframe.kinds.mysql.server import FamilyServer, MariadbServer, MysqlServe
 from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE, MYSQL_CATALOGUE, RESERVED
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 
 
 class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
@@ -124,7 +124,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
 class MariadbTarget(FamilyTarget):
     kind = "mariadb"
     catalogue, counting, make = MARIADB_CATALOGUE, MARIADB, MariadbServer
-    counter_specs: tuple[CounterSpec, ...] = MARIADB.specs
+    counter_specs = MARIADB.specs
 
 
 class MysqlTarget(FamilyTarget):
@@ -132,7 +132,7 @@ class MysqlTarget(FamilyTarget):
 
     kind = "mysql"
     catalogue, counting, make = MYSQL_CATALOGUE, MYSQL, MysqlServer
-    counter_specs: tuple[CounterSpec, ...] = MYSQL.specs
+    counter_specs = MYSQL.specs
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:

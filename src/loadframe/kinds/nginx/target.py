@@ -37,7 +37,7 @@ class NginxTarget(PrivateTarget[Server]):
     """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
 
     kind = "nginx"
-    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
+    counter_specs = (*STATUS, *CEILINGS, *WORK, *LOGGED)
     catalogue: Catalogue = CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
@@ -213,7 +213,7 @@ class CacheServer(Server):
 
 class NginxCacheTarget(CacheTarget[Server], NginxTarget):
     kind = "nginx-cache"
-    counter_specs: tuple[CounterSpec, ...] = (*NginxTarget.counter_specs, FETCHES)
+    counter_specs = (*NginxTarget.counter_specs, FETCHES)
     catalogue = CACHE_CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources) -> None:

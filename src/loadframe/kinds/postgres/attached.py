@@ -24,7 +24,7 @@ from loadframe.kinds.postgres.counters import counted, statement
 from loadframe.kinds.postgres.server import OLDEST, PORT, word
 from loadframe.kinds.postgres.settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
 from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
-from loadframe.model import CounterSpec, Endpoint, SettingValue
+from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "PGPASSWORD"
 """The environment variable in which libpq looks for a password."""
@@ -45,7 +45,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
     )
     patterns = ("ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%")
-    counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
+    counter_specs = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
 
     def __init__(self, asked: ServerAddress) -> None:
         """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else

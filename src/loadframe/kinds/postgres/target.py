@@ -26,7 +26,7 @@ from loadframe.kinds.postgres.settings import (
 )
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 
 RELOAD_TIMEOUT_S = 30.0
 
@@ -37,7 +37,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
 
     kind = "postgres"
     catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
+    counter_specs = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

@@ -17,7 +17,7 @@ from loadframe.kinds.sqlite.settings import (
     NUMBERED,
     PERSISTENT_JOURNAL_MODES,
 )
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.system.trees import remove_tree
 
 
@@ -27,7 +27,7 @@ class SqliteTarget:
 
     kind = "sqlite"
     embedded = True
-    counter_specs: tuple[CounterSpec, ...] = COUNTERS
+    counter_specs = COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         """lease: its folder holds the database. resources: an Allowance of the load driver, whose user owns it."""

@@ -10,7 +10,7 @@ from loadframe.kinds.private_server import open_descriptors
 from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
 from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
 from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
-from loadframe.model import CounterSpec, SettingValue, TargetState
+from loadframe.model import SettingValue, TargetState
 
 
 class SquidTarget(CacheTarget[Server]):
@@ -18,7 +18,7 @@ class SquidTarget(CacheTarget[Server]):
 
     kind = "squid"
     catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
+    counter_specs = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         allowance = resources.run_by(lease.account("proxy", "squid"))

@@ -15,7 +15,7 @@ from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
 from loadframe.kinds.varnish.server import SETTINGS_OF_STORAGE, Counters, Server
 from loadframe.kinds.varnish.settings import CATALOGUE, CEILINGS, COUNTERS
-from loadframe.model import CounterSpec, SettingValue, TargetState
+from loadframe.model import SettingValue, TargetState
 
 TIMEOUT_S = 5.0
 
@@ -25,7 +25,7 @@ class VarnishTarget(CacheTarget[Server]):
 
     kind = "varnish"
     catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *CEILINGS)
+    counter_specs = (*COUNTERS.values(), *CEILINGS)
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         allowance = resources.run_by(lease.account("vcache", "varnish"))
