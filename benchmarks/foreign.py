@@ -131,7 +131,7 @@ class Server:
 def running(kind: str) -> Iterator[Server]:
     """Such a server, with 7 in theirs.precious."""
     with Lease.acquire("somebody's server") as lease:
-        target: Any = targets.make(kind, lease=lease, resources=Resources())
+        target: Any = targets.kind_named(kind).make(lease, Resources())
         try:
             target.create()
             target.start(TargetState({"max_connections": 50}))

@@ -339,7 +339,7 @@ from loadframe.host.processes import Resources
 from loadframe.model import TargetState
 from loadframe.kinds import registry
 lease = Lease.acquire("a study")
-target = registry.make("postgres", lease=lease, resources=Resources())
+target = registry.kind_named("postgres").make(lease, Resources())
 target.create()
 target.start(TargetState())
 import psycopg
@@ -396,7 +396,7 @@ def test_the_shared_memory_of_one_that_was_killed_itself_goes_with_the_next_swee
 @pytest.mark.server
 def test_the_shared_memory_of_one_that_was_killed_goes_with_its_data(lease: Lease) -> None:
     """Seen: two pieces and a segment stayed of each; the data that say which they are were removed before."""
-    target = registry.make("postgres", lease=lease, resources=Resources())
+    target = registry.kind_named("postgres").make(lease, Resources())
     target.create()
     target.start(TargetState())
     (pid_file,) = lease.folder.glob("*/data/postmaster.pid")

@@ -176,7 +176,7 @@ def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
     row, named = declared_of(kind), registry.components(kind, None)
     if row.before:
         with pytest.raises(StudyError, match="shards"):
-            registry.make(kind, lease=lease, resources=Resources())
+            registry.kind_named(kind).make(lease, Resources())
         named = registry.components(kind, 1)
         target = registry.make_shards(
             kind, lease=lease, resources={name: Resources().run_by(lease.runs_as) for name in named}
@@ -471,14 +471,14 @@ def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(unstar
 
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
-        registry.make("oracle", lease=lease, resources=Resources())
+        registry.kind_named("oracle").make(lease, Resources())
     assert ", ".join(sorted(registry.KINDS)) in caught.value.remedy
     assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
 
 
 def test_a_cluster_says_how_many_data_nodes_it_has(lease: Lease) -> None:
     with pytest.raises(StudyError, match="does not say how many") as caught:
-        registry.make("ndb", lease=lease, resources=Resources())
+        registry.kind_named("ndb").make(lease, Resources())
     assert "target.shards" in caught.value.remedy
 
 

@@ -145,7 +145,7 @@ def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(state))
     with Lease.acquire("tests of workloads on a cache") as lease:
-        target = targets.make(kind, lease=lease, resources=Allowance(US))
+        target = targets.kind_named(kind).make(lease, Allowance(US))
         try:
             target.create()
             target.start(TargetState({}))

@@ -3,7 +3,7 @@
 docs/writing-a-target.md. changes/durable.py puts changed settings of running servers back."""
 
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
@@ -42,11 +42,6 @@ def _flaw(record: KindOfTarget) -> Flaw | None:
 KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
 
 
-def make(kind: str, *, lease: Lease, resources: Resources) -> Target:
-    """A target of this kind that keeps its data in the lease's folder. StudyError for an unknown kind."""
-    return kind_named(kind).make(lease, resources)
-
-
 def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
     """A target of this kind in several pieces; resources: by its `components`. StudyError where there is none."""
     made = kind_named(kind).make_shards
@@ -73,20 +68,20 @@ def of_study(study: Study, kind: str = "") -> KindOfTarget:
     named, target = kind or study.target.kind, study.target
     row = kind_named(named)
     if named == target.kind and target.sql_nodes is not None and not row.more_before:
-        kinds = " or ".join(sorted(name for name, record in KINDS.items() if record.more_before))
-        raise StudyError(
-            f"target.sql_nodes is for a target of kind {kinds}, and this one is of kind {named}",
-            remedy=f"Omit it, or set target.kind to {kinds}.",
-        )
+        raise _for_others("sql_nodes", named, lambda record: bool(record.more_before))
     if row.declared is not None:
         return row.declared(row, target if named == target.kind else TargetTable(kind=named))
     if named == target.kind and (given := target.service_keys):
-        kinds = " or ".join(sorted(name for name, record in KINDS.items() if record.declared is not None))
-        raise StudyError(
-            f"target.{given[0]} is for a target of kind {kinds}, and this one is of kind {named}",
-            remedy=f"Omit it, or set target.kind to {kinds}.",
-        )
+        raise _for_others(given[0], named, lambda record: record.declared is not None)
     return row
+
+
+def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> StudyError:
+    kinds = " or ".join(sorted(name for name, record in KINDS.items() if has_it(record)))
+    return StudyError(
+        f"target.{key} is for a target of kind {kinds}, and this one is of kind {kind}",
+        remedy=f"Omit it, or set target.kind to {kinds}.",
+    )
 
 
 def canonical(study: Study) -> Study:
