@@ -171,16 +171,16 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
     return [name for name in {**settings, **other} if settings.get(name) != other.get(name)]
 
 
-def counters_in(file: Path, source: str, kind: str = "") -> dict[str, CounterSpec]:
-    """The counters of a source, by the server's own names, from a table of metrics: name | unit | what | source, with
-    the server's own name after the source where it differs. A unit per second means a counter that only grows; any
-    other is a level. kind: for tables that several kinds share."""
+def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
+    """The counters of these sources, of all for none, by the server's own names, from a table of metrics: name | unit |
+    what | source, with the server's own name after the source where it differs. A unit per second means a counter that
+    only grows; any other is a level. kind: for tables that several kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
         metric, unit, _, (of, _, own) = *cells[:3], cells[3].partition(" ")
         of_kind, _, name = metric.partition(".")
-        if of == source and kind in ("", of_kind):
+        if of in (sources or (of,)) and kind in ("", of_kind):
             counters[own or name] = CounterSpec(name, metric, cumulative=unit.endswith("/s"))
     return counters
 

@@ -25,12 +25,8 @@ DIRECTIVES: Mapping[Context, list[str]] = {
 LEFT_OUT = frozenset(_ROWS["left_out"])
 """Settings whose defaults leave their lines out."""
 
-STATUS = tuple(counters_in(_METRICS, "status").values())
-"""stub_status (ngx_http_stub_status_module). Our own reading is counted too."""
-CEILINGS = tuple(counters_in(_METRICS, "ceiling").values())
-"""The number of workers, the connections of each, and how many clients there may be before idle connections are closed;
-the descriptors that a worker may have, and those of the worker that has most."""
-WORK = tuple(counters_in(_METRICS, "work").values())
-"""Seconds of CPU, and in uninterruptible sleep (sampled at each look), averaged over the workers."""
-LOGGED = tuple(counters_in(_METRICS, "log").values())
-"""Counted in the error log, as nginx keeps no counter of them."""
+COUNTERS = tuple(counters_in(_METRICS).values())
+"""status: stub_status (ngx_http_stub_status_module); our own reading is counted too. ceiling: the number of workers,
+the connections of each, and how many clients there may be before idle connections are closed; the descriptors that a
+worker may have, and those of the worker that has most. work: seconds of CPU, and in uninterruptible sleep (sampled at
+each look), averaged over the workers. log: counted in the error log, as nginx keeps no counter of them."""

@@ -22,7 +22,7 @@ from loadframe.kinds.nginx.server import (
     read_back,
     written,
 )
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
+from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, COUNTERS
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.private_server import soft_nofile
@@ -37,7 +37,7 @@ class NginxTarget(PrivateTarget[Server]):
     """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
 
     kind = "nginx"
-    counter_specs = (*STATUS, *CEILINGS, *WORK, *LOGGED)
+    counter_specs = COUNTERS
     catalogue: Catalogue = CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
@@ -213,7 +213,7 @@ class CacheServer(Server):
 
 class NginxCacheTarget(CacheTarget[Server], NginxTarget):
     kind = "nginx-cache"
-    counter_specs = (*NginxTarget.counter_specs, FETCHES)
+    counter_specs = (*COUNTERS, FETCHES)
     catalogue = CACHE_CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources) -> None:

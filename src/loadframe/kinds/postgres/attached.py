@@ -20,9 +20,9 @@ from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import counted, statement
+from loadframe.kinds.postgres.counters import WAITING, counted, statement
 from loadframe.kinds.postgres.server import OLDEST, PORT, word
-from loadframe.kinds.postgres.settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
+from loadframe.kinds.postgres.settings import ASKED, CATALOGUE
 from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
 from loadframe.model import Endpoint, SettingValue
 
@@ -45,7 +45,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
     )
     patterns = ("ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%")
-    counter_specs = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
+    counter_specs = ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
         """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
@@ -58,7 +58,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._where.setdefault("dbname", "postgres")
         self._here = self._decided(asked.number)
         self._control = Control(self._where, lambda: None)
-        self._waited = Waited(spec.name for spec in WAITS)
+        self._waited = Waited(WAITING)
         try:
             self._version, self._statement, thing, own_port = self._met(asked.account)
             refuse_pooler(self._control, self._where, self.describe(), own_port)

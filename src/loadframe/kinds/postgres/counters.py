@@ -97,6 +97,6 @@ def statement(version: int) -> str:
 
 
 def counted(row: Mapping[str, Any], waited: Waited) -> dict[str, float]:
-    """The counters of a row of that statement. waited: adds up WAITS from row to row."""
+    """The counters of a row of that statement. waited: adds up WAITING from row to row."""
     values = {name: float(value) for name, value in row.items() if value is not None}
     return values | waited.look(values)

@@ -12,18 +12,9 @@ from loadframe.kinds.catalogue import SettingSpec, as_shown
 from loadframe.kinds.database import DatabaseTarget
 from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import counted, statement
+from loadframe.kinds.postgres.counters import WAITING, counted, statement
 from loadframe.kinds.postgres.server import DATABASE, PACKAGE, PORT, Server, described
-from loadframe.kinds.postgres.settings import (
-    ACTIVITY,
-    CATALOGUE,
-    CEILINGS,
-    COUNTED,
-    HARMLESS_TEXTS,
-    REFUSALS,
-    RESERVED,
-    WAITS,
-)
+from loadframe.kinds.postgres.settings import ASKED, CATALOGUE, HARMLESS_TEXTS, REFUSALS, RESERVED
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Endpoint, SettingValue, TargetState
@@ -37,7 +28,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
 
     kind = "postgres"
     catalogue = CATALOGUE
-    counter_specs = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
+    counter_specs = (*ASKED, *REFUSALS)
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -58,7 +49,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         allowance = resources.run_by(lease.account("postgres"))
         server = Server(lease, allowance.user, port, folder)
         super().__init__(server, allowance, data=server.data)
-        self._waited = Waited(spec.name for spec in WAITS)
+        self._waited = Waited(WAITING)
         self._statement = ""
 
     # --- life ---

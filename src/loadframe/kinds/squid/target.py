@@ -9,7 +9,7 @@ from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import open_descriptors
 from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
 from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
-from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
+from loadframe.kinds.squid.settings import ALL_COUNTERS, CATALOGUE
 from loadframe.model import SettingValue, TargetState
 
 
@@ -18,7 +18,7 @@ class SquidTarget(CacheTarget[Server]):
 
     kind = "squid"
     catalogue = CATALOGUE
-    counter_specs = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
+    counter_specs = ALL_COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         allowance = resources.run_by(lease.account("proxy", "squid"))

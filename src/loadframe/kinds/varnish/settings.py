@@ -13,5 +13,5 @@ CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 
 COUNTERS = counters_in(_METRICS, "vsc")
 """varnish-counters(7). STORAGE: of the storage for objects, whatever its kind."""
-CEILINGS = tuple(counters_in(_METRICS, "setting").values())
-"""thread_pools times thread_pool_max; storage_size, all as they are in effect."""
+ALL_COUNTERS = tuple(counters_in(_METRICS).values())
+"""Also thread_pools times thread_pool_max, and storage_size, all as they are in effect."""

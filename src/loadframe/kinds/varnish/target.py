@@ -14,7 +14,7 @@ from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
 from loadframe.kinds.varnish.server import SETTINGS_OF_STORAGE, Counters, Server
-from loadframe.kinds.varnish.settings import CATALOGUE, CEILINGS, COUNTERS
+from loadframe.kinds.varnish.settings import ALL_COUNTERS, CATALOGUE, COUNTERS
 from loadframe.model import SettingValue, TargetState
 
 TIMEOUT_S = 5.0
@@ -25,7 +25,7 @@ class VarnishTarget(CacheTarget[Server]):
 
     kind = "varnish"
     catalogue = CATALOGUE
-    counter_specs = (*COUNTERS.values(), *CEILINGS)
+    counter_specs = ALL_COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         allowance = resources.run_by(lease.account("vcache", "varnish"))
