@@ -17,7 +17,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import PrivateServer
-from loadframe.kinds.varnish.settings import MOST_THREADS
+from loadframe.kinds.varnish.settings import CATALOGUE
 from loadframe.model import SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
 
@@ -206,6 +206,6 @@ def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
     names = sorted(
         (name for name in settings if name not in SETTINGS_OF_STORAGE),
         key=lambda name: name == ceiling,
-        reverse=float(settings[ceiling]) > MOST_THREADS,
+        reverse=float(settings[ceiling]) > float(CATALOGUE.defaults()[ceiling]),
     )
     return [part for name in names for part in ("-p", f"{name}={on_or_off(settings[name])}")]

@@ -4,9 +4,6 @@ from pathlib import Path
 
 from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 
-MOST_THREADS = 5000
-"""In a pool, by default."""
-
 _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 """dynamic: the running cache process takes the new value at once, for all that comes after."""
