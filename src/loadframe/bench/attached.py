@@ -94,7 +94,7 @@ class AttachedTarget(OnBench):
             raise TargetError(
                 f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not "
                 "Loadframe's own",
-                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
+                remedy=READ_ONLY_REMEDY,
             )
         for name, value in _of_processes(state).items():
             self._running().check(name, value)
