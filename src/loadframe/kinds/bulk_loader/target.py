@@ -117,8 +117,6 @@ class BulkLoaderTarget(PostgresShards):
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "loader": " ".join(self._server.command)}
 
-    # --- inside ---
-
     def _start_loader(self, own: Mapping[str, SettingValue]) -> None:
         self._settings = {**CATALOGUE.defaults(), **own}
         self._server.start(self._settings, super().endpoint().shards, self._allowance)

@@ -93,8 +93,6 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
         return {**super().describe(), "started": shown}
 
-    # --- inside ---
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         server, account = self._server, self._server.control_account
         reach = Reach(str(server.socket), user=account.user, password=account.password)

@@ -134,8 +134,6 @@ class Server(PrivateServer):
         """How many lines of the log have each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
         return self._log_counts.read()
 
-    # --- inside ---
-
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
 

@@ -100,8 +100,6 @@ class NginxTarget(PrivateTarget[Server]):
         """address: host and port. options: `files`, the folder whose files it serves."""
         return Endpoint(self.kind, self._server.listens, {"files": str(self._server.files)})
 
-    # --- inside ---
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(wanted.settings, allowance, lambda: self._ready(wanted))
 

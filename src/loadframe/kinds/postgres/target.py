@@ -113,8 +113,6 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
             return Endpoint(self.kind, str(server.socket_folder), options)
         return Endpoint(self.kind, f"127.0.0.1:{server.port}", options | {"host": "127.0.0.1"})
 
-    # --- inside ---
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(wanted.settings, allowance, lambda: self._reach().ping())
 

@@ -216,8 +216,6 @@ class Server(PrivateServer):
                 return
             identity.end_all(left, 1.0)
 
-    # --- inside ---
-
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
         """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
         words = [filled(word, values) for word in self._target.command]

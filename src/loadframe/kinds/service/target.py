@@ -81,8 +81,6 @@ class ServiceTarget(PrivateTarget[Server]):
         address = f"127.0.0.1:{self._server.port}"
         return Endpoint(self.kind, address, {"paths": self._target.paths or "/", "host": address})
 
-    # --- inside ---
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(wanted, allowance, self._company.places())
         self._run_commands(wanted, wanted.settings, allowance)

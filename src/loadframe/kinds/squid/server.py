@@ -110,8 +110,6 @@ class Server(PrivateServer):
         """Identifies the configuration that was written last."""
         return f"state-{self._configured}"
 
-    # --- inside ---
-
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-N", "-n", self._service, "-f", str(configuration), *options)
 

@@ -54,8 +54,6 @@ class SquidTarget(CacheTarget[Server]):
             "descriptors_short": float(logged[FEW_DESCRIPTORS]),
         }
 
-    # --- inside ---
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._manager.close()
         self._manager = Manager()

@@ -65,8 +65,6 @@ class VarnishTarget(CacheTarget[Server]):
     def pids(self) -> tuple[int, ...]:
         return tuple(pid for pid in (self._server.pid, self._cache) if pid is not None and self._server.pid is not None)
 
-    # --- inside ---
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(self._complete(wanted.settings), self._origin.address, allowance, self._answers)
 
