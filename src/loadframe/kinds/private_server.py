@@ -16,6 +16,7 @@ from pathlib import Path
 from loadframe.connections.address import joined
 from loadframe.errors import NotRecovered, RecordingError, TargetError
 from loadframe.host import identity, to_its_end
+from loadframe.host.environment import NO_FOLDER
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
@@ -151,6 +152,15 @@ class PrivateServer:
                 "Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
             )
         self.log.rename(self.folder / log)
+
+    def answer_of(self, command: Sequence[str], fact: str, remedy: str) -> str:
+        """What a program prints that the server's user runs. TargetError with this fact where it fails."""
+        allowance = self._in_folder(Allowance(self.user))
+        with spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
+            said, complained = (output.decode("utf-8", "replace") for output in process.communicate())
+        if process.returncode != 0:
+            raise TargetError(fact, remedy=remedy, details=complained)
+        return said
 
     def said_to_its_end(
         self,

@@ -19,7 +19,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec, on_or_off
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, LEFT_OUT, Context
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.package import Package, ask
+from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.model import SettingValue, TargetState
 
@@ -123,12 +123,8 @@ class Server(PrivateServer):
 
     def dump(self) -> str:
         """The configuration as nginx reads it (`nginx -T`), as its user: root would give folders to "nobody"."""
-        done = ask(*self._command(self.configuration, "-T", "-q"), by=self._in_folder(Allowance(self.user)))
-        if done.returncode != 0:
-            raise TargetError(
-                "nginx does not tell its configuration", remedy="What it said is below.", details=done.stderr
-            )
-        return done.stdout
+        command = self._command(self.configuration, "-T", "-q")
+        return self.answer_of(command, "nginx does not tell its configuration", "What it said is below.")
 
     def logged(self) -> dict[bytes, int]:
         """How many lines of the log have each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""

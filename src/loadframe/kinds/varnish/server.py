@@ -15,7 +15,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import on_or_off
-from loadframe.kinds.package import Package, ask
+from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.varnish.settings import CATALOGUE
 from loadframe.model import SettingValue, TargetState
@@ -184,12 +184,12 @@ class Server(PrivateServer):
     def ask(self, *words: str) -> str:
         """What varnishadm answers. TargetError, with Varnish's words, where it refuses."""
         command = (self.required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
-        done = ask(*command, by=self._in_folder(Allowance(self.user)))
-        if done.returncode != 0:
-            raise self.died() or TargetError(
-                f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr
-            )
-        return done.stdout
+        try:
+            return self.answer_of(command, f"Varnish does not take {' '.join(words)}", "Its words are below.")
+        except TargetError as error:
+            if (died := self.died()) is not None:
+                raise died from error
+            raise
 
 
 def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str]:
