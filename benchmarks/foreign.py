@@ -17,7 +17,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, ids_of
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry as targets
-from loadframe.kinds.attached import Attached, attach
+from loadframe.kinds.base import Attached
+from loadframe.kinds.registry import attach
 from loadframe.model import SettingValue, TargetState
 
 KINDS = ("mariadb", "postgres")
@@ -130,7 +131,7 @@ class Server:
 def running(kind: str) -> Iterator[Server]:
     """Such a server, with 7 in theirs.precious."""
     with Lease.acquire("somebody's server") as lease:
-        target: Any = targets.make(kind, lease=lease, resources=Resources())
+        target: Any = targets.kind_named(kind).make(lease, Resources())
         try:
             target.create()
             target.start(TargetState({"max_connections": 50}))

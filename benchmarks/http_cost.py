@@ -107,7 +107,7 @@ def main() -> int:
     found: dict[str, list[tuple[float, float]]] = {}
     with Lease.acquire("what the driver of http costs") as lease, tempfile.TemporaryDirectory() as place:
         write_log(log := Path(place) / "access.log")
-        target = targets.make("nginx", lease=lease, resources=Resources())
+        target = targets.kind_named("nginx").make(lease, Resources())
         try:
             target.create()
             target.start(TargetState({}))

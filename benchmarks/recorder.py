@@ -267,7 +267,7 @@ def throughput_change(minutes: float) -> dict[str, Change]:
     """What changed between halves, by name; the throughput with the recorder against without comes first."""
     with ExitStack() as stack:
         lease = stack.enter_context(Lease.acquire("benchmarks/recorder", run=None))
-        target = targets.make("mariadb", lease=lease, resources=Resources())
+        target = targets.kind_named("mariadb").make(lease, Resources())
         stack.callback(target.destroy)
         target.create()
         target.start(TargetState())

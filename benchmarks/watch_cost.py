@@ -99,7 +99,7 @@ def watched(folder: Path, interval_s: float) -> Iterator[list[Meter]]:
         what = {OURS[0]: ["--pid", str(farm.pid)], OURS[1]: [str(study)]}
         if located("mariadbd") is not None:
             lease = stack.enter_context(Lease.acquire("benchmarks/watch", run=None))
-            server = targets.make("mariadb", lease=lease, resources=Resources())
+            server = targets.kind_named("mariadb").make(lease, Resources())
             stack.callback(server.destroy)
             server.create()
             server.start(TargetState())

@@ -166,7 +166,7 @@ def _create(target: Target, request: pytest.FixtureRequest) -> None:
 def created_mariadb() -> Iterator[tuple[Target, Lease]]:
     """A MariaDB whose data are made once for a module: it takes seconds."""
     with leased("tests of MariaDB") as lease:
-        target = registry.make("mariadb", lease=lease, resources=Resources())
+        target = registry.kind_named("mariadb").make(lease, Resources())
         target.create()
         yield target, lease
         target.destroy()
@@ -198,7 +198,7 @@ def nginx(lease: Lease) -> Iterator[NginxTarget]:
 @pytest.fixture
 def postgres(lease: Lease, request: pytest.FixtureRequest) -> Iterator[Target]:
     """A PostgreSQL, created and not started."""
-    target = registry.make("postgres", lease=lease, resources=Resources())
+    target = registry.kind_named("postgres").make(lease, Resources())
     _create(target, request)
     yield target
     target.destroy()

@@ -255,7 +255,7 @@ from loadframe.host.processes import Resources
 from loadframe.model import TargetState
 from loadframe.kinds import registry
 lease = Lease.acquire("a study")
-target = registry.make("mariadb", lease=lease, resources=Resources())
+target = registry.kind_named("mariadb").make(lease, Resources())
 target.create()
 target.start(TargetState())
 print(lease.folder, *target.pids(), flush=True)

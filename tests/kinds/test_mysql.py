@@ -12,7 +12,6 @@ import pytest
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.attached import attach
 from loadframe.kinds.base import Attached, ServerAddress, Target
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.control import Control
@@ -21,7 +20,7 @@ from loadframe.kinds.mysql.server import MYSQL as PACKAGE
 from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as CATALOGUE
 from loadframe.kinds.mysql.settings import MYSQL_TUNABLES as TUNABLES
 from loadframe.kinds.mysql.target import MysqlTarget, options_of
-from loadframe.kinds.registry import kind_named
+from loadframe.kinds.registry import attach, kind_named
 from loadframe.ledger.reading import derive
 from loadframe.model import TargetState
 

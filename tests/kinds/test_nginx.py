@@ -62,7 +62,7 @@ def connect(nginx: NginxTarget, clients: ExitStack, count: int) -> list[socket.s
 
 
 def test_every_setting_stands_in_one_directive() -> None:
-    placed = [name for directive in DIRECTIVES for name in names_of(directive)]
+    placed = [name for forms in DIRECTIVES.values() for form in forms for name in names_of(form)]
     assert sorted(placed) == sorted({*CACHE_CATALOGUE.names()} - {"access_log"}), "access_log is written with its path"
 
 
@@ -140,7 +140,7 @@ def test_a_status_page_is_read() -> None:
 def test_what_workers_do_is_added_up(tmp_path: Path) -> None:
     def worker(pid: int, state: str, user: int) -> None:
         (tmp_path / str(pid)).mkdir(exist_ok=True)
-        stat = f"{pid} (nginx: (odd) worker) {state} 1 1 1 0 -1 0 0 0 0 0 {user} 50 0 0 20 0 1 0 100 0"
+        stat = f"{pid} (nginx: (odd) worker) {state} 1 1 1 0 -1 0 0 0 0 0 {user} 50 0 0 20 0 1 0 100 0 0 0 0"
         (tmp_path / str(pid) / "stat").write_text(stat)
         (tmp_path / str(pid) / "fd").mkdir(exist_ok=True)
         for number in range(pid):

@@ -24,11 +24,12 @@ from loadframe.host.privilege import US, NamedUser
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
+from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres import server as postgres_server
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import Looks, statement
+from loadframe.kinds.postgres.counters import WAITING, counted, statement
 from loadframe.kinds.postgres.settings import CATALOGUE
-from loadframe.kinds.postgres.target import PostgresTarget, check_settings, in_our_units
+from loadframe.kinds.postgres.target import PostgresTarget, in_our_units
 from loadframe.model import Endpoint, TargetState
 from waiting import await_that
 
@@ -58,11 +59,11 @@ def test_what_the_server_shows_is_brought_into_our_units(name: str, setting: str
 
 def test_waits_are_added_up_between_the_looks() -> None:
     at_s = iter([10.0, 10.5, 11.0, 30.0])
-    looks = Looks(clock=lambda: next(at_s))
-    assert looks.read({"waiting_lock": 4})["waiting_lock"] == 0
-    assert looks.read({"waiting_lock": 4})["waiting_lock"] == 2
-    assert looks.read({"waiting_lock": 0})["waiting_lock"] == 2
-    assert looks.read({"waiting_lock": 9})["waiting_lock"] == 2, "of 19 seconds one look says nothing"
+    waited = Waited(WAITING, clock=lambda: next(at_s))
+    assert counted({"waiting_lock": 4}, waited)["waiting_lock"] == 0
+    assert counted({"waiting_lock": 4}, waited)["waiting_lock"] == 2
+    assert counted({"waiting_lock": 0}, waited)["waiting_lock"] == 2
+    assert counted({"waiting_lock": 9}, waited)["waiting_lock"] == 2, "of 19 seconds one look says nothing"
 
 
 def test_the_statement_fits_the_version() -> None:
@@ -87,7 +88,7 @@ def test_refused_connections_are_counted_in_whole_lines_of_the_log(lease: Lease)
 @pytest.mark.parametrize("name", ["data_directory", "port", "Log-Line-Prefix", "listen_addresses"])
 def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
     with pytest.raises(StudyError, match=f"{name}: a private instance sets this itself"):
-        check_settings({name: "x"})
+        PostgresTarget.check_settings({name: "x"})
 
 
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +339,7 @@ from loadframe.host.processes import Resources
 from loadframe.model import TargetState
 from loadframe.kinds import registry
 lease = Lease.acquire("a study")
-target = registry.make("postgres", lease=lease, resources=Resources())
+target = registry.kind_named("postgres").make(lease, Resources())
 target.create()
 target.start(TargetState())
 import psycopg
@@ -395,7 +396,7 @@ def test_the_shared_memory_of_one_that_was_killed_itself_goes_with_the_next_swee
 @pytest.mark.server
 def test_the_shared_memory_of_one_that_was_killed_goes_with_its_data(lease: Lease) -> None:
     """Seen: two pieces and a segment stayed of each; the data that say which they are were removed before."""
-    target = registry.make("postgres", lease=lease, resources=Resources())
+    target = registry.kind_named("postgres").make(lease, Resources())
     target.create()
     target.start(TargetState())
     (pid_file,) = lease.folder.glob("*/data/postmaster.pid")

@@ -14,12 +14,12 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds.attached import attach
 from loadframe.kinds.base import ServerAddress, Target
 from loadframe.kinds.postgres import attached as postgres_attached
 from loadframe.kinds.postgres.attached import AttachedPostgres, _where, host_of, read_service
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.registry import attach
 from loadframe.model import TargetState
 from loadframe.workloads import postgres as drivers
 from loadframe.workloads import registry

@@ -14,7 +14,7 @@ from loadframe.host.identity import naming
 from loadframe.host.leases import Lease, mark_of
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.private_server import TAIL_BYTES, PrivateServer
 from waiting import await_that
 

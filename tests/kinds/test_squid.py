@@ -17,7 +17,7 @@ from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.catalogue import SettingSpec
-from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.squid.manager import connected, descriptors, parse_config, parse_counters, parse_info
 from loadframe.kinds.squid.settings import CATALOGUE
 from loadframe.kinds.squid.target import SquidTarget

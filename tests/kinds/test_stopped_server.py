@@ -22,7 +22,7 @@ from loadframe.workloads import databases
 @pytest.mark.server
 @pytest.mark.parametrize("kind", ["mariadb", pytest.param("mysql", marks=pytest.mark.mysql), "postgres"])
 def test_it_is_told_that_the_server_was_stopped(kind: str, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = registry.make(kind, lease=lease, resources=Allowance(US))
+    target = registry.kind_named(kind).make(lease, Allowance(US))
     target.create()
     try:
         target.start(TargetState({"max_connections": 40}))

@@ -19,7 +19,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds import attached, registry
+from loadframe.kinds import registry
 from loadframe.kinds.base import Cache, Target
 from loadframe.metrics import METRICS
 from loadframe.metrics.agreements import OF_SERVERS
@@ -176,7 +176,7 @@ def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
     row, named = declared_of(kind), registry.components(kind, None)
     if row.before:
         with pytest.raises(StudyError, match="shards"):
-            registry.make(kind, lease=lease, resources=Resources())
+            registry.kind_named(kind).make(lease, Resources())
         named = registry.components(kind, 1)
         target = registry.make_shards(
             kind, lease=lease, resources={name: Resources().run_by(lease.runs_as) for name in named}
@@ -190,9 +190,9 @@ def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
     assert target.pids() == ()
 
 
-@pytest.mark.parametrize("kind", attached.kinds())
+@pytest.mark.parametrize("kind", registry.attachable_kinds())
 def test_what_can_be_attached_to_says_where_it_is_and_with_what_password(kind: str) -> None:
-    known = attached.attachable(kind)
+    known = registry.attachable(kind)
     assert known is not None
     assert known.host_of("db.example:1", None) == "db.example"
     assert known.host_of("/run/a.socket", None) == ""
@@ -471,14 +471,14 @@ def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(unstar
 
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
-        registry.make("oracle", lease=lease, resources=Resources())
+        registry.kind_named("oracle").make(lease, Resources())
     assert ", ".join(sorted(registry.KINDS)) in caught.value.remedy
     assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
 
 
 def test_a_cluster_says_how_many_data_nodes_it_has(lease: Lease) -> None:
     with pytest.raises(StudyError, match="does not say how many") as caught:
-        registry.make("ndb", lease=lease, resources=Resources())
+        registry.kind_named("ndb").make(lease, Resources())
     assert "target.shards" in caught.value.remedy
 
 

@@ -88,7 +88,7 @@ def test_steps_have_what_these_rules_need() -> None:
     """The counters that a private server is asked for in each step, and what is seen of its processes."""
     there = {spec.metric for spec in mysql_counters.MARIADB.specs}
     assert {name for name in MARIADB if name.startswith("mariadb.")} <= there
-    assert {spec.metric for spec in postgres_settings.CEILINGS} >= {"postgres.max_connections"}
+    assert {spec.metric for spec in postgres_settings.ASKED} >= {"postgres.max_connections"}
     assert {"target.cpus.named", "target.memory.shared"} <= METRICS.keys()
 
 

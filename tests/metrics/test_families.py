@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.metrics import is_known, metric
-from loadframe.metrics.families import peer_of
+from loadframe.metrics import is_known, metric, parts_of
 from loadframe.units import show_metric
 
 
@@ -14,8 +13,8 @@ def test_a_peer_is_in_the_name_and_in_the_words() -> None:
     assert is_known(name)
     assert metric(name).what == "connections of the target to 127.0.0.1:5432 on which an answer was awaited, average"
     assert show_metric(name, 4.0) == "4"
-    assert peer_of(name) == "127.0.0.1:5432"
-    assert peer_of("target.peer.unix:/run/a.b.sock.connections_most") == "unix:/run/a.b.sock"
+    assert parts_of(name)["peer"] == "127.0.0.1:5432"
+    assert parts_of("target.peer.unix:/run/a.b.sock.connections_most")["peer"] == "unix:/run/a.b.sock"
     assert metric("database.peer.others.retransmits").unit == "1/s"
 
 

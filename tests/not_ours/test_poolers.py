@@ -12,8 +12,8 @@ import pytest
 
 import foreign
 from loadframe.errors import TargetError
-from loadframe.kinds.attached import attach
 from loadframe.kinds.postgres import attached
+from loadframe.kinds.registry import attach
 from relaying import Handler, exactly, relay
 
 pytestmark = pytest.mark.server

@@ -18,7 +18,7 @@ import foreign
 from loadframe.connections.postgres_connection import program
 from loadframe.errors import TargetError
 from loadframe.host.environment import located
-from loadframe.kinds.attached import attach
+from loadframe.kinds.registry import attach
 from relaying import Handler, exactly, relay
 from waiting import await_that
 

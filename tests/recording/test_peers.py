@@ -9,8 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from loadframe.errors import RecordingError
-from loadframe.metrics import metric
-from loadframe.metrics.families import peer_of
+from loadframe.metrics import metric, parts_of
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.peer_metrics import FEWEST_LOOKS, MOST_PEERS, Pace, awaits_answer, is_asked, pace_of
@@ -217,7 +216,7 @@ def test_who_only_sends_awaits_no_answer(connection: Callable[..., bytes]) -> No
 def test_peers_beyond_the_sixteenth_are_told_together(connection: Callable[..., bytes]) -> None:
     rows = b"".join(connection(10 + port, 40000 + port, 6000 + port) for port in range(30))
     found = looked(rows + connection(99, 42000, 5432) + connection(98, 42001, 5432))
-    peers = {peer for name in found if (peer := peer_of(name)) is not None}
+    peers = {peer for name in found if (peer := parts_of(name).get("peer")) is not None}
     assert len(peers) == MOST_PEERS
     assert found["target.peer.127.0.0.1:5432.connections"] == 2
     assert sum(found[f"target.peer.{peer}.connections"] for peer in peers) == 32

@@ -17,11 +17,11 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
-from loadframe.kinds.attached import attach
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.registry import attach
 from loadframe.model import Endpoint, TargetState
 from loadframe.workloads import databases, mariadb, ownership
 from waiting import await_that
@@ -145,7 +145,7 @@ def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(state))
     with Lease.acquire("tests of workloads on a cache") as lease:
-        target = targets.make(kind, lease=lease, resources=Allowance(US))
+        target = targets.kind_named(kind).make(lease, Allowance(US))
         try:
             target.create()
             target.start(TargetState({}))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis.comparison import FEWEST_BLOCKS
-from loadframe.metrics.families import stranger_of
+from loadframe.metrics import parts_of
 from loadframe.model import Influence, InfluenceKind, Step, Verdict
 from loadframe.model.verdict import decide
 
@@ -230,7 +230,7 @@ def _names(steps: Sequence[Step]) -> tuple[str, ...]:
     used: dict[str, float] = {}
     for step in steps:
         for metric, cores in step.metrics.items():
-            if (program := stranger_of(metric)) is not None:
+            if (program := parts_of(metric).get("program")) is not None:
                 used[program] = used.get(program, 0.0) + cores
     return tuple(sorted(used, key=lambda program: -used[program])[:MOST_NAMES])
 

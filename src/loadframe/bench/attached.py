@@ -14,13 +14,12 @@ from loadframe.changes.places import Place, again
 from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
-from loadframe.kinds.attached import BY_STUDY, READ_ONLY_REMEDY, attach
 from loadframe.kinds.base import Answering, Attached, Exposing, Noting, PrintsStages
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.registry import canonical, of_study
+from loadframe.kinds.registry import BY_STUDY, READ_ONLY_REMEDY, attach, canonical, of_study
 from loadframe.kinds.settings_file import written
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
@@ -95,7 +94,7 @@ class AttachedTarget(OnBench):
             raise TargetError(
                 f"{self._server.words} would have to be restarted to change {', '.join(unable)}, and it is not "
                 "Loadframe's own",
-                remedy="Change it by hand, or give the study a private server (leave out target.attach).",
+                remedy=READ_ONLY_REMEDY,
             )
         for name, value in _of_processes(state).items():
             self._running().check(name, value)

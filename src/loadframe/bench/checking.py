@@ -22,9 +22,8 @@ from loadframe.cages.cage import LIMITS
 from loadframe.connections.address import is_here
 from loadframe.errors import MissingTool, StudyError, UserError, check_all
 from loadframe.host.processes import available_cpus
-from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
-from loadframe.kinds.attached import READ_ONLY_REMEDY
+from loadframe.kinds.registry import READ_ONLY_REMEDY
 from loadframe.recording.socket_sampling import port_range
 from loadframe.study import Study
 from loadframe.units import show
@@ -240,7 +239,7 @@ def _check_attached(study: Study) -> None:
     if row.attachable is None:
         raise StudyError(
             f"target.attach: a running {target.kind} cannot be attached to",
-            remedy=f"Of these it can: {', '.join(attached.kinds())}.",
+            remedy=f"Of these it can: {', '.join(targets.attachable_kinds())}.",
         )
     if target.kind not in databases.REMOVABLE:
         raise StudyError(

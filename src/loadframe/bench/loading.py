@@ -22,13 +22,12 @@ from loadframe.host.privilege import Privilege, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.signals import told
 from loadframe.kinds.behind import Components
-from loadframe.kinds.exposed import Reading
 from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec, ProfiledStep, ProfilePlace
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler, components_of
-from loadframe.recording.stage_tail import StageReading, StageTail
+from loadframe.recording.stage_tail import StageTail
 from loadframe.runs.folder import RunFolder
 from loadframe.study.load_tables import MeasureTable, Within
 from loadframe.system.trees import remove_tree
@@ -252,7 +251,7 @@ class Loading:
 
     def _note_exposed(self, rig: Rig) -> None:
         """Note newly exposed counters with their meaning, and what is missing."""
-        readings: list[Reading | StageReading] = [*rig.exposed(), *self._stages.readings()]
+        readings = [*rig.exposed(), *self._stages.readings()]
         known = (*rig.counter_specs, *self._stages.counter_specs)
         if unknown := [spec for spec in known if spec.name not in self._noted]:
             self._recorder.note("counters", specs_text(unknown))

@@ -8,8 +8,8 @@ from loadframe.changes.host import Host
 from loadframe.changes.places import Place, PlaceKind, Places
 from loadframe.changes.process import ServerProcess
 from loadframe.errors import TargetError
-from loadframe.kinds import attached, config_file, registry
-from loadframe.kinds.attached import Attached
+from loadframe.kinds import config_file, registry
+from loadframe.kinds.base import Attached
 from loadframe.kinds.config_file import ConfigFile
 from loadframe.model import ChangeRecord, Endpoint, SettingValue
 from loadframe.workloads import databases, ownership
@@ -28,7 +28,7 @@ def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None
 
 
 def _schema(address: Mapping[str, str]) -> Place:
-    server = attached.again({**address, "kind": address["server"]})
+    server = registry.again({**address, "kind": address["server"]})
     server.settle()
     endpoint = server.endpoint()
     if address["database"] != (now := endpoint.options.get("database", "")):
@@ -40,7 +40,7 @@ def _schema(address: Mapping[str, str]) -> Place:
 
 
 def _way_in(address: Mapping[str, str]) -> str:
-    known = attached.attachable(address.get("server", address["kind"]))
+    known = registry.attachable(address.get("server", address["kind"]))
     password = f" ({known.password})" if known is not None else ""
     return (
         f"It may be down, or its password may be neither in the option file nor in the environment now{password}: "
@@ -50,7 +50,7 @@ def _way_in(address: Mapping[str, str]) -> str:
 
 def places() -> Places:
     """Every place by the `kind` of its address, including servers registered by other distributions."""
-    server = PlaceKind(attached.again, longest_s=SERVER_S, way_in=_way_in)
+    server = PlaceKind(registry.again, longest_s=SERVER_S, way_in=_way_in)
     return {
         "host": PlaceKind(
             lambda address: Host(Path(address["root"])),
@@ -59,7 +59,7 @@ def places() -> Places:
             namespace=lambda setting: "net" if setting.startswith("net.") else "",
         ),
         "process": PlaceKind(ServerProcess.at, ends_with_boot=True, namespace=lambda _: "pid"),
-        **dict.fromkeys(attached.kinds(), server),
+        **dict.fromkeys(registry.attachable_kinds(), server),
         **{
             kind: PlaceKind(row.again, longest_s=SERVICE_S, namespace=lambda _: "net")
             for kind, row in registry.KINDS.items()

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from loadframe.bench.base import OnBench
 from loadframe.changes.journal import Journal, Reasons
-from loadframe.kinds.exposed import Reading
-from loadframe.model import ChangeRecord, CounterSpec, SettingValue, TargetState
+from loadframe.model import ChangeRecord, CounterSpec, Reading, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import Workload

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from loadframe.metrics.families import peer_of
+from loadframe.metrics import parts_of
 from loadframe.model import Curve, Evidence, Finding, LoadInterval, Step
 from loadframe.units import show
 
@@ -90,7 +90,7 @@ def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
         peer
         for step in high
         for name in step.metrics
-        if name.endswith(CONNECTIONS) and (peer := peer_of(name)) is not None and peer.startswith(UNIX)
+        if name.endswith(CONNECTIONS) and (peer := parts_of(name).get("peer", "")).startswith(UNIX)
     }
     return tuple(
         name
@@ -113,7 +113,9 @@ def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
 
 def _peers(steps: Sequence[Step]) -> list[str]:
     names = {name for step in steps for name in step.metrics if name.startswith("target.peer.")}
-    peers = {peer_of(name) for name in names if name.endswith(BUSY) or (name.endswith(WAITING) and UNIX in name)}
+    peers = {
+        parts_of(name).get("peer") for name in names if name.endswith(BUSY) or (name.endswith(WAITING) and UNIX in name)
+    }
     return sorted(peer for peer in peers if peer is not None and peer != OTHERS and not _is_inside(peer, steps))
 
 

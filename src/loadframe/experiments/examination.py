@@ -18,8 +18,7 @@ from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.windows import look, sighted
 from loadframe.errors import TargetError
 from loadframe.host.processes import most_open_files
-from loadframe.kinds.attached import Attached
-from loadframe.kinds.base import Target
+from loadframe.kinds.base import Attached, Target
 from loadframe.ledger.reading import Series, as_number, clamped, read_limits
 from loadframe.ledger.rules import rules_for
 from loadframe.metrics import METRICS

@@ -22,9 +22,9 @@ from loadframe.host.identity import Identity, alive, identify
 from loadframe.host.leases import Lease
 from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
-from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
-from loadframe.kinds.base import Exposing, PrintsStages, Target
+from loadframe.kinds.base import Attached, Exposing, PrintsStages, Target
 from loadframe.kinds.behind import comm_of
+from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.reading import as_number, clamped, counter_metrics, derive, read_now
 from loadframe.ledger.rules import RULES, rules_among

@@ -19,8 +19,9 @@ from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.path_text import why_no_text
 from loadframe.host import identity, listening
 from loadframe.host.environment import located, own_environment, python
-from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
+from loadframe.kinds.base import Attached
 from loadframe.kinds.behind import comm_of
+from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
 from loadframe.kinds.service.finding import Found, find
 from loadframe.knowledge.kinds import rows_of
 from loadframe.model.watch import WatchPlan

@@ -209,7 +209,7 @@ class ServerAddress:
 
 
 Attach = Callable[[ServerAddress], Attached]
-"""Connects to servers of one kind. Raises as `attached.attach` does."""
+"""Connects to servers of one kind. Raises as `registry.attach` does."""
 
 
 def shard_name(number: int) -> str:

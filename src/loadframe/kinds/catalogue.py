@@ -9,7 +9,6 @@ values can be compared by `==`.
 import difflib
 import math
 import re
-import tomllib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from typing import Any, Literal
 from loadframe.errors import StudyError, check_all
 from loadframe.formats.plain_numbers import finite, whole
 from loadframe.formats.said import words
-from loadframe.knowledge.rows import metric_rows
+from loadframe.knowledge.rows import metric_rows, toml_rows
 from loadframe.model import CounterSpec, SettingValue
 from loadframe.switches import switch
 
@@ -131,7 +130,7 @@ class Catalogue:
 def catalogue_in(*files: Path) -> Catalogue:
     """The catalogue in the [settings] of our TOML files, in their order. The last file gives the kind, and the source
     of rows in files that have none. TypeError for a column that a setting does not have."""
-    documents = [tomllib.loads(file.read_text(encoding="utf-8", errors="strict")) for file in files]
+    documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
         _spec(name, row, document.get("source", last["source"]), document.get("words", {}))
@@ -144,7 +143,6 @@ def catalogue_in(*files: Path) -> Catalogue:
 def _spec(name: str, row: Mapping[str, Any], source: str, words: Mapping[str, str]) -> SettingSpec:
     columns = {"dynamic": True, "source": source.format(name=name), **row}
     columns |= {text: words.get(columns[text], columns[text]) for text in ("takes", "gives_up") if text in columns}
-    columns |= {listed: tuple(columns[listed]) for listed in ("choices", "safe") if listed in columns}
     if "safe_to" in columns:
         columns["safe"] = range(columns.pop("safe_to") + 1)
     if columns["kind"] == "bytes":
@@ -173,16 +171,16 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
     return [name for name in {**settings, **other} if settings.get(name) != other.get(name)]
 
 
-def counters_in(file: Path, source: str, kind: str = "") -> dict[str, CounterSpec]:
-    """The counters of a source, by the server's own names, from a table of metrics: name | unit | what | source, with
-    the server's own name after the source where it differs. A unit per second means a counter that only grows; any
-    other is a level. kind: for tables that several kinds share."""
+def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
+    """The counters of these sources, of all for none, by the server's own names, from a table of metrics: name | unit |
+    what | source, with the server's own name after the source where it differs. A unit per second means a counter that
+    only grows; any other is a level. kind: for tables that several kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
         metric, unit, _, (of, _, own) = *cells[:3], cells[3].partition(" ")
         of_kind, _, name = metric.partition(".")
-        if of == source and kind in ("", of_kind):
+        if of in (sources or (of,)) and kind in ("", of_kind):
             counters[own or name] = CounterSpec(name, metric, cumulative=unit.endswith("/s"))
     return counters
 
@@ -286,11 +284,9 @@ class Tunable:
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
     """The [tune] of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
-    rows = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["tune"].items()
+    rows = toml_rows(file)["tune"].items()
     return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
     return None if value == "half of memory" else sized(value)

@@ -13,7 +13,8 @@ from pathlib import Path
 from loadframe.errors import ChangeError, UserError
 from loadframe.formats.json_text import write_json
 from loadframe.host import identity, to_its_end
-from loadframe.kinds.attached import Attached, again, attachable
+from loadframe.kinds.base import Attached
+from loadframe.kinds.registry import again, attachable
 from loadframe.model import SettingValue
 from loadframe.system.files import Folder, Whose
 
@@ -35,7 +36,10 @@ class ConfigFile:
         self._aside = f"{path.name}.aside"
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
         self._underway = False
-        self._head = _head(server["kind"])
+        if (known := attachable(server["kind"])) is None:
+            raise ValueError(f"a {server['kind']!r} is not restarted")
+        self._head = known.head
+        """The first lines of the file."""
         self.words = words
         self.address: Mapping[str, str] = {
             **server,
@@ -145,14 +149,6 @@ class ConfigFile:
 
 
 BY_HAND = "See the server's own log; `loadframe changes revert` takes the file away and restarts it."
-
-
-def _head(kind: str) -> str:
-    """The first lines of the file. ValueError for a kind that cannot be attached to."""
-    known = attachable(kind)
-    if known is None:
-        raise ValueError(f"a {kind!r} is not restarted")
-    return known.head
 
 
 def _silent(address: Mapping[str, str]) -> str | None:

@@ -111,7 +111,7 @@ class Control(ABC):
             remedy="See which server listens there.",
         )
 
-    # --- for the subclass -------------------------------------------------------------------------------------------
+    # --- for the subclass ---
 
     @abstractmethod
     def _connected(self) -> Any:

@@ -15,7 +15,7 @@ from loadframe.formats.said import words
 from loadframe.kinds.exposed_sources import Source, Taken, UnreadError
 from loadframe.metrics import METRICS
 from loadframe.metrics.exposed import OF, resolve
-from loadframe.model import CounterSpec
+from loadframe.model import CounterSpec, Reading
 
 EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
 HELD_BYTES = 32 * MIB
@@ -26,14 +26,6 @@ GIVEN_UP_AFTER = 3
 """Failures in a row, after which a source is not asked again in the same step."""
 GIVEN_UP_FOR_GOOD = 6
 """Failures in a row that end it for the run: an endless answer, or none, costs the measured service."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The counters of one source at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
-
-    at_s: float
-    counters: Mapping[str, float]
 
 
 @dataclass

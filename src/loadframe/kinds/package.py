@@ -7,22 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loadframe.errors import MissingTool
-from loadframe.host.environment import NO_FOLDER, SYSTEM, located
-from loadframe.host.processes import Allowance, spawn
+from loadframe.host.environment import SYSTEM, located
 from loadframe.model import Requirement
 
 
-def ask(*command: str, by: Allowance | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a server's program that reports something; its output may hold any bytes. by: who runs it; None: we."""
-    if by is None:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        status, said, complained = done.returncode, done.stdout, done.stderr
-    else:
-        with spawn(command, by, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
-            said, complained = process.communicate()
-        status = process.returncode
-    return subprocess.CompletedProcess(
-        command, status, said.decode("utf-8", "replace"), complained.decode("utf-8", "replace")
+def ask(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a server's program that reports something; its output may hold any bytes."""
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", errors="replace"
     )
 
 

@@ -2,7 +2,7 @@
 and none of its settings may run a program, load a library, reach another host, or name a file anywhere."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from loadframe.errors import StudyError
 from loadframe.kinds.catalogue import Catalogue, plain
@@ -38,8 +38,8 @@ def check(
     settings: Mapping[str, SettingValue],
     *,
     reserved: frozenset[str],
-    known: Callable[[], frozenset[str]],
-    texts: Callable[[], frozenset[str]] = frozenset,
+    known: Callable[[], Collection[str]],
+    texts: Callable[[], Collection[str]] = frozenset,
 ) -> dict[str, SettingValue]:
     """Settings of a private server in canonical form. StudyError, also for one that may not be passed on. reserved:
     what a private instance decides itself. known: asks the installed server for the settings it knows besides the

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.connections.address import joined
-from loadframe.errors import NotRecovered, TargetError
+from loadframe.errors import NotRecovered, RecordingError, TargetError
 from loadframe.host import identity, to_its_end
+from loadframe.host.environment import NO_FOLDER
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
 from loadframe.kinds.package import Package
 from loadframe.model import SettingValue, TargetState
+from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import remove_tree
 
@@ -63,7 +65,7 @@ class PrivateServer:
         self.log = self.folder / "error.log"
         self.port = port
         self.command: tuple[str, ...] = ()
-        self._lease, self._user = lease, user
+        self.user, self._lease = user, lease
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -71,11 +73,7 @@ class PrivateServer:
         """The socket on which it listens; None for one that only listens on `host`."""
         return None
 
-    @property
-    def user(self) -> Privilege:
-        return self._user
-
-    # --- before the start -----------------------------------------------------------------------------------------
+    # --- before the start ---
 
     def create(self) -> None:
         """Make its folders and their content. MissingTool, TargetError."""
@@ -108,9 +106,9 @@ class PrivateServer:
                 f"The socket's path has more than {SOCKET_PATH_BYTES} bytes: {self.socket}",
                 remedy="Set LOADFRAME_SCRATCH to a folder with a shorter path.",
             )
-        if (barrier := unreachable(self._lease.folder, self._user, self._lease.user)) is not None:
+        if (barrier := unreachable(self._lease.folder, self.user, self._lease.user)) is not None:
             raise TargetError(
-                f"User {self._user} runs the server and may not enter {barrier}",
+                f"User {self.user} runs the server and may not enter {barrier}",
                 remedy=f"chmod o+x {barrier}, or set LOADFRAME_SCRATCH to another folder.",
             )
 
@@ -126,16 +124,16 @@ class PrivateServer:
 
     def give(self, path: Path) -> None:
         """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
-        if self._user == US:
+        if self.user == US:
             return
-        ids = ids_of(self._user)
+        ids = ids_of(self.user)
         try:
             os.chown(path, ids.uid, ids.gid)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
             raise TargetError(
-                f"{path} cannot be given to {self._user}, who runs the server: this user namespace does not map that "
+                f"{path} cannot be given to {self.user}, who runs the server: this user namespace does not map that "
                 "user",
                 remedy="Run Loadframe outside of it, or map more users (`unshare --map-auto`).",
             ) from error
@@ -143,18 +141,26 @@ class PrivateServer:
     def run_once(self, command: Sequence[str], log: str) -> None:
         """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            allowance = self._in_folder(Allowance(self._user))
+            allowance = self._in_folder(Allowance(self.user))
             process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
             with self._abandoning(process):
                 self._lease.add_process(process.pid)
                 status = process.wait()
         if status != 0:
-            raise TargetError(
+            raise self.failed(
                 f"{Path(command[0]).name} failed with exit status {status}",
-                remedy="Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
-                details=self.log_tail(),
+                "Its last lines say why; a full disk or a folder the server's user may not enter are usual.",
             )
         self.log.rename(self.folder / log)
+
+    def answer_of(self, command: Sequence[str], fact: str, remedy: str) -> str:
+        """What a program prints that the server's user runs. TargetError with this fact where it fails."""
+        allowance = self._in_folder(Allowance(self.user))
+        with spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
+            said, complained = (output.decode("utf-8", "replace") for output in process.communicate())
+        if process.returncode != 0:
+            raise TargetError(fact, remedy=remedy, details=complained)
+        return said
 
     def said_to_its_end(
         self,
@@ -218,7 +224,7 @@ class PrivateServer:
         """host:port, once a port was taken."""
         return joined(self.host, self.port or 0)
 
-    # --- its life ---------------------------------------------------------------------------------------------------
+    # --- its life ---
 
     def launch(
         self,
@@ -253,7 +259,7 @@ class PrivateServer:
                 raise error
             if self.given_up():
                 self.kill()
-                raise TargetError(f"{self.name} would not start", remedy=LAST_LINES, details=self.log_tail())
+                raise self.failed(f"{self.name} would not start")
             if time.monotonic() > deadline:
                 late = self.late(within_s)
                 self.kill()
@@ -262,22 +268,25 @@ class PrivateServer:
 
     def late(self, within_s: float) -> TargetError:
         """The error that it does not answer after within_s; it still runs."""
-        fact = f"{self.name} does not answer after {within_s:.0f} s"
-        return TargetError(fact, remedy=LAST_LINES, details=self.log_tail())
+        return self.failed(f"{self.name} does not answer after {within_s:.0f} s")
+
+    def failed(self, fact: str, remedy: str = LAST_LINES) -> TargetError:
+        """An error with its last log lines."""
+        return TargetError(fact, remedy=remedy, details=self.log_tail())
 
     def died(self, how: str = DIED) -> TargetError | None:
         """Why the server is gone; None while its process lives."""
         if self._process is None:
-            return TargetError(f"{self.name} is not running", remedy="Start it first.", details=self.log_tail())
+            return self.failed(f"{self.name} is not running", "Start it first.")
         status = self._process.poll()
         if status is None:
             return None
         reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         remedy = f"Its last log lines say why; the command was: {' '.join(self.command)}"
-        fact, details = f"{self.name} {how} ({reason})", self.log_tail()
+        fact = f"{self.name} {how} ({reason})"
         if how == DIED:
-            return NotRecovered(fact, remedy=remedy, details=details, died=reason)
-        return TargetError(fact, remedy=remedy, details=details)
+            return NotRecovered(fact, remedy=remedy, details=self.log_tail(), died=reason)
+        return self.failed(fact, remedy)
 
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
@@ -288,9 +297,9 @@ class PrivateServer:
             if (error := self.died()) is not None:
                 raise error
             if self.given_up():
-                raise TargetError(f"{self.name}'s {new} would not start", remedy=LAST_LINES, details=self.log_tail())
+                raise self.failed(f"{self.name}'s {new} would not start")
             if time.monotonic() > deadline:
-                raise TargetError(f"{fact} after {within_s:.0f} s", remedy=remedy, details=self.log_tail())
+                raise self.failed(f"{fact} after {within_s:.0f} s", remedy)
             time.sleep(LOOK_EVERY_S)
 
     def given_up(self) -> bool:
@@ -307,11 +316,7 @@ class PrivateServer:
             self._process = None
             return
         self.kill()
-        raise TargetError(
-            f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed",
-            remedy=LAST_LINES,
-            details=self.log_tail(),
-        )
+        raise self.failed(f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed")
 
     def kill(self) -> None:
         """End it at once. Never raises."""
@@ -435,11 +440,6 @@ def open_descriptors(pid: int | None) -> int:
 def soft_nofile(pid: int | None) -> int:
     """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
     try:
-        for line in Path(f"/proc/{pid}/limits").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("Max open files"):
-                return int(line.split()[3])
-    except OSError as error:
+        return int(parse_limits(Path(f"/proc/{pid}/limits").read_bytes())["Max open files"].soft)
+    except (OSError, RecordingError) as error:  # empty while the process is ending
         raise TargetError(f"Process {pid} has ended", remedy="The server's log says why.") from error
-    raise TargetError(
-        f"/proc/{pid}/limits does not tell the open-files limit", remedy="Is /proc that of this machine's kernel?"
-    )

@@ -12,7 +12,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import Catalogue, differing
 from loadframe.kinds.private_server import PrivateServer, soft_nofile
 from loadframe.masking import masked
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import CounterSpec, SettingValue, TargetState
 
 NOFILE = "RLIMIT_NOFILE"
 
@@ -25,6 +25,7 @@ class PrivateTarget(ABC, Generic[Server]):
 
     kind: str
     embedded = False
+    counter_specs: tuple[CounterSpec, ...]
     catalogue: Catalogue
 
     def __init__(self, server: Server, allowance: Allowance, *, data: Path) -> None:
@@ -35,6 +36,10 @@ class PrivateTarget(ABC, Generic[Server]):
         self._state: TargetState | None = None
         self._effective: dict[str, SettingValue] = {}
         """As the server reported its settings when it had entered this state, where it is asked only then."""
+
+    def check_settings(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """In canonical form. StudyError."""
+        return self.catalogue.check(settings)
 
     def create(self) -> None:
         self._server.create()
@@ -103,7 +108,7 @@ class PrivateTarget(ABC, Generic[Server]):
     def listen_on(self, number: str) -> None:
         self._server.host = number
 
-    # --- for the subclass -------------------------------------------------------------------------------------------
+    # --- for the subclass ---
 
     @abstractmethod
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
@@ -123,9 +128,6 @@ class PrivateTarget(ABC, Generic[Server]):
     def _hang_up(self) -> None:
         """Close our connection to it. The server may have died, or never have been started."""
 
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return self.catalogue.check(settings)
-
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
         """Settings as they are compared: including defaults, for a server whose defaults are written too."""
         return settings
@@ -135,7 +137,7 @@ class PrivateTarget(ABC, Generic[Server]):
         self._hang_up()
 
     def _wanted(self, state: TargetState) -> TargetState:
-        return TargetState(self._canonical(state.settings), dict(state.limits))
+        return TargetState(self.check_settings(state.settings), dict(state.limits))
 
     def _running(self) -> TargetState:
         """The state it is in. TargetError where it has died."""

@@ -1,9 +1,11 @@
-"""Every kind of target by its name. Nothing is added here: a kind registers itself in `kinds/NAME/kind.py`, one of
-another distribution by an entry point of the group `loadframe.kinds`; see docs/writing-a-target.md."""
+"""Every kind of target by its name, made or attached to. Nothing is added here: a kind registers itself in
+`kinds/NAME/kind.py`, one of another distribution by an entry point of the group `loadframe.kinds`; see
+docs/writing-a-target.md. changes/durable.py puts changed settings of running servers back."""
 
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TypeVar
 
 from loadframe import kinds
@@ -11,13 +13,16 @@ from loadframe.entry_points import KINDS_GROUP, Flaw, Registry
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.base import Target, shard_name
-from loadframe.kinds.kind import KindOfTarget
+from loadframe.kinds.base import Attached, ServerAddress, Target, shard_name
+from loadframe.kinds.kind import Attachable, KindOfTarget
 from loadframe.knowledge.kinds import flaw
 from loadframe.model import Requirement
 from loadframe.study.declaration import StateTable, Study, TargetTable
 
 State = TypeVar("State", bound=StateTable)
+BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
+"""How the user names an account: on the command line, in a study."""
+READ_ONLY_REMEDY = "Change it by hand, or give the study a private server (leave out target.attach)."
 
 
 def _own() -> Iterator[KindOfTarget]:
@@ -35,11 +40,6 @@ def _flaw(record: KindOfTarget) -> Flaw | None:
 
 
 KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
-
-
-def make(kind: str, *, lease: Lease, resources: Resources) -> Target:
-    """A target of this kind that keeps its data in the lease's folder. StudyError for an unknown kind."""
-    return kind_named(kind).make(lease, resources)
 
 
 def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
@@ -68,20 +68,20 @@ def of_study(study: Study, kind: str = "") -> KindOfTarget:
     named, target = kind or study.target.kind, study.target
     row = kind_named(named)
     if named == target.kind and target.sql_nodes is not None and not row.more_before:
-        kinds = " or ".join(sorted(name for name, record in KINDS.items() if record.more_before))
-        raise StudyError(
-            f"target.sql_nodes is for a target of kind {kinds}, and this one is of kind {named}",
-            remedy=f"Omit it, or set target.kind to {kinds}.",
-        )
+        raise _for_others("sql_nodes", named, lambda record: bool(record.more_before))
     if row.declared is not None:
         return row.declared(row, target if named == target.kind else TargetTable(kind=named))
     if named == target.kind and (given := target.service_keys):
-        kinds = " or ".join(sorted(name for name, record in KINDS.items() if record.declared is not None))
-        raise StudyError(
-            f"target.{given[0]} is for a target of kind {kinds}, and this one is of kind {named}",
-            remedy=f"Omit it, or set target.kind to {kinds}.",
-        )
+        raise _for_others(given[0], named, lambda record: record.declared is not None)
     return row
+
+
+def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> StudyError:
+    kinds = " or ".join(sorted(name for name, record in KINDS.items() if has_it(record)))
+    return StudyError(
+        f"target.{key} is for a target of kind {kinds}, and this one is of kind {kind}",
+        remedy=f"Omit it, or set target.kind to {kinds}.",
+    )
 
 
 def canonical(study: Study) -> Study:
@@ -99,19 +99,14 @@ def _with_canonical(study: Study, table: State) -> State:
     return table.model_copy(update={"target": table.target.model_copy(update={"settings": settings})})
 
 
-def requirements(kind: str) -> list[Requirement]:
-    """What a kind needs on this machine, and whether it is available. StudyError for an unknown kind."""
-    return needs(kind_named(kind))
-
-
 def needs(row: KindOfTarget) -> list[Requirement]:
-    """As `requirements`, of a kind as a study declares it."""
+    """What a kind needs on this machine, as a study declares it, and whether it is available."""
     return KINDS.needs(row.kind, lambda _: row.requirements())
 
 
 def check() -> list[Requirement]:
     """What every kind needs, without repetitions; unusable kinds of other distributions count as missing."""
-    needed = [requirement for kind in KINDS for requirement in requirements(kind)]
+    needed = [requirement for row in KINDS.values() for requirement in needs(row)]
     return list(dict.fromkeys((*needed, *(broken.requirement() for broken in KINDS.broken()))))
 
 
@@ -123,3 +118,37 @@ def kind_named(kind: str) -> KindOfTarget:
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("target.kind")
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
+
+
+def attachable(kind: str) -> Attachable | None:
+    """How servers of a kind are attached to; None for an unknown kind and one that cannot be attached to."""
+    row = KINDS.get(kind)
+    return None if row is None else row.attachable
+
+
+def attachable_kinds() -> tuple[str, ...]:
+    """Every kind that can be attached to, in alphabetical order."""
+    return tuple(sorted(kind for kind, row in KINDS.items() if row.attachable is not None))
+
+
+def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
+    """Connect to KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
+    account: how the user names an account. StudyError for an unknown kind, TargetError where refused."""
+    kind, _, address = where.partition(":")
+    known = attachable(kind)
+    if known is None:
+        raise StudyError(
+            f"{where!r} does not begin with a kind of server that Loadframe can attach to",
+            remedy=f"Write KIND:ADDRESS; kinds: {', '.join(attachable_kinds())}.",
+        )
+    return known.attach(ServerAddress(address, option_file, user, account))
+
+
+def again(address: Mapping[str, str]) -> Attached:
+    """Connect again by what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
+    option_file = Path(address["option_file"]) if address["option_file"] else None
+    known = attachable(address["kind"])
+    if known is None:
+        raise KeyError(address["kind"])
+    number = address.get("number", "")  # records of former versions have none
+    return known.attach(ServerAddress(address["address"], option_file, address["user"], BY_OPTION, number))

@@ -1,11 +1,12 @@
 """What is known of a program's functions: the class of their work; and how rows are read."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from loadframe.knowledge.rows import toml_rows
 
 Scope = Literal["kernel", "user"]
 
@@ -43,8 +44,7 @@ class FrameRow:
 
 def frame_rows(file: Path) -> tuple[FrameRow, ...]:
     """The [[frame]] tables of our TOML file."""
-    tables = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["frame"]
     return tuple(
         FrameRow(row["class"], row["scope"], re.sub(r"\n *", "", "|".join(row["functions"])), row["source"])
-        for row in tables
+        for row in toml_rows(file)["frame"]
     )

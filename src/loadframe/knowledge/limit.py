@@ -56,10 +56,6 @@ def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
     """The rows of our TOML file, each a table named by its id. words: for `{word}`. TypeError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
-        rules = (
-            LimitRule(id=name, **{**row, "chain": tuple(row.get("chain", ()))})
-            for name, row in tables.items()
-            if name != "words"
-        )
+        rules = (LimitRule(id=name, **row) for name, row in tables.items() if name != "words")
         limits += [rule for rule in rules if rule.id.startswith(kind)]
     return tuple(limits)

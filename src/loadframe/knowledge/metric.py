@@ -54,6 +54,11 @@ def connections(gauge: str) -> Agreement:
     return Agreement((gauge,), (("workload.concurrency",),), PARTIAL, 4.0, why, whole=True)
 
 
+def ratio(use: float, ceiling: float) -> float:
+    """0 without a ceiling; above 1 beyond it."""
+    return use / ceiling if ceiling > 0 else 0.0
+
+
 def share(part: float, whole: float) -> float:
     """0 where nothing happened."""
     return min(1.0, part / whole) if whole > 0 else 0.0

@@ -101,7 +101,7 @@ def _packages() -> dict[tuple[str, str], list[str]]:
     return packages
 
 
-# --- reading --------------------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 class _Unusable(Exception):  # noqa: N818 - a row is
@@ -191,7 +191,7 @@ def _said(value: Any) -> str:
     return words(repr(value), 80)
 
 
-# --- what the rows say ----------------------------------------------------------------------------------------------
+# --- what the rows say ---
 
 
 def _check_names(home: Home) -> None:
@@ -300,7 +300,7 @@ def _beginnings(home: Home) -> str:
     return " or ".join(f"'{name}.'" for name in home.beginnings)
 
 
-# --- remedies -------------------------------------------------------------------------------------------------------
+# --- remedies ---
 
 
 def _of_its_kinds(home: Home) -> dict[str, tuple[Builder, ...]]:

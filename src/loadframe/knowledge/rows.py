@@ -6,11 +6,26 @@ from pathlib import Path
 from typing import Any
 
 
+def toml_rows(file: Path) -> dict[str, Any]:
+    """The content of our TOML file, with tuples for lists, as records have them."""
+    return _parsed(file.read_text(encoding="utf-8", errors="strict"))
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    return {name: _with_tuples(value) for name, value in tomllib.loads(text).items()}
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_tuples(inner) for name, inner in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
 def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
-    """The content of our TOML file, with `{word}` replaced by `words`. A file that several kinds of server share: once
+    """As `toml_rows`, with `{word}` replaced by `words`. A file that several kinds of server share: once
     for each, with its [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin, "" for all."""
     text = file.read_text(encoding="utf-8", errors="strict")
-    kinds: dict[str, dict[str, str]] = tomllib.loads(text).get("words", {})
+    kinds: dict[str, dict[str, str]] = _parsed(text).get("words", {})
     if not kinds:
         return [("", _filled(text, words))]
     return [(f"{kind}.", _filled(text, {"kind": kind, **own})) for kind, own in kinds.items()]
@@ -31,4 +46,4 @@ def metric_rows(file: Path) -> str:
 def _filled(text: str, words: Mapping[str, str]) -> dict[str, Any]:
     for word, value in words.items():
         text = text.replace(f"{{{word}}}", value)
-    return tomllib.loads(text)
+    return _parsed(text)

@@ -1,9 +1,10 @@
 """The forms of a signature and of a trace, the conditions that several signatures share, and how rows are read."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -12,6 +13,7 @@ from loadframe.model import REACHED, Evidence
 
 Comparison = Literal[">=", "<=", ">", "<"]
 OPPOSITE: Mapping[Comparison, Comparison] = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
+HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 
 
 class Rank(IntEnum):
@@ -50,15 +52,7 @@ class Condition:
 
     def holds(self, value: float) -> bool:
         """Whether this value meets the condition."""
-        match self.comparison:
-            case ">=":
-                return value >= self.threshold
-            case "<=":
-                return value <= self.threshold
-            case ">":
-                return value > self.threshold
-            case "<":
-                return value < self.threshold
+        return HOLDS[self.comparison](value, self.threshold)
 
     def of(self, metrics: Mapping[str, float]) -> float | None:
         """The value to judge, of metrics of one time and its "throughput"; None where it was not measured."""
@@ -172,7 +166,7 @@ def _named(document: Mapping[str, Any]) -> Mapping[str, Condition]:
 
 
 def _ways(table: Mapping[str, Any], named: Mapping[str, Condition]) -> Iterator[Signature]:
-    columns = {"absent": [], **table}
+    columns = {"absent": (), **table}
     again = columns.pop("again", ())
     signature = Signature(**_columns(columns, named))
     yield signature
@@ -184,7 +178,6 @@ def _columns(table: Mapping[str, Any], named: Mapping[str, Condition]) -> dict[s
     columns = dict(table)
     columns |= {name: tuple(_condition(text, named) for text in columns[name])
                 for name in ("present", "absent") if name in columns}  # fmt: skip
-    columns |= {"explains": tuple(columns["explains"])} if "explains" in columns else {}
     return columns | ({"rank": Rank[columns["rank"]]} if "rank" in columns else {})
 
 

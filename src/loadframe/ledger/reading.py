@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from loadframe.knowledge.kinds import rows
-from loadframe.knowledge.metric import Derived
+from loadframe.knowledge.metric import Derived, ratio
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, Step, TargetState, UnreadLimit
@@ -32,20 +32,16 @@ def read_limits(
     for rule in rules:
         if rule.pressure or rule.now_only:
             continue
-        pairs = [(step.level, *pair) for step in steps if (pair := _use_and_ceiling(rule, step.metrics)) is not None]
-        if pairs:
-            series.append(_series(rule, pairs, state, effective))
+        readings = [
+            (step.level, step.metrics[rule.use], ceiling)
+            for step in steps
+            if rule.use in step.metrics and (ceiling := ceiling_of(rule, step.metrics)) is not None and ceiling > 0
+        ]
+        if readings:
+            loads, uses, ceilings = zip(*readings, strict=True)
+            configured = (state.limits if rule.layer == "process" else state.settings).get(rule.configured or "")
+            series.append(Series(limit_of(rule, rule.use, max(uses), ceilings[-1], configured, effective), loads, uses))
     return series
-
-
-def _series(
-    rule: LimitRule,
-    pairs: Sequence[tuple[float, float, float]],
-    state: TargetState,
-    effective: Mapping[str, SettingValue],
-) -> Series:
-    limit = limit_of(rule, rule.use, max(pair[1] for pair in pairs), pairs[-1][2], _configured(rule, state), effective)
-    return Series(limit, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
 
 
 def limit_of(
@@ -79,24 +75,11 @@ def limit_of(
     )
 
 
-def _use_and_ceiling(rule: LimitRule, metrics: Mapping[str, float]) -> tuple[float, float] | None:
-    ceiling = ceiling_of(rule, metrics)
-    if rule.use not in metrics or ceiling is None or ceiling <= 0:
-        return None
-    return metrics[rule.use], ceiling
-
-
 def ceiling_of(rule: LimitRule, metrics: Mapping[str, float]) -> float | None:
     """Of a rule, by the metrics of one moment or window; None where it was not measured."""
     if rule.most is not None:
         return rule.most
     return 1.0 if rule.ceiling == "one" else metrics.get(rule.ceiling)
-
-
-def _configured(rule: LimitRule, state: TargetState) -> SettingValue | None:
-    if rule.configured is None:
-        return None
-    return state.limits.get(rule.configured) if rule.layer == "process" else state.settings.get(rule.configured)
 
 
 def as_number(value: SettingValue | None) -> float | None:
@@ -256,18 +239,10 @@ OF_THE_MACHINE: tuple[Derived, ...] = (
         lambda ports: ports / TIME_WAIT_S,
     ),
     *(
-        Derived(share, (use, ceiling), lambda used, most: used / most if most > 0 else 0.0)
-        for share, use, ceiling in (
-            (
-                "system.network.local_ports.share",
-                "system.network.local_ports",
-                "system.network.local_ports.limit",
-            ),
-            ("target.open_files.share", "target.open_files", "target.open_files.limit"),
-            ("target.accept_queue.share", "target.accept_queue", "target.accept_queue.limit"),
-            ("target.runtime.heap_live_share", "target.runtime.heap_live", "target.runtime.heap_ceiling"),
-        )
+        Derived(f"{use}.share", (use, f"{use}.limit"), ratio)
+        for use in ("system.network.local_ports", "target.open_files", "target.accept_queue")
     ),
+    Derived("target.runtime.heap_live_share", ("target.runtime.heap_live", "target.runtime.heap_ceiling"), ratio),
 )
 """Of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
 

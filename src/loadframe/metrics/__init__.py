@@ -6,18 +6,28 @@ pieces); server counters begin with the kind of the server and are in its folder
 0..1, rates are per second, `cores` are CPU-seconds per second.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.metrics import exposed, families, pipelines
+from loadframe.metrics import exposed
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
 """Components in front of a target's shards; each has a cage with limits of its own."""
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""
+OF_EACH_COMPONENT = tuple(
+    f"target.{part}"
+    for part in (
+        *("cage.", "cpu.", "processes.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches."),
+        *("waits.", "peers.", "served.", "accept_queue", "runtime."),
+    )
+)
+"""Beginnings of the names that the recorder has for every component, written for the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ def register(rows: str, component: str = "", words: str = "") -> None:
 
 def _register_pieces() -> None:
     """Metrics of the target as the recorder reads them, for each of its pieces."""
-    whole = [metric for metric in METRICS.values() if metric.name.startswith(families.OF_EACH_COMPONENT)]
+    whole = [metric for metric in METRICS.values() if metric.name.startswith(OF_EACH_COMPONENT)]
     pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
     pieces |= {name: f"the {name}" for name in IN_FRONT}
     for piece, words in pieces.items():
@@ -76,25 +86,61 @@ register(_table("cage_metrics.txt"), "driver.", "the load driver")
 _register_pieces()
 
 
+_NAME = r"[a-z][a-z0-9_-]*"
+_STAGE = r"[A-Za-z][A-Za-z0-9_-]{0,39}"
+_PARTS = {"component": _NAME, "program": _NAME, "peer": ".+", "stage": _STAGE, "log": _STAGE}
+_WORDS = {"component": {"target": "the target", "driver": "the load driver"}, "peer": {"others": "all others together"}}
+
+
+def _families() -> dict[str, list[tuple[re.Pattern[str], Metric]]]:
+    """The rows of families.txt, each with a group for a part in braces, by what follows the last dot of their names."""
+    by_end: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
+    for name, unit, what in _cells(_table("families.txt")):
+        form = name.replace(".", r"\.").format_map({part: f"(?P<{part}>{text})" for part, text in _PARTS.items()})
+        by_end.setdefault(name.rpartition(".")[2], []).append((re.compile(form, re.ASCII), Metric(name, unit, what)))
+    return by_end
+
+
+_FAMILIES = _families()
+
+
+@cache
+def _family_of(name: str) -> tuple[Metric, Mapping[str, str]] | None:
+    for form, row in _FAMILIES.get(name.rpartition(".")[2], ()):
+        if (match := form.fullmatch(name)) is not None:
+            return row, match.groupdict()
+    return None
+
+
+def parts_of(name: str) -> Mapping[str, str]:
+    """What the name of a metric of families.txt holds: component, peer, program, stage or log; empty for any other."""
+    family = _family_of(name)
+    return {} if family is None else family[1]
+
+
 def metric(name: str) -> Metric:
-    """What a metric is: from tables, else from its name (families.py, exposed.py); an unknown one has its name."""
-    if name not in METRICS and (meaning := _told(name)) is not None:
-        return Metric(name, *meaning)
-    return METRICS.get(name) or Metric(name, "", name)
+    """What a metric is: from tables, else from its name (families.txt, exposed.py); an unknown one has its name."""
+    return METRICS.get(name) or _by_its_name(name) or Metric(name, "", name)
 
 
 def is_known(name: str) -> bool:
     """Whether it is registered, one of a family, or one that a service exposes."""
-    return name in METRICS or _told(name) is not None
+    return name in METRICS or _by_its_name(name) is not None
 
 
 @cache
-def _told(name: str) -> tuple[str, str] | None:
+def _by_its_name(name: str) -> Metric | None:
     if name.startswith(exposed.OF):
-        return exposed.unit_of(name), exposed.what_of(name)
-    if name.startswith((pipelines.STAGES, pipelines.LOGS)):
-        return pipelines.told(name)
-    return families.told(name, {row.name: (row.unit, row.what) for row in METRICS.values()})
+        return Metric(name, exposed.unit_of(name), exposed.what_of(name))
+    if (family := _family_of(name)) is not None:
+        row, parts = family
+        words = {part: _WORDS.get(part, {}).get(text, text) for part, text in parts.items()}
+        return Metric(name, row.unit, row.what.format_map(words))
+    component, _, rest = name.partition(".")
+    whole = METRICS.get(f"target.{rest}")
+    if whole is None or not whole.name.startswith(OF_EACH_COMPONENT) or not re.fullmatch(_NAME, component):
+        return None
+    return Metric(name, whole.unit, whole.what.replace("the target", _WORDS["component"].get(component, component)))
 
 
 def convention(metric: str) -> str | None:

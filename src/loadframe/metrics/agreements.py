@@ -4,17 +4,19 @@ A counter that does not count reads 0, and would rule out a cause. So what is co
 be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
 that follows from it, and named. Unknown is not 0.
 
-To add one, add a row; of a single server, in its `kinds/NAME/metrics.py`. Rows are checked in their order, and what is
-blind is no witness for later ones: what is closest to the work (a process's own numbers) comes before what only stands
-for it.
+To add one, add a row to agreements.toml; of a single server, to its `kinds/NAME/metrics.py`. Rows are checked in their
+order, and what is blind is no witness for later ones: what is closest to the work (a process's own numbers) comes
+before what only stands for it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.metric import PARTIAL, SILENT, Agreement, requests
+from loadframe.knowledge.rows import toml_rows
 from loadframe.metrics import IN_FRONT, MOST_SHARDS, is_known, metric
 from loadframe.metrics.exposed import OF, REQUESTS
 from loadframe.model import Blind
@@ -24,103 +26,17 @@ RATES = ("1/s", "bytes/s", "s/s", "share")
 """Units of cumulative counters, and of what follows from them; levels and settings need no counting."""
 
 
-DISKSTATS = tuple(
-    f"system.disk.{name}"
-    for name in ("busy", "working", "queue", "reads", "writes", "read_bytes", "write_bytes", "flushes", "flush_ms")
-)
+_FILE = toml_rows(Path(__file__).with_name("agreements.toml"))
+_SHARES = {"SILENT": SILENT, "PARTIAL": PARTIAL}
 
 
-def _disk(name: str, words: str) -> tuple[Agreement, ...]:
-    """Of one direction. Process, group and disk count the same bytes; reads and writes are as good as the bytes."""
-    group, process, machine = f"C.cage.{name}_bytes", f"C.io.{name}_bytes", f"system.disk.{name}_bytes"
-    return (
-        Agreement(
-            (group,),
-            ((process,), (machine,)),
-            SILENT,
-            100e3,
-            "version 1 of control groups counts a disk only once it has had a throttle rule (seen: Linux 6.18), and "
-            f"never what the kernel {words} on its own account",
-            (f"C.cage.{name}_bytes.utilization", f"C.cage.{name}s", f"C.cage.{name}s.utilization"),
-        ),
-        Agreement(
-            (process,),
-            ((group,), (machine,)),
-            SILENT,
-            100e3,
-            "/proc/PID/io counts a page when it is changed, not when it is written, and no children that ended",
-            ("C.io.write_calls",) if name == "write" else (),
-        ),
-        Agreement(
-            (machine,),
-            ((group,), (process,)),
-            SILENT,
-            100e3,
-            "/proc/diskstats of a container, or a disk that it does not list",
-            DISKSTATS,
-        ),
-    )
+def _agreements(table: str) -> tuple[Agreement, ...]:
+    return tuple(Agreement(**{**row, "share": _SHARES.get(row["share"], row["share"])}) for row in _FILE[table])
 
 
-OF_A_COMPONENT: tuple[Agreement, ...] = (
-    Agreement(
-        ("C.cpu.thread_cores",),
-        (("C.cpu.cores",), ("system.cpu.busy_cores",)),
-        PARTIAL,
-        0.2,
-        "a kernel without CONFIG_SCHED_INFO tells zeros, and threads that end between two looks are not seen",
-        ("C.cpu.hottest_thread", "C.cpu.run_delay"),
-    ),
-    Agreement(
-        ("C.cage.cpu",),
-        (("C.cpu.cores",), ("system.cpu.busy_cores",)),
-        PARTIAL,
-        0.2,
-        "its processes are not in the group",
-        ("C.cage.cpu.utilization",),
-    ),
-    Agreement(
-        ("C.cpu.cores",),
-        (("C.cage.cpu",), ("system.cpu.busy_cores",)),
-        PARTIAL,
-        0.2,
-        "there are processes that were not followed",
-        ("C.cpu.user_cores", "C.cpu.system_cores", "C.cpu.utilization", "C.cpu.hottest_thread", "C.cpu.run_delay",
-         "C.cpu.thread_cores", "system.cpu.foreign"),
-    ),
-    *_disk("write", "writes back"),
-    *_disk("read", "reads"),
-    Agreement(
-        ("C.cage.memory.usage",),
-        (("C.memory.rss",),),
-        SILENT,
-        64 * 2**20,
-        "its processes are not in the group",
-        ("C.cage.memory.peak", "C.cage.memory.hits", "C.cage.memory.refaults"),
-    ),
-)  # fmt: skip
+OF_A_COMPONENT = _agreements("component")
 """C stands for the component."""
-
-OF_THE_MACHINE: tuple[Agreement, ...] = (
-    Agreement(
-        ("system.cpu.busy_cores",),
-        (("target.cpu.cores", "driver.cpu.cores"),),
-        0.3,
-        0.2,
-        "/proc/stat of a container, or one that counts by the tick",
-        ("system.cpu.utilization", "system.cpu.user", "system.cpu.system", "system.cpu.iowait", "system.cpu.steal",
-         "system.cpu.busiest", "system.cpu.foreign"),
-    ),
-    Agreement(
-        ("system.paging.major_faults",),
-        (("target.paging.major_faults",),),
-        SILENT,
-        10.0,
-        "/proc/vmstat of a container",
-        ("system.paging.",),
-    ),
-)  # fmt: skip
-
+OF_THE_MACHINE = _agreements("machine")
 OF_EXPOSED = (requests(REQUESTS, also=(OF,)),)
 """What a service exposes: where it does not count the load's requests, its other rates are not those of the load."""
 

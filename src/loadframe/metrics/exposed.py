@@ -11,6 +11,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+
+from loadframe.knowledge.rows import toml_rows
 
 OF = "service."
 RESERVED = ("parallelism", "serial")
@@ -107,7 +110,7 @@ def what_of(name: str) -> str:
     return f"{base}{brace}{labels}, as the service exposes it"
 
 
-# --- histograms -----------------------------------------------------------------------------------------------------
+# --- histograms ---
 
 
 ROUNDING = 1e-9
@@ -170,7 +173,7 @@ def _unescaped(value: str) -> str:
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
 
 
-# --- what is known of names -------------------------------------------------------------------------------------------
+# --- what is known of names ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,54 +192,15 @@ class WellKnown:
 REQUESTS = "target.requests"
 HEAP_LIVE = "target.runtime.heap_live"
 GC_SHARE, HEAP_USE, HEAP_CEILING = "target.runtime.gc_share", "target.runtime.heap_use", "target.runtime.heap_ceiling"
-_HEAP = ("area", "heap")
-
-_COLLECTORS = (
-    WellKnown(GC_SHARE, "jvm_gc_collection_seconds_sum", "Prometheus' client for Java and its JMX exporter: "
-              "GarbageCollectorMXBean.getCollectionTime of each collector"),
-    WellKnown(GC_SHARE, "jvm_gc_pause_seconds_sum", "Micrometer, JvmGcMetrics: pauses, and concurrent phases",
-              also="jvm_gc_concurrent_phase_time_seconds_sum"),
-    WellKnown(GC_SHARE, "jvm_gc_duration_seconds_sum", "OpenTelemetry, jvm.gc.duration"),
-    WellKnown(GC_SHARE, "go_cpu_classes_gc_total_cpu_seconds_total", "Go, runtime/metrics /cpu/classes/gc/total: CPU "
-              "time of the collector, of the CPUs that Go may use", per="go_sched_gomaxprocs_threads"),
-    WellKnown(GC_SHARE, "nodejs_gc_duration_seconds_sum", "prom-client for Node.js: PerformanceObserver, entries gc"),
-)  # fmt: skip
-"""Not go_gc_duration_seconds, which has pauses alone: Go collects while the program runs, and would seem not to."""
-
-_LIVE = (WellKnown(HEAP_LIVE, "jvm_gc_live_data_size_bytes", "Micrometer: the old generation after a collection"),)
-
-_HEAPS: tuple[tuple[WellKnown, WellKnown | None], ...] = (
-    (
-        WellKnown(HEAP_USE, "jvm_gc_live_data_size_bytes", "Micrometer: the old generation after a collection"),
-        WellKnown(HEAP_CEILING, "jvm_gc_max_data_size_bytes", "Micrometer: the most the old generation may have"),
-    ),
-    (
-        WellKnown(HEAP_USE, "jvm_memory_used_bytes", "Prometheus' client for Java 1.x, Micrometer: MemoryUsage", _HEAP),
-        WellKnown(HEAP_CEILING, "jvm_memory_max_bytes", "the same; -1 for a pool without a bound of its own", _HEAP),
-    ),
-    (
-        WellKnown(HEAP_USE, "jvm_memory_bytes_used", "Prometheus' client for Java 0.x, JMX exporter", _HEAP),
-        WellKnown(HEAP_CEILING, "jvm_memory_bytes_max", "the same", _HEAP),
-    ),
-    (
-        WellKnown(HEAP_USE, "go_memstats_heap_alloc_bytes", "Go, runtime.MemStats.HeapAlloc"),
-        WellKnown(HEAP_CEILING, "go_gc_gomemlimit_bytes", "Go, runtime/metrics /gc/gomemlimit (GOMEMLIMIT)"),
-    ),
-    (WellKnown(HEAP_USE, "nodejs_heap_size_used_bytes", "prom-client for Node.js: process.memoryUsage()"), None),
+_ROWS = toml_rows(Path(__file__).with_name("exposed.toml"))
+_KNOWN = {metric: [WellKnown(metric, **row) for row in rows] for metric, rows in _ROWS["known"].items()}
+_HEAPS = tuple(
+    (WellKnown(HEAP_USE, **row["use"]), WellKnown(HEAP_CEILING, **row["ceiling"]) if "ceiling" in row else None)
+    for row in _ROWS["heaps"]
 )
 """Use and ceiling of one heap: of the first row whose use is exposed."""
 NO_CEILING = 2.0**62
 """Bytes. Go reports math.MaxInt64 where GOMEMLIMIT is not set."""
-
-_SERVED = tuple(
-    WellKnown(REQUESTS, base, source)
-    for base, source in (
-        ("http_requests_total", 'the example of Prometheus\' "Metric and label naming"'),
-        ("http_server_requests_seconds_count", "Micrometer, http.server.requests"),
-        ("http_server_request_duration_seconds_count", "OpenTelemetry, http.server.request.duration"),
-        ("http_request_duration_seconds_count", "prom-client and Prometheus' handlers for Go"),
-    )
-)
 
 
 def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
@@ -245,16 +209,16 @@ def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}
-    derived = {**_first(_COLLECTORS, own), **_first(_LIVE, own), **_heap(own)}
+    derived = _first(GC_SHARE, own) | _first(HEAP_LIVE, own) | _heap(own)
     if not requests:
-        return derived | _first(_SERVED, own)
+        return derived | _first(REQUESTS, own)
     declared = {name for request in requests for name in all_of(request, own)}
     return derived | ({REQUESTS: sum(own[name] for name in declared)} if declared else {})
 
 
-def _first(rows: Sequence[WellKnown], own: Mapping[str, float]) -> dict[str, float]:
-    values = ((row.metric, _value(row, own)) for row in rows)
-    return next(({metric: value} for metric, value in values if value is not None), {})
+def _first(metric: str, own: Mapping[str, float]) -> dict[str, float]:
+    values = (_value(row, own) for row in _KNOWN[metric])
+    return next(({metric: value} for value in values if value is not None), {})
 
 
 def _heap(own: Mapping[str, float]) -> dict[str, float]:

@@ -1,53 +1,11 @@
-"""Metrics of pipelines: of each stage, `pipeline.STAGE.END`, and of each change log, `changelog.LOG.END`; no table
-lists their names. What a stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
+"""Metrics of pipelines: of a stage, `pipeline.STAGE.END`, of a change log, `changelog.LOG.END` (families.txt).
+What a stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 STAGES, LOGS = "pipeline.", "changelog."
-_OF_A_STAGE = """
-order            | count    | place of {of} in its pipeline
-waiting          | count    | operations that wait before {of}, average
-waiting_growth   | 1/s      | growth of the queue before {of}
-wait_ms          | ms       | wait of an operation in the queue before {of} (Little's law)
-queue            | count    | most operations that may wait before {of}
-queue_share      | share    | operations that wait before {of}, of those that may
-current          | count    | operations in work in {of}, average
-current_most     | count    | operations in work in {of}, most of all that were seen
-done             | 1/s      | operations of {of}
-entries          | 1/s      | entries that {of} is done with
-batch            | count    | entries per operation of {of}
-ms_per_op        | ms       | time of an operation of {of}
-ms_per_entry     | ms       | worker time per entry in {of}
-workers          | count    | workers of {of}
-idle             | count    | idle workers of {of}, average of what was seen
-pool_idle        | count    | idle workers of the pool that works on {of} and on other stages
-busy_s           | s/s      | worker-seconds per second in which {of} works
-idle_s           | s/s      | worker-seconds per second in which {of} has nothing to do
-blocked_s        | s/s      | worker-seconds per second in which {of} cannot hand on its entries
-server_s         | s/s      | worker-seconds per second in which {of} waits for an answer of its server
-busy_weighted    | s/s      | workers of {of} at work, of all that it has, each process by the entries that pass through
-idle_weighted    | s/s      | workers of {of} with nothing to do, of all, each process by the entries that pass through
-blocked_weighted | s/s      | workers of {of} that cannot hand on, of all, each process by the entries that pass through
-queue_weighted   | share    | operations that wait before {of}, of those that may, each process by its entries
-busy             | count    | workers of {of} at work, average
-busy_share       | share    | workers of {of} at work, of all that it has
-idle_share       | share    | workers of {of} with nothing to do, of all that it has
-blocked_share    | share    | workers of {of} that cannot hand on their entries, of all that it has
-server_share     | share    | time in which {of} waits for an answer of its server, of the time at work
-capacity         | 1/s      | entries that {of} would do with all its workers at work
-"""
-_OF_A_LOG = """
-read             | 1/s      | records read from {of}
-applied          | 1/s      | records of {of} applied
-pending          | count    | records of {of} that are read and not applied, average
-lag_s            | s        | age of the record of {of} that is being applied, average
-lag_growth       | s/s      | growth of the age of the record of {of} that is being applied
-follow           | share    | log time over real time of {of}: below 1 it falls behind
-behind           | share    | how far {of} is not followed: 1 less log time over real time
-"""
-"""End of the name | unit | what."""
 CUMULATIVE = frozenset(
     {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied"}
     | {"busy_weighted", "idle_weighted", "blocked_weighted"}
@@ -57,24 +15,6 @@ GROWING = {"waiting": "waiting_growth", "lag_s": "lag_growth"}
 SEEN_OFTEN = 5
 """Readings of a window from which on the largest number of operations in work counts as the most at once."""
 _NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_]+)", re.ASCII)
-
-
-def rows(table: str) -> dict[str, tuple[str, str]]:
-    """From a table of end of the name | unit | what."""
-    cells = ([cell.strip() for cell in row.split("|")] for row in table.strip().splitlines())
-    return {end: (unit, what) for end, unit, what in cells}
-
-
-_ENDS = {"pipeline": rows(_OF_A_STAGE), "changelog": rows(_OF_A_LOG)}
-
-
-def told(name: str) -> tuple[str, str] | None:
-    """Unit and one line for people of a metric; None where it is of no pipeline."""
-    match = _NAME.fullmatch(name)
-    if match is None or match[3] not in _ENDS[match[1]]:
-        return None
-    unit, what = _ENDS[match[1]][match[3]]
-    return unit, what.format(of=match[2] if match[1] == "pipeline" else f"the change log {match[2]}")
 
 
 def is_level(metric: str) -> bool:
@@ -117,7 +57,7 @@ def derived(metrics: Mapping[str, float]) -> dict[str, float]:
     values: dict[str, float] = {}
     for stage in names(metrics):
         prefix = f"{STAGES}{stage}."
-        own = {end: metrics[prefix + end] for end in _ENDS["pipeline"] if prefix + end in metrics}
+        own = {name.removeprefix(prefix): value for name, value in metrics.items() if name.startswith(prefix)}
         values |= {prefix + end: value for end, value in _of_stage(own).items()}
     for log in names(metrics, LOGS):
         prefix = f"{LOGS}{log}."

@@ -54,6 +54,14 @@ class CounterSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """The counters of one source at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+
+    at_s: float
+    counters: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """What a kind, or a part of Loadframe, needs on the machine. found: where or which version; None if missing."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from loadframe.formats.said import words
 from loadframe.formats.stage_lines import MARKS, STAGE, SUMMED, StageLine, StageLines
 from loadframe.metrics.pipelines import LOGS, STAGES
-from loadframe.model import CounterSpec
+from loadframe.model import CounterSpec, Reading
 from loadframe.system.files import regular_file
 
 Process = tuple[int, str]
@@ -122,14 +122,6 @@ class Flow:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class StageReading:
-    """at_s: CLOCK_MONOTONIC. counters: by CounterSpec.name."""
-
-    at_s: float
-    counters: Mapping[str, float]
-
-
 @dataclass
 class _File:
     path: Path
@@ -202,7 +194,7 @@ class StageTail:
 
     def __init__(self) -> None:
         self._specs: dict[str, CounterSpec] = {}
-        self._readings: list[StageReading] = []
+        self._readings: list[Reading] = []
         self._strange: dict[str, Counter[str]] = {}
         self._problems: dict[str, str] = {}
         self._names: dict[str, None] = {}
@@ -235,7 +227,7 @@ class StageTail:
             lines += self._lines(file, number, of_driver=number >= len(kept))
         self._add_up(sorted(lines, key=lambda line: line.at_s))
 
-    def readings(self) -> list[StageReading]:
+    def readings(self) -> list[Reading]:
         """The readings since the last call, in time order."""
         readings, self._readings = sorted(self._readings, key=lambda reading: reading.at_s), []
         return readings
@@ -283,7 +275,7 @@ class StageTail:
         if (reading := sums.last()) is not None:
             self._add(reading)
 
-    def _add(self, reading: StageReading) -> None:
+    def _add(self, reading: Reading) -> None:
         for name in reading.counters:
             if name not in self._specs:
                 self._specs[name] = CounterSpec(name, name, cumulative=name.rpartition(".")[2] in GROWING)
@@ -322,7 +314,7 @@ class _Sums:
         self._orders: dict[str, float] = {}
         self._of_driver: set[str] = set()
 
-    def add(self, report: _Told) -> StageReading | None:
+    def add(self, report: _Told) -> Reading | None:
         """A process that reports a stage again reports another moment, which completes the reading before."""
         line, done = report.line, None
         reporter = (line.kind, line.name, report.process)
@@ -364,10 +356,10 @@ class _Sums:
             over[name] = over.get(name, 0.0) + value
         self._flow.end(prefix, process)
 
-    def last(self) -> StageReading | None:
+    def last(self) -> Reading | None:
         began_s, now = self._began_s, self._now
         self._began_s, self._now, self._told = None, {}, set()
-        return None if began_s is None else StageReading(began_s, now)
+        return None if began_s is None else Reading(began_s, now)
 
 
 def _begins_again(before: Mapping[str, float], now: Mapping[str, float]) -> bool:

@@ -14,9 +14,9 @@ from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.attached import again, attach
 from loadframe.kinds.ndb.attached import AttachedCluster, host_of
 from loadframe.kinds.ndb.target import NdbSqlTarget
+from loadframe.kinds.registry import again, attach
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.study import parse
 

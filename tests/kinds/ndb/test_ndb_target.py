@@ -12,9 +12,8 @@ import pytest
 
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.exposed import Reading
 from loadframe.kinds.ndb.target import NdbTarget
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import Reading, SettingValue, TargetState
 from waiting import await_that
 
 SMALL: dict[str, SettingValue] = {

@@ -12,12 +12,12 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources, stated
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
-from loadframe.kinds.bulk_loader.settings import CATALOGUE, DEFAULTS, SHARD
-from loadframe.kinds.postgres import server as postgres_server
-from loadframe.kinds.postgres import target as postgres
+from loadframe.kinds.bulk_loader.settings import CATALOGUE, SHARD
+from loadframe.kinds.postgres.server import requirements as requirements
 from loadframe.kinds.postgres.shards import PostgresShards
+from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.private_server import PrivateServer, write_secret
-from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.version import __version__
 
 LOADER = IN_FRONT[0]
@@ -26,43 +26,41 @@ PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": 
 """A file is loaded by a prepared transaction on each shard; some connections are kept for counts and counters."""
 
 
-class BulkLoaderTarget:
+class BulkLoaderTarget(PostgresShards):
     """See kinds.base.Target. Its components are "loader" and the shards; its counters are those of the shards."""
 
     kind = "bulk-loader"
-    embedded = False
-    counter_specs: tuple[CounterSpec, ...] = PostgresShards.counter_specs
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources]) -> None:
         """resources: of "loader", an Allowance, and of each shard in order."""
         behind = [shard for name, shard in resources.items() if name != LOADER]
-        self._shards = PostgresShards(lease=lease, resources=behind)
+        super().__init__(lease=lease, resources=behind)
         self._allowance = stated(resources[LOADER])
         self._server = _Server(lease, "loader", self._allowance.user, None)
         self._settings: dict[str, SettingValue] = {}
         self._state = TargetState()
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         self._server.create()
-        self._shards.create()
+        super().create()
 
     def check(self, state: TargetState) -> None:
         """Only the shards have a check; the loader accepts whatever its catalogue allows."""
         _, behind = _own_and_behind(state)
-        self._shards.check(behind)
+        super().check(behind)
 
     def start(self, state: TargetState) -> None:
         own, behind = _own_and_behind(state)
-        self._shards.start(behind)
+        super().start(behind)
         self._state = state
         self._start_loader(own)
 
     def apply(self, state: TargetState) -> None:
         """The loader restarts for any difference: it holds only connections, which restarting shards would break."""
         own, behind = _own_and_behind(state)
-        self._shards.apply(behind)
+        super().apply(behind)
         if state != self._state:
             self._state = state
             self._server.stop()
@@ -71,62 +69,57 @@ class BulkLoaderTarget:
     def reset(self) -> None:
         if (died := self._server.died()) is not None:
             raise died
-        self._shards.reset()
+        super().reset()
 
     def stop(self) -> None:
         try:
             self._server.stop()
         finally:
-            self._shards.stop()
+            super().stop()
 
     def destroy(self) -> None:
         self._server.destroy()
-        self._shards.destroy()
+        super().destroy()
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """The loader's settings, used as asked; the shards' under "shard_"; the resource limits of the shards."""
-        behind = self._shards.effective()
+        behind = super().effective()
         limits = {name: value for name, value in behind.items() if name.startswith("RLIMIT_")}
         return {**self._settings, **{f"{SHARD}{name}": behind[name] for name in behind.keys() - limits}, **limits}
 
     def counters(self) -> dict[str, float]:
         if (died := self._server.died()) is not None:
             raise died
-        return self._shards.counters()
-
-    def pids(self) -> tuple[int, ...]:
-        return tuple(pid for pids in self.processes().values() for pid in pids)
+        return super().counters()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {LOADER: self._server.pids(), **self._shards.processes()}
+        return {LOADER: self._server.pids(), **super().processes()}
 
     def endpoint(self) -> Endpoint:
         """address: the loader's socket. shards: each of them, in order."""
-        return Endpoint(self.kind, str(self._server.socket), {}, shards=self._shards.endpoint().shards)
+        return Endpoint(self.kind, str(self._server.socket), {}, shards=super().endpoint().shards)
 
     def stage_files(self) -> Sequence[Path]:
         return (self._server.stages,)
 
     def healthy(self) -> bool:
-        return self._server.died() is None and self._shards.healthy()
+        return self._server.died() is None and super().healthy()
 
     def version(self) -> str:
-        return f"bulk-loader {__version__} before {self._shards.version()}"
+        return f"bulk-loader {__version__} before {super().version()}"
 
     def log_tail(self, lines: int = 20) -> str:
-        tails = (f"loader:\n{self._server.log_tail(lines)}", self._shards.log_tail(lines))
+        tails = (f"loader:\n{self._server.log_tail(lines)}", super().log_tail(lines))
         return "\n".join(tails)
 
     def describe(self) -> Mapping[str, str]:
-        return {**self._shards.describe(), "loader": " ".join(self._server.command)}
-
-    # --- inside -----------------------------------------------------------------------------------------------------
+        return {**super().describe(), "loader": " ".join(self._server.command)}
 
     def _start_loader(self, own: Mapping[str, SettingValue]) -> None:
-        self._settings = {**DEFAULTS, **own}
-        self._server.start(self._settings, self._shards.endpoint().shards, self._allowance)
+        self._settings = {**CATALOGUE.defaults(), **own}
+        self._server.start(self._settings, super().endpoint().shards, self._allowance)
 
 
 class _Server(PrivateServer):
@@ -152,18 +145,11 @@ class _Server(PrivateServer):
         where = write_json([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
         command = python("loadframe.kinds.bulk_loader.server", str(self.socket), where)
         command += [str(settings["batch_bytes"]), str(settings["pool"]), str(self.stages)]
-        self.launch(command, allowance, self._listens)
-
-    def _listens(self) -> bool:
-        return listening(str(self.socket)) is not None
+        self.launch(command, allowance, lambda: listening(str(self.socket)) is not None)
 
     def pids(self) -> tuple[int, ...]:
         """The listening process, and those that load at this moment."""
         return () if self.pid is None else (self.pid, *children(self.pid))
-
-
-def requirements() -> list[Requirement]:
-    return postgres_server.requirements()
 
 
 def connection(shard: Endpoint) -> dict[str, str]:
@@ -188,7 +174,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
     own, behind = parted(settings)
     return {
         **CATALOGUE.check(own),
-        **{f"{SHARD}{name}": value for name, value in postgres.check_settings(behind).items()},
+        **{f"{SHARD}{name}": value for name, value in PostgresTarget.check_settings(behind).items()},
     }
 
 

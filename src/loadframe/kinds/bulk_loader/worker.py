@@ -101,7 +101,9 @@ class Loader:
             while (frame := self._received(client))[0] == BLOCK:
                 for row in frame[1].splitlines(keepends=True):
                     parts[shard_of(row[: row.index(b"\t")], len(parts))].add(row)
-                self._is_split()
+                self._blocks += 1
+                self._unwritten += 1
+                self.turn.count(SPLIT, 1)
                 self._write([(part, copy) for part, copy in zip(parts, copies, strict=True) if part.full])
                 client.send(TAKEN)
             self._write(list(zip(parts, copies, strict=True)))
@@ -115,11 +117,6 @@ class Loader:
         frame = client.receive()
         self.turn.to(SPLIT)
         return frame
-
-    def _is_split(self) -> None:
-        self._blocks += 1
-        self._unwritten += 1
-        self.turn.count(SPLIT, 1)
 
     def _write(self, full: list[tuple[_Part, psycopg.Copy]]) -> None:
         if not full:

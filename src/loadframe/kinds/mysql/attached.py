@@ -5,6 +5,7 @@ import pwd
 import socket as sockets
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -117,11 +118,9 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         until = time.monotonic() + RESIZED_WITHIN_S
         while name == POOL and before != value and self.read(name) == before and time.monotonic() < until:
             time.sleep(0.01)
-        while name in self.followed and not self._carried_out(name, value) and time.monotonic() < until:
+        shown = partial(self._control.pairs, "SHOW GLOBAL STATUS", [self.followed.get(name, "")])
+        while name in self.followed and str(value) not in shown().values() and time.monotonic() < until:
             time.sleep(0.01)
-
-    def _carried_out(self, name: str, value: SettingValue) -> bool:
-        return str(value) in self._control.pairs("SHOW GLOBAL STATUS", [self.followed[name]]).values()
 
     def configured(self) -> dict[str, SettingValue]:
         """From the command line of a server on this machine, and its option files as far as its user may read them."""

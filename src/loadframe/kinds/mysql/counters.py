@@ -70,7 +70,7 @@ class Counting:
 def counting(file: Path, kind: str, redo: tuple[str, ...] = (), usable: float = 1.0) -> Counting:
     """From the table of metrics in a file."""
     status, variables, waits = (
-        tuple(replace(spec, name=name) for name, spec in counters_in(file, source, kind).items())
+        tuple(replace(spec, name=name) for name, spec in counters_in(file, source, kind=kind).items())
         for source in ("status", "variable", "wait")
     )
     return Counting(kind, status, variables, redo, waits, usable)

@@ -15,7 +15,7 @@ from loadframe.kinds.mysql.server import FamilyServer, MariadbServer, MysqlServe
 from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE, MYSQL_CATALOGUE, RESERVED
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 
 
 class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
@@ -44,7 +44,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         server = self.make(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.data)
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         """MissingTool without a program of the server or pymysql; TargetError where the data cannot be made."""
@@ -61,7 +61,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """SHOW GLOBAL VARIABLES for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
@@ -93,8 +93,6 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
         return {**super().describe(), "started": shown}
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         server, account = self._server, self._server.control_account
         reach = Reach(str(server.socket), user=account.user, password=account.password)
@@ -108,9 +106,6 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         for name in changed:
             self._set(name, wanted.settings.get(name))
         self._entered(wanted)
-
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return self.check_settings(settings)
 
     def _set(self, name: str, value: SettingValue | None) -> None:
         """One SET GLOBAL; None goes back to the default. `_state` follows each, so that it is true on failure."""
@@ -127,7 +122,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
 class MariadbTarget(FamilyTarget):
     kind = "mariadb"
     catalogue, counting, make = MARIADB_CATALOGUE, MARIADB, MariadbServer
-    counter_specs: tuple[CounterSpec, ...] = MARIADB.specs
+    counter_specs = MARIADB.specs
 
 
 class MysqlTarget(FamilyTarget):
@@ -135,7 +130,7 @@ class MysqlTarget(FamilyTarget):
 
     kind = "mysql"
     catalogue, counting, make = MYSQL_CATALOGUE, MYSQL, MysqlServer
-    counter_specs: tuple[CounterSpec, ...] = MYSQL.specs
+    counter_specs = MYSQL.specs
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:

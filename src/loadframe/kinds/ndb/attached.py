@@ -13,7 +13,6 @@ from loadframe.connections.address import is_here, joined
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
-from loadframe.kinds.attached import READ_ONLY_REMEDY
 from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.mysql.attached import AttachedMysql
@@ -22,6 +21,7 @@ from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of
 from loadframe.kinds.ndb.own_settings import canonical, own_name
 from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, added_up, in_front, read_counters
 from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
+from loadframe.kinds.registry import READ_ONLY_REMEDY
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 DATA_PROGRAMS = ("ndbmtd", "ndbd")

@@ -17,11 +17,11 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import counters_in
-from loadframe.kinds.exposed import Exposure, Reading
+from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.ndb.metrics import THREADS
 from loadframe.kinds.ndb.nodes import LOADED, NDBINFO, PRIVATE, Management
 from loadframe.kinds.private_server import PrivateServer
-from loadframe.model import CounterSpec
+from loadframe.model import CounterSpec, Reading
 
 TABLES = (
     "counters", "resources", "logspaces", "logbuffers", "transporters", "transactions", "frag_locks", "threads",

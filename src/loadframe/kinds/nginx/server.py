@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from string import Formatter
 
@@ -15,10 +16,10 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import SettingSpec
-from loadframe.kinds.log_counts import LogCounts
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.kinds.package import Package, ask
+from loadframe.kinds.catalogue import SettingSpec, on_or_off
+from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, LEFT_OUT, Context
+from loadframe.kinds.own_counts import LogCounts
+from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.model import SettingValue, TargetState
 
@@ -122,18 +123,12 @@ class Server(PrivateServer):
 
     def dump(self) -> str:
         """The configuration as nginx reads it (`nginx -T`), as its user: root would give folders to "nobody"."""
-        done = ask(*self._command(self.configuration, "-T", "-q"), by=self._in_folder(Allowance(self._user)))
-        if done.returncode != 0:
-            raise TargetError(
-                "nginx does not tell its configuration", remedy="What it said is below.", details=done.stderr
-            )
-        return done.stdout
+        command = self._command(self.configuration, "-T", "-q")
+        return self.answer_of(command, "nginx does not tell its configuration", "What it said is below.")
 
     def logged(self) -> dict[bytes, int]:
         """How many lines of the log have each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
         return self._log_counts.read()
-
-    # --- inside -----------------------------------------------------------------------------------------------------
 
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
@@ -182,20 +177,20 @@ def _lines(depth: int, directives: list[str]) -> str:
 def written(context: Context, settings: Mapping[str, SettingValue]) -> list[str]:
     """The directives of a context, without their semicolons; one without a configured setting is left out."""
     directives = []
-    for directive in DIRECTIVES:
-        names = names_of(directive)
-        asked = any(name in settings for name in names)
-        if directive.context == context and asked and not _is_off(directive, settings):
-            directives.append(directive.form.format(**{name: word(_spec(name), settings.get(name)) for name in names}))
+    for form in DIRECTIVES[context]:
+        names = names_of(form)
+        is_off = any(name in LEFT_OUT and settings.get(name) in (None, _spec(name).default) for name in names)
+        if not is_off and any(name in settings for name in names):
+            directives.append(form.format(**{name: word(_spec(name), settings.get(name)) for name in names}))
     return directives
 
 
 def read_back(text: str) -> dict[str, str]:
     """The settings in a configuration as `written` forms them, each as its text."""
     settings: dict[str, str] = {}
-    for directive in DIRECTIVES:
-        pattern = re.escape(directive.form)
-        for name in names_of(directive):
+    for form in chain.from_iterable(DIRECTIVES.values()):
+        pattern = re.escape(form)
+        for name in names_of(form):
             value = "reuseport" if name == "listen_reuseport" else r"[^\s;]+"
             pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{value})")
         if (match := re.search(rf"(?:^|\s){pattern}(?=[\s;])", text, re.M)) is not None:
@@ -203,23 +198,18 @@ def read_back(text: str) -> dict[str, str]:
     return settings
 
 
-def names_of(directive: Directive) -> list[str]:
+def names_of(form: str) -> list[str]:
     """The settings that a directive carries."""
-    return [name for _, name, _, _ in Formatter().parse(directive.form) if name]
+    return [name for _, name, _, _ in Formatter().parse(form) if name]
 
 
 def word(spec: SettingSpec, value: SettingValue | None) -> str:
     """A canonical value as nginx takes it; None is the default."""
-    value = spec.default if value is None else value
     if spec.name == "listen_reuseport":
         return "reuseport"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "off" if value == -1 else f"{value}{spec.unit}"
-
-
-def _is_off(directive: Directive, settings: Mapping[str, SettingValue]) -> bool:
-    return bool(directive.off) and settings.get(directive.off) in (None, _spec(directive.off).default)
+    value = spec.default if value is None else value
+    assert value is not None, "what stands in a directive has a default"
+    return "off" if value == -1 else f"{on_or_off(value)}{spec.unit}"
 
 
 def _spec(name: str) -> SettingSpec:

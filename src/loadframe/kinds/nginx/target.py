@@ -22,11 +22,13 @@ from loadframe.kinds.nginx.server import (
     read_back,
     written,
 )
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, CEILINGS, LOGGED, STATUS, WORK
+from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, COUNTERS
 from loadframe.kinds.origin import CacheTarget, Origin
+from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.recording.procfs import ProcessStat, parse_process_stat
 
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 
@@ -35,7 +37,7 @@ class NginxTarget(PrivateTarget[Server]):
     """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
 
     kind = "nginx"
-    counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
+    counter_specs = COUNTERS
     catalogue: Catalogue = CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
@@ -50,7 +52,7 @@ class NginxTarget(PrivateTarget[Server]):
     def _make_server(self, lease: Lease, user: Privilege, port: int) -> Server:
         return Server(lease, user, port)
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def check(self, state: TargetState) -> None:
         """It starts and ends; a running one is checked by `nginx -t`."""
@@ -60,7 +62,7 @@ class NginxTarget(PrivateTarget[Server]):
         finally:
             self._status.close()
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
@@ -97,8 +99,6 @@ class NginxTarget(PrivateTarget[Server]):
     def endpoint(self) -> Endpoint:
         """address: host and port. options: `files`, the folder whose files it serves."""
         return Endpoint(self.kind, self._server.listens, {"files": str(self._server.files)})
-
-    # --- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(wanted.settings, allowance, lambda: self._ready(wanted))
@@ -147,31 +147,23 @@ def workers_of(state: TargetState) -> int:
 
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-LONGEST_LOOK_S = 5.0
-"""What was seen longer ago says nothing about the time since."""
 
 
 class Looks:
     """Adds up the activity of workers from look to look. root: for recorded trees. clock: CLOCK_MONOTONIC, in s."""
 
     def __init__(self, root: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
-        self._root, self._clock = root, clock
-        self._at_s: float | None = None
-        self._blocked_s = 0.0
+        self._root = root
+        self._waited = Waited(["worker_blocked"], clock)
 
     def read(self, workers: Sequence[int]) -> dict[str, float]:
         """worker_cpu, worker_blocked: seconds, averaged over workers; worker_open_files: the most of one."""
         stats = [stat for pid in workers if (stat := self._stat(pid)) is not None]
         if not stats:
             return {}
-        now_s = self._clock()
-        since_s = 0.0 if self._at_s is None else now_s - self._at_s
-        self._at_s = now_s
-        if since_s <= LONGEST_LOOK_S:
-            self._blocked_s += since_s * sum(state == "D" for state, _ in stats) / len(stats)
         return {
-            "worker_cpu": sum(cpu_s for _, cpu_s in stats) / len(stats),
-            "worker_blocked": self._blocked_s,
+            "worker_cpu": sum(stat.user_ticks + stat.system_ticks for stat in stats) / TICKS_PER_S / len(stats),
+            **self._waited.look({"worker_blocked": sum(stat.state == "D" for stat in stats) / len(stats)}),
             "worker_open_files": float(max(map(self._open_files, workers))),
         }
 
@@ -181,18 +173,11 @@ class Looks:
         except OSError:
             return 0
 
-    def _stat(self, pid: int) -> tuple[str, float] | None:
-        """State and CPU time in seconds (proc_pid_stat(5): fields 3, 14, 15); None where it has ended."""
+    def _stat(self, pid: int) -> ProcessStat | None:
         try:
-            fields = (
-                (self._root / str(pid) / "stat")
-                .read_text(encoding="utf-8", errors="replace")
-                .rpartition(")")[2]
-                .split()
-            )
-        except OSError:
+            return parse_process_stat((self._root / str(pid) / "stat").read_bytes())
+        except OSError:  # it has ended
             return None
-        return fields[0], (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
@@ -226,7 +211,7 @@ class CacheServer(Server):
 
 class NginxCacheTarget(CacheTarget[Server], NginxTarget):
     kind = "nginx-cache"
-    counter_specs: tuple[CounterSpec, ...] = (*NginxTarget.counter_specs, FETCHES)
+    counter_specs = (*COUNTERS, FETCHES)
     catalogue = CACHE_CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources) -> None:

@@ -18,12 +18,13 @@ from loadframe.formats.said import words
 from loadframe.host.identity import parent_of
 from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
+from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import Looks, statement
+from loadframe.kinds.postgres.counters import WAITING, counted, statement
 from loadframe.kinds.postgres.server import OLDEST, PORT, word
-from loadframe.kinds.postgres.settings import ACTIVITY, CATALOGUE, CEILINGS, COUNTED, WAITS
+from loadframe.kinds.postgres.settings import ASKED, CATALOGUE
 from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
-from loadframe.model import CounterSpec, Endpoint, SettingValue
+from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "PGPASSWORD"
 """The environment variable in which libpq looks for a password."""
@@ -44,7 +45,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
     )
     patterns = ("ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%")
-    counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS)
+    counter_specs = ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
         """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
@@ -57,7 +58,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._where.setdefault("dbname", "postgres")
         self._here = self._decided(asked.number)
         self._control = Control(self._where, lambda: None)
-        self._looks = Looks()
+        self._waited = Waited(WAITING)
         try:
             self._version, self._statement, thing, own_port = self._met(asked.account)
             refuse_pooler(self._control, self._where, self.describe(), own_port)
@@ -112,7 +113,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
 
     def counters(self) -> dict[str, float]:
         """One statement. What only the log has (refused connections) is left out."""
-        return self._looks.read(self._control.row(self._statement))
+        return counted(self._control.row(self._statement), self._waited)
 
     def effective(self) -> dict[str, SettingValue]:
         return read_settings(self._control, list(CATALOGUE.names()))

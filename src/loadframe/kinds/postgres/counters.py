@@ -2,18 +2,15 @@
 looks. Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; differences between
 versions are noted at the lines."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from loadframe.kinds.postgres.settings import WAITS
+from loadframe.kinds.own_counts import Waited
 
 SEPARATE_CHECKPOINTER = 170000
 """From this server_version_num on checkpoints are in pg_stat_checkpointer, before in pg_stat_bgwriter."""
 RESERVED_CONNECTIONS = 160000
 """From here on there is reserved_connections in addition to superuser_reserved_connections."""
-LONGEST_LOOK_S = 5.0
-"""What was seen longer ago says nothing about the time since."""
 
 WAITING = {
     "waiting_lock": "wait_event_type = 'Lock'",
@@ -99,22 +96,7 @@ def statement(version: int) -> str:
     return "SELECT * FROM " + ", ".join(f"({part.strip()}) AS part_{number}" for number, part in parts)
 
 
-class Looks:
-    """Turns the rows of that statement into counters. clock: CLOCK_MONOTONIC, in seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._at_s: float | None = None
-        self._waited = dict.fromkeys((spec.name for spec in WAITS), 0.0)
-
-    def read(self, row: Mapping[str, Any]) -> dict[str, float]:
-        """The counters of one row; those of waits grow by the waiters of now, times the time since the last look."""
-        now_s = self._clock()
-        since_s = 0.0 if self._at_s is None else now_s - self._at_s
-        self._at_s = now_s
-        counters = {name: float(value) for name, value in row.items() if value is not None}
-        for name in self._waited:
-            waiting = counters.pop(name, 0.0)
-            if since_s <= LONGEST_LOOK_S:
-                self._waited[name] += waiting * since_s
-        return counters | self._waited
+def counted(row: Mapping[str, Any], waited: Waited) -> dict[str, float]:
+    """The counters of a row of that statement. waited: adds up WAITING from row to row."""
+    values = {name: float(value) for name, value in row.items() if value is not None}
+    return values | waited.look(values)

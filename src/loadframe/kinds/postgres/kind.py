@@ -5,7 +5,7 @@ from loadframe.kinds.postgres.attached import PASSWORD, AttachedPostgres, host_o
 from loadframe.kinds.postgres.server import requirements
 from loadframe.kinds.postgres.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.postgres.shards import PostgresShards
-from loadframe.kinds.postgres.target import PostgresTarget, check_settings
+from loadframe.kinds.postgres.target import PostgresTarget
 
 FILE = SettingsFile(
     "tuned.conf", "{name} = {value}", quotes="'", size="B", statement="ALTER SYSTEM SET {name} = {value};"
@@ -16,7 +16,7 @@ KINDS = (
         PostgresTarget.kind,
         PostgresTarget,
         CATALOGUE,
-        check_settings,
+        PostgresTarget.check_settings,
         requirements,
         make_shards=lambda lease, resources: PostgresShards(lease=lease, resources=list(resources.values())),
         tunables=TUNABLES,

@@ -1,6 +1,6 @@
 """Metrics of PostgreSQL that follow from its counters."""
 
-from loadframe.knowledge.metric import connections, derived, of_both, requests, share
+from loadframe.knowledge.metric import connections, derived, of_both, ratio, requests, share
 
 
 def _promised(buffers: float, connections: float, work: float, workers: float, maintenance: float) -> float:
@@ -11,11 +11,7 @@ def _promised(buffers: float, connections: float, work: float, workers: float, m
 DERIVED = (
     derived("postgres.buffer_miss_share", "blocks_read blocks_hit", of_both),
     derived("postgres.requested_share", "checkpoints_requested checkpoints_timed", of_both),
-    derived(
-        "postgres.checkpoint_due",
-        "wal_since_checkpoint checkpoint_distance",
-        lambda log, distance: log / distance if distance > 0 else 0.0,
-    ),
+    derived("postgres.checkpoint_due", "wal_since_checkpoint checkpoint_distance", ratio),
     derived(
         "postgres.spill_share",
         "temp_files commits rollbacks",

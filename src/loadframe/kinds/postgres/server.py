@@ -14,8 +14,8 @@ from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import SettingSpec
-from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.catalogue import SettingSpec, on_or_off
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.postgres.settings import CATALOGUE
 from loadframe.kinds.private_server import KILL_TIMEOUT_S, Account, PrivateServer, write_readable, write_secret
@@ -47,21 +47,11 @@ def requirements() -> list[Requirement]:
 
 
 @functools.cache
-def known_settings(postgres: str) -> frozenset[str]:
-    """Every setting that this server knows, from its own list."""
-    return frozenset(name for name, _ in _described(postgres))
-
-
-@functools.cache
-def text_settings(postgres: str) -> frozenset[str]:
-    """The settings that take any text, from the same list."""
-    return frozenset(name for name, kind in _described(postgres) if kind == "STRING")
-
-
-def _described(postgres: str) -> list[tuple[str, str]]:
-    """The name of each setting, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or STRING."""
+def described(postgres: str) -> dict[str, str]:
+    """Every setting that this server knows, from its own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or
+    STRING, which is any text."""
     rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
-    return [(row[0].lower(), row[3]) for row in rows if len(row) > 3]
+    return {row[0].lower(): row[3] for row in rows if len(row) > 3}
 
 
 class Server(PrivateServer):
@@ -127,7 +117,7 @@ class Server(PrivateServer):
         self.control_account = like.control_account
         self.data.mkdir(mode=0o700)
         self.give(self.data)
-        with rights_of(self._user, self._lease.user):  # both are the server's: a link there leads to nothing of ours
+        with rights_of(self.user, self._lease.user):  # both are the server's: a link there leads to nothing of ours
             shutil.copytree(like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
@@ -181,7 +171,8 @@ class Server(PrivateServer):
             "lc_messages": "C",
         }
         asked = {name: word(CATALOGUE.get(name), value) for name, value in settings.items()}
-        return "".join(f"{name} = '{_quoted(text)}'\n" for name, text in (own | asked | instead).items())
+        quoted = {name: text.replace("\\", "\\\\").replace("'", "''") for name, text in (own | asked | instead).items()}
+        return "".join(f"{name} = '{text}'\n" for name, text in quoted.items())
 
     def write_option_file(self, host: str, port: int) -> None:
         """The account of load drivers as a connection service file (libpq), for those that read one."""
@@ -200,14 +191,8 @@ class Server(PrivateServer):
 
 def word(spec: SettingSpec | None, value: SettingValue) -> str:
     """A canonical value as the configuration file takes it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None else ""
-    return f"{value}{unit}" if value != -1 else str(value)
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "''")
+    unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None and value != -1 else ""
+    return f"{on_or_off(value)}{unit}"
 
 
 def _check_version() -> None:

@@ -24,14 +24,11 @@ HARMLESS_TEXTS = frozenset(_HARMLESS_TEXTS.split())
 """Settings that take any text (type STRING of `postgres --describe-config`) but name no program, library, file or host.
 All others are refused, also those of later versions."""
 
-ACTIVITY = tuple(counters_in(_METRICS, "activity").values())
-"""pg_stat_activity, as it is at this moment; without our own connection, except in `connections`."""
-CEILINGS = tuple(counters_in(_METRICS, "ceiling").values())
-"""Ceilings that belong next to their use, and uses of shared memory and log."""
-COUNTED = tuple(counters_in(_METRICS, "counted").values())
-"""Sums over all databases. A connection reports at most once a second and when it ends (pgstat.c, PGSTAT_MIN_INTERVAL),
-so in a window of a second or two these are right to about a fifth; wal_bytes and checkpoints are always exact."""
-WAITS = tuple(counters_in(_METRICS, "wait").values())
-"""Seconds that connections waited, by cause: those waiting at each look, times the time since the look before."""
+ASKED = tuple(counters_in(_METRICS, "activity", "ceiling", "counted", "wait").values())
+"""activity: pg_stat_activity, as it is at this moment; without our own connection, except in `connections`. ceiling:
+ceilings that belong next to their use, and uses of shared memory and log. counted: sums over all databases. A
+connection reports at most once a second and when it ends (pgstat.c, PGSTAT_MIN_INTERVAL), so in a window of a second or
+two these are right to about a fifth; wal_bytes and checkpoints are always exact. wait: seconds that connections waited,
+by cause: those waiting at each look, times the time since the look before."""
 REFUSALS = tuple(counters_in(_METRICS, "log").values())
 """From the server's log, which only a private instance lets us read."""

@@ -7,7 +7,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.private_server import do_all
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 
 
 class PostgresShards:
@@ -16,7 +16,7 @@ class PostgresShards:
 
     kind = "postgres"
     embedded = False
-    counter_specs: tuple[CounterSpec, ...] = PostgresTarget.counter_specs
+    counter_specs = PostgresTarget.counter_specs
 
     def __init__(self, *, lease: Lease, resources: Sequence[Resources]) -> None:
         self._shards = {

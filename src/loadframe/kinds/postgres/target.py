@@ -10,22 +10,14 @@ from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import SettingSpec, as_shown
 from loadframe.kinds.database import DatabaseTarget
+from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import Looks, statement
-from loadframe.kinds.postgres.server import DATABASE, PACKAGE, PORT, Server, known_settings, text_settings
-from loadframe.kinds.postgres.settings import (
-    ACTIVITY,
-    CATALOGUE,
-    CEILINGS,
-    COUNTED,
-    HARMLESS_TEXTS,
-    REFUSALS,
-    RESERVED,
-    WAITS,
-)
+from loadframe.kinds.postgres.counters import WAITING, counted, statement
+from loadframe.kinds.postgres.server import DATABASE, PACKAGE, PORT, Server, described
+from loadframe.kinds.postgres.settings import ASKED, CATALOGUE, HARMLESS_TEXTS, REFUSALS, RESERVED
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 
 RELOAD_TIMEOUT_S = 30.0
 
@@ -36,7 +28,19 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
 
     kind = "postgres"
     catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
+    counter_specs = (*ASKED, *REFUSALS)
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
+
+        def known() -> dict[str, str]:
+            return described(PACKAGE.required())
+
+        def texts() -> set[str]:
+            return {name for name, kind in known().items() if kind == "STRING"} - HARMLESS_TEXTS
+
+        return passed_on.check(CATALOGUE, settings, reserved=RESERVED, known=known, texts=texts)
 
     def __init__(
         self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
@@ -45,10 +49,10 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         allowance = resources.run_by(lease.account("postgres"))
         server = Server(lease, allowance.user, port, folder)
         super().__init__(server, allowance, data=server.data)
-        self._looks = Looks()
+        self._waited = Waited(WAITING)
         self._statement = ""
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         """MissingTool without postgres, initdb or psycopg; TargetError where the data cannot be made."""
@@ -69,7 +73,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         """PostgreSQL keeps no high-water marks and no cache of handles that a step would inherit; it has to answer."""
         self._talk().ask("SELECT 1")
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """pg_settings for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
@@ -79,7 +83,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     def counters(self) -> dict[str, float]:
         """One statement on the kept connection, and the new lines of the log."""
         row = self._talk().row(self._statement)
-        return {**self._looks.read(row), REFUSALS[0].name: float(self._server.refused())}
+        return {**counted(row, self._waited), REFUSALS[0].name: float(self._server.refused())}
 
     def pids(self) -> tuple[int, ...]:
         """The postmaster, then a process for each connection and each of the server's own workers."""
@@ -108,8 +112,6 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         if server.port is None:
             return Endpoint(self.kind, str(server.socket_folder), options)
         return Endpoint(self.kind, f"127.0.0.1:{server.port}", options | {"host": "127.0.0.1"})
-
-    # --- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(wanted.settings, allowance, lambda: self._reach().ping())
@@ -149,9 +151,6 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
             control.ask(f"CREATE DATABASE {DATABASE} OWNER {account.user}")
         server.write_option_file(str(server.socket_folder), server.port or PORT)
 
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return check_settings(settings)
-
 
 CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
@@ -168,24 +167,8 @@ def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> Se
         return as_shown(setting)
     text = setting
     if spec.kind == "bytes" and unit and setting != "-1":
-        text = str(int(setting) * _unit_bytes(unit))
+        number = unit.rstrip("kMB")  # B, kB, MB, or a number of kB ("8kB")
+        text = str(int(setting) * int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)])
     elif spec.kind == "duration" and unit and setting != "-1":
         text = f"{setting}{unit}"
     return CATALOGUE.shown(spec.name, text)
-
-
-def _unit_bytes(unit: str) -> int:
-    """Bytes in a unit of pg_settings: B, kB, MB, or a number of kB ("8kB")."""
-    number = unit.rstrip("kMB")
-    return int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)]
-
-
-def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
-    return passed_on.check(
-        CATALOGUE,
-        settings,
-        reserved=RESERVED,
-        known=lambda: known_settings(PACKAGE.required()),
-        texts=lambda: text_settings(PACKAGE.required()) - HARMLESS_TEXTS,
-    )

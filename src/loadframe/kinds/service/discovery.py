@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from loadframe.connections.address import joined
-from loadframe.errors import TargetError
+from loadframe.errors import RecordingError, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.listening import Listening
 from loadframe.kinds.behind import parents
-from loadframe.kinds.service.runtimes import Given, Runtime, framework_of, knobs_of, runtime_of
+from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
+from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import regular_file
 
 PROC = Path("/proc")
@@ -29,17 +30,13 @@ _UNIT = re.compile(r"/([^/\n]+\.service)(?=/|$)", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A process and its descendants. executable: its program's file, "" where not visible. user: who runs it. unit,
-    container: by its control group, "" for none. processes, threads: with its descendants. knobs: of its runtime and
-    its framework. open_files: its number and limit; None where not visible."""
+    """A process and its descendants. words: runtime, pid and user, for people. unit, container: by its control group,
+    "" for none. processes, threads: with its descendants. knobs: of its runtime and its framework. open_files: its
+    number and limit; None where not visible."""
 
     pid: int
     command: tuple[str, ...]
-    executable: str
-    runtime: Runtime
-    framework: Runtime | None
-    user: str
-    folder: str
+    words: str
     unit: str
     container: str
     processes: int
@@ -47,15 +44,10 @@ class Discovered:
     knobs: tuple[Given, ...]
     open_files: tuple[int, int] | None
 
-    @property
-    def words(self) -> str:
-        by = f"{self.framework.words} ({self.runtime.words})" if self.framework is not None else self.runtime.words
-        return f"{by}, pid {self.pid}, run by {self.user}"
 
-
-def discover(pid: int, *, proc: Path = PROC) -> Discovered:
+def discover(pid: int) -> Discovered:
     """What this process is. TargetError where it does not exist."""
-    place = proc / str(pid)
+    place = PROC / str(pid)
     try:
         command = tuple(os.fsdecode(word) for word in (place / "cmdline").read_bytes().split(b"\0")[:-1])
         status = (place / "status").read_text(encoding="utf-8", errors="replace")
@@ -64,25 +56,21 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
         raise TargetError(
             f"Process {pid} cannot be read: {error.strerror}", remedy="ps -e lists those that run."
         ) from error
-    executable = _link(place / "exe")
+    executable = _executable(place)
     runtime = runtime_of(executable or next(iter(command), ""), go=is_go(place / "exe"))
     framework = framework_of(command)
-    of = framework.id if framework is not None else ""
+    by, of = (runtime.words, "") if framework is None else (f"{framework.words} ({runtime.words})", framework.id)
     retitled = len(command) == 1 and " " in command[0]  # it has set its own title, as gunicorn does
     family = identity.family(pid)
     units, container = _UNIT.findall(groups), _CONTAINER.search(groups)
     return Discovered(
         pid=pid,
         command=command,
-        executable=executable,
-        runtime=runtime,
-        framework=framework,
-        user=_user(status),
-        folder=_link(place / "cwd"),
+        words=f"{by}, pid {pid}, run by {_user(status)}",
         unit=units[-1] if units else "",
         container=container[1] if container is not None else "",
         processes=max(1, len(family)),
-        threads=sum(_threads(proc / str(process.pid)) for process in family),
+        threads=sum(_threads(PROC / str(process.pid)) for process in family),
         knobs=() if retitled else knobs_of(runtime.id, of, command, _environment(place)),
         open_files=_open_files(place),
     )
@@ -123,9 +111,9 @@ def _environment(place: Path) -> dict[str, str]:
     return {name: value for name, _, value in (entry.partition("=") for entry in text.split("\0")) if name}
 
 
-def _link(path: Path) -> str:
+def _executable(place: Path) -> str:
     try:
-        return str(path.readlink()).removesuffix(" (deleted)")
+        return str((place / "exe").readlink()).removesuffix(" (deleted)")
     except OSError:  # another user's
         return ""
 
@@ -148,11 +136,9 @@ def _threads(place: Path) -> int:
 def _open_files(place: Path) -> tuple[int, int] | None:
     try:
         use = len(os.listdir(place / "fd"))  # noqa: PTH208 - only how many
-        lines = (place / "limits").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # another user's
+        return use, int(parse_limits((place / "limits").read_bytes())["Max open files"].soft)
+    except (OSError, RecordingError):  # another user's, or it is ending
         return None
-    soft = next((line.split()[3] for line in lines if line.startswith("Max open files")), "")
-    return (use, int(soft)) if soft.isdigit() else None
 
 
 LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")

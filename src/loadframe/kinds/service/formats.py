@@ -41,7 +41,10 @@ def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
 
 def found(text: str, format_: str, key: str) -> SettingValue | None:
     """The value of a key; None where there is none, or no single value. ValueError as `edited`."""
-    value = _pick(_TABLES[format_](text), key) if format_ in _TABLES else _of_lines(text, format_, key)
+    if format_ not in _TABLES:
+        entry = _entry(_lines(text), format_, key)
+        return entry[2][4].strip() if entry else None
+    value = _pick(_TABLES[format_](text), key)
     return value if isinstance(value, str | bool | int | float) else None
 
 
@@ -174,11 +177,6 @@ def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
     if end is None:
         return _joined([*lines, _added(f"[{section}]", text), added], text)
     return _joined([*lines[:end], added, *lines[end:]], text)
-
-
-def _of_lines(text: str, format_: str, key: str) -> str | None:
-    entry = _entry(_lines(text), format_, key)
-    return entry[2][4].strip() if entry else None
 
 
 Entry = tuple[int, str, re.Match[str]]

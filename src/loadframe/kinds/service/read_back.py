@@ -12,7 +12,7 @@ from loadframe.connections.address import joined, parted
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
-from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.words import filled
 from loadframe.model import SettingValue

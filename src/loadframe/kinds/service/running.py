@@ -180,8 +180,6 @@ class RunningService:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     def _file(self, name: str) -> OwnFile:
         tables = [table for table in self._target.setting.values() if table.file == name]
         return OwnFile(Path(name), tables[0].format or formats.of_name(name), [table.key for table in tables])

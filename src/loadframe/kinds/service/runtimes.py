@@ -4,8 +4,10 @@ Only `loadframe init` uses it, to write the knobs into the study. No diagnosis d
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Literal
+
+from loadframe.knowledge.rows import toml_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,31 +20,9 @@ class Runtime:
     program: str
 
 
-RUNTIMES = (
-    Runtime("python", "Python", r"python[0-9.]*|pypy[0-9.]*"),
-    Runtime("node", "Node.js", r"node|nodejs|node-MainThread"),
-    Runtime("java", "Java", r"java"),
-    Runtime("ruby", "Ruby", r"ruby[0-9.]*"),
-    Runtime("php", "PHP", r"php(-fpm)?[0-9.]*"),
-    Runtime("dotnet", ".NET", r"dotnet"),
-    Runtime("erlang", "Erlang or Elixir", r"beam\.smp"),
-    Runtime("deno", "Deno", r"deno"),
-    Runtime("bun", "Bun", r"bun"),
-)
-"""Recognised by the program's name. A Go program is recognised by what its linker writes into it."""
 GO = Runtime("go", "Go", "")
 NATIVE = Runtime("native", "a compiled program", "")
 SCRIPT = Runtime("script", "a script", "")
-
-
-FRAMEWORKS = (
-    Runtime("gunicorn", "gunicorn", r"gunicorn"),
-    Runtime("uvicorn", "uvicorn", r"uvicorn"),
-    Runtime("hypercorn", "hypercorn", r"hypercorn"),
-    Runtime("waitress", "waitress", r"waitress(-serve)?"),
-    Runtime("uwsgi", "uWSGI", r"uwsgi(-core)?"),
-    Runtime("puma", "puma", r"puma"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +42,9 @@ class Knob:
     default: int | None = None
 
 
-_GUNICORN = "gunicorn documentation, Settings"
-_UVICORN = "uvicorn documentation, Settings"
-_JVM = "java(1), JDK 17"
-KNOBS = (
-    Knob("gunicorn", "workers", "worker processes", _GUNICORN, ("--workers", "-w"), default=1),
-    Knob("gunicorn", "threads", "threads in each worker", _GUNICORN, ("--threads",), default=1),
-    Knob("gunicorn", "backlog", "connections that may wait to be accepted", _GUNICORN, ("--backlog",), default=2048),
-    Knob("uvicorn", "workers", "worker processes", _UVICORN, ("--workers",), default=1),
-    Knob("uvicorn", "backlog", "connections that may wait to be accepted", _UVICORN, ("--backlog",), default=2048),
-    Knob("hypercorn", "workers", "worker processes", "hypercorn documentation, Configuring", ("--workers", "-w"),
-         default=1),
-    Knob("waitress", "threads", "threads that answer requests", "waitress documentation, Arguments", ("--threads",),
-         default=4),
-    Knob("uwsgi", "processes", "worker processes", "uWSGI documentation, Options", ("--processes", "-p", "--workers"),
-         default=1),
-    Knob("uwsgi", "threads", "threads in each worker", "uWSGI documentation, Options", ("--threads",), default=1),
-    Knob("puma", "workers", "worker processes", "puma README", ("--workers", "-w"), default=0),
-    Knob("node", "threadpool", "threads for files, DNS and crypto", "libuv documentation, Thread pool",
-         variable="UV_THREADPOOL_SIZE", default=4),
-    Knob("node", "heap_mb", "MiB for objects that live long", "node(1)", ("--max-old-space-size",)),
-    Knob("java", "heap", "largest heap", _JVM, ("-Xmx",), glued=True),
-    Knob("go", "gomaxprocs", "threads that run Go code at once", "Go documentation, package runtime",
-         variable="GOMAXPROCS"),
-)  # fmt: skip
+_ROWS = toml_rows(Path(__file__).with_name("runtimes.toml"))
+RUNTIMES, FRAMEWORKS = (tuple(Runtime(**row) for row in _ROWS[rows]) for rows in ("runtimes", "frameworks"))
+KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:

@@ -67,7 +67,7 @@ class Server(PrivateServer):
         self.make_folders(self.data)
         self.log.touch()
         self.give(self.log)  # a program may open its output once more
-        self.files.make(self._user)
+        self.files.make(self.user)
 
     def version(self) -> str:
         return f"service {Path(self._target.command[0]).name}"
@@ -97,9 +97,9 @@ class Server(PrivateServer):
                 folder=self._where(),
             )
         except TargetError as error:
-            if barrier := unreachable(self._where(), self._user, self._lease.user):
+            if barrier := unreachable(self._where(), self.user, self._lease.user):
                 raise TargetError(
-                    f"{error.fact}; the user {self._user}, who runs it, may not enter {barrier}",
+                    f"{error.fact}; the user {self.user}, who runs it, may not enter {barrier}",
                     remedy=f"chmod o+x {barrier}, move the service, or name who runs it: target.user.",
                     details=error.details,
                 ) from error
@@ -129,7 +129,7 @@ class Server(PrivateServer):
         if not left:
             fact = f"{self.name}'s command has ended by itself (exit status 0), and nothing of it goes on"
             remedy = "Name the command that stays and serves. Its last log lines may say why it ended."
-        return TargetError(fact, remedy=remedy, details=self.log_tail())
+        return self.failed(fact, remedy)
 
     def late(self, within_s: float) -> TargetError:
         first, readiness = self.pid, self.readiness
@@ -137,16 +137,13 @@ class Server(PrivateServer):
         ports = listening.ports_of(process.pid for process in identity.family(first)) if first is not None else ()
         if ports and self.port not in ports:
             listed = ", ".join(map(str, ports))
-            return TargetError(
+            return self.failed(
                 f"{self.name} listens on port {listed}, and was told {self.port}",
-                remedy="Put {port} into target.command or target.environment, where it takes its port.",
-                details=self.log_tail(),
+                "Put {port} into target.command or target.environment, where it takes its port.",
             )
         answers = "accepts connections" if self.accepts() else "is open, and no connection to 127.0.0.1 is accepted"
         seen = f"port {self.port} {answers}" if ports else "it listens on no port"
-        return TargetError(
-            f"{fact}; {seen}", remedy="Correct target.ready, or give it longer (within).", details=self.log_tail()
-        )
+        return self.failed(f"{fact}; {seen}", "Correct target.ready, or give it longer (within).")
 
     def bound_log(self) -> None:
         """Drop all but the end of its output where that is more than MOST_LOG_BYTES: it would fill the disk."""
@@ -219,8 +216,6 @@ class Server(PrivateServer):
                 return
             identity.end_all(left, 1.0)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
         """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
         words = [filled(word, values) for word in self._target.command]
@@ -235,9 +230,9 @@ class Server(PrivateServer):
         """With the path of its program, where PATH has one that the user of the service may run."""
         if "/" in command[0]:
             return list(command)
-        program, first = runnable(command[0], self._user, self._lease.user), located(command[0])
+        program, first = runnable(command[0], self.user, self._lease.user), located(command[0])
         if program is not None and first is not None and program != first:
-            self.noted[OTHER.format(command[0], program, first, self._user)] = None
+            self.noted[OTHER.format(command[0], program, first, self.user)] = None
         return [program or command[0], *command[1:]]
 
     def _environment(self, state: TargetState, values: Mapping[str, str]) -> dict[str, str]:

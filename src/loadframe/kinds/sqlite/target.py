@@ -17,10 +17,8 @@ from loadframe.kinds.sqlite.settings import (
     NUMBERED,
     PERSISTENT_JOURNAL_MODES,
 )
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.system.trees import remove_tree
-
-DEFAULTS: Mapping[str, SettingValue] = {spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}
 
 
 class SqliteTarget:
@@ -29,7 +27,7 @@ class SqliteTarget:
 
     kind = "sqlite"
     embedded = True
-    counter_specs: tuple[CounterSpec, ...] = COUNTERS
+    counter_specs = COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         """lease: its folder holds the database. resources: an Allowance of the load driver, whose user owns it."""
@@ -66,7 +64,7 @@ class SqliteTarget:
         the file (VACUUM). TargetError where a process still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
-        wanted = {**DEFAULTS, **settings}
+        wanted = {**CATALOGUE.defaults(), **settings}
         with self._connection(settings) as connection:
             mode = str(wanted["journal_mode"])
             if _ask(connection, "page_size") != wanted["page_size"]:

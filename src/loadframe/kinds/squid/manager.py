@@ -68,7 +68,7 @@ def _connection(port: int) -> Connection:
     return Connection(f"127.0.0.1:{port}", within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
 
 
-# --- what it says -----------------------------------------------------------------------------------------------------
+# --- what it says ---
 
 
 def parse_counters(text: str) -> dict[str, float]:

@@ -12,7 +12,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import on_or_off
-from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.kinds.squid.manager import MARK
@@ -103,14 +103,12 @@ class Server(PrivateServer):
 
     def destroy(self) -> None:
         super().destroy()
-        shared_memory.remove(self._service, () if self._user == US else (ids_of(self._user).uid,))
+        shared_memory.remove(self._service, () if self.user == US else (ids_of(self.user).uid,))
 
     @property
     def mark(self) -> str:
         """Identifies the configuration that was written last."""
         return f"state-{self._configured}"
-
-    # --- inside -----------------------------------------------------------------------------------------------------
 
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-N", "-n", self._service, "-f", str(configuration), *options)

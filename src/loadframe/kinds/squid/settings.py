@@ -8,14 +8,10 @@ _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", 
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 """dynamic: a reconfiguration (SIGHUP) gives what a restart would. cache_dir_*: a change begins with an empty cache."""
 
-COUNTERS = counters_in(_METRICS, "counters")
-"""By the cache manager's names, mgr:counters."""
-FOLLOWING = tuple(counters_in(_METRICS, "following").values())
-"""Requests minus hits; fetches and reads from the disk; objects written to the disk that are no longer there."""
-GAUGES = counters_in(_METRICS, "info")
-"""By the cache manager's names, mgr:info."""
-HELD = tuple(counters_in(_METRICS, "held").values())
-"""cache_mem; cache_swap_low's share of cache_dir_size; descriptors without the reserve; connections, and their limit:
-client_ip_max_connections without ours, as Squid allows one more than it says."""
-LOGGED = tuple(counters_in(_METRICS, "log").values())
-"""Counted in the log, as Squid keeps no counter of them."""
+COUNTERS, GAUGES = counters_in(_METRICS, "counters"), counters_in(_METRICS, "info")
+"""By the cache manager's names, mgr:counters and mgr:info."""
+ALL_COUNTERS = tuple(counters_in(_METRICS).values())
+"""Of these, following: requests minus hits; fetches and reads from the disk; objects written to the disk that are no
+longer there. held: cache_mem; cache_swap_low's share of cache_dir_size; descriptors without the reserve; connections,
+and their limit: client_ip_max_connections without ours, as Squid allows one more than it says. log: counted in the log,
+as Squid keeps no counter of them."""

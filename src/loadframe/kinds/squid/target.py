@@ -3,15 +3,14 @@ on the disk (cache_dir_kind) survives a restart, that in memory does not."""
 
 from collections.abc import Mapping, Sequence
 
-from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
-from loadframe.kinds.private_server import LAST_LINES, open_descriptors
+from loadframe.kinds.private_server import open_descriptors
 from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
 from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
-from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
-from loadframe.model import CounterSpec, SettingValue, TargetState
+from loadframe.kinds.squid.settings import ALL_COUNTERS, CATALOGUE
+from loadframe.model import SettingValue, TargetState
 
 
 class SquidTarget(CacheTarget[Server]):
@@ -19,7 +18,7 @@ class SquidTarget(CacheTarget[Server]):
 
     kind = "squid"
     catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
+    counter_specs = ALL_COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         allowance = resources.run_by(lease.account("proxy", "squid"))
@@ -30,14 +29,14 @@ class SquidTarget(CacheTarget[Server]):
         self._descriptors_allowed = 0
         self._stored_before = self._evicted = 0.0
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def check(self, state: TargetState) -> None:
         """By `squid -k parse`."""
         wanted = self._wanted(state)
         self._server.check(wanted, self._origin.address, self._allowed(wanted))
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def counters(self) -> dict[str, float]:
         """The cache manager's; where it does not answer, only descriptors, ceilings and the log's counts."""
@@ -54,8 +53,6 @@ class SquidTarget(CacheTarget[Server]):
             "connections_refused": float(logged[TOO_MANY_CONNECTIONS]),
             "descriptors_short": float(logged[FEW_DESCRIPTORS]),
         }
-
-    # --- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._manager.close()
@@ -87,7 +84,7 @@ class SquidTarget(CacheTarget[Server]):
         pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
         config, stores, info = (page or "" for page in pages)
         if not (config and stores and info):
-            raise TargetError("Squid does not report its settings", remedy=LAST_LINES, details=self.log_tail())
+            raise self._server.failed("Squid does not report its settings")
         most, reserved = descriptors(info)
         self._effective = {**parse_config(config, stores), "max_filedescriptors": most}
         self._descriptors_allowed = most - reserved

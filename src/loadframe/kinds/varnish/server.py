@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import MissingTool, TargetError
-from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import on_or_off
-from loadframe.kinds.package import Package, ask
+from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer
-from loadframe.kinds.varnish.settings import MOST_THREADS
+from loadframe.kinds.varnish.settings import CATALOGUE
 from loadframe.model import SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
 
@@ -165,17 +164,9 @@ class Server(PrivateServer):
         if status != 0:
             raise self.refusal(state, said)
 
-    def cache_process(self) -> int | None:
-        """The process that answers requests; None where the manager has none."""
-        return next(iter(children(self.pid)), None) if self.pid is not None else None
-
-    def set_parameter(self, name: str, value: SettingValue) -> None:
-        """TargetError, with Varnish's words, where it refuses the value."""
-        self._ask("param.set", name, on_or_off(value))
-
     def parameters(self) -> dict[str, str]:
         """All parameters in effect, in Varnish's own spelling of numbers."""
-        answered = json.loads(self._ask("param.show", "-j"))
+        answered = json.loads(self.ask("param.show", "-j"))
         return {
             parameter["name"]: str(parameter["value"])
             for parameter in answered
@@ -187,17 +178,18 @@ class Server(PrivateServer):
         while it starts a cache process waits for that for ever (Varnish 7.1.1, one of ten such stops)."""
         if self.died() is None:
             with contextlib.suppress(TargetError):  # it also reports where there is none to stop
-                self._ask("stop")
+                self.ask("stop")
         super().stop()
 
-    def _ask(self, *words: str) -> str:
+    def ask(self, *words: str) -> str:
+        """What varnishadm answers. TargetError, with Varnish's words, where it refuses."""
         command = (self.required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
-        done = ask(*command, by=self._in_folder(Allowance(self._user)))
-        if done.returncode != 0:
-            raise self.died() or TargetError(
-                f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr
-            )
-        return done.stdout
+        try:
+            return self.answer_of(command, f"Varnish does not take {' '.join(words)}", "Its words are below.")
+        except TargetError as error:
+            if (died := self.died()) is not None:
+                raise died from error
+            raise
 
 
 def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str]:
@@ -214,6 +206,6 @@ def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
     names = sorted(
         (name for name in settings if name not in SETTINGS_OF_STORAGE),
         key=lambda name: name == ceiling,
-        reverse=float(settings[ceiling]) > MOST_THREADS,
+        reverse=float(settings[ceiling]) > float(CATALOGUE.defaults()[ceiling]),
     )
     return [part for name in names for part in ("-p", f"{name}={on_or_off(settings[name])}")]

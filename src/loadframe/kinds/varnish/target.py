@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loadframe.connections.http_connection import ERRORS, Connection
-from loadframe.errors import TargetError
+from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
+from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE
 from loadframe.kinds.varnish.server import SETTINGS_OF_STORAGE, Counters, Server
-from loadframe.kinds.varnish.settings import CATALOGUE, CEILINGS, COUNTERS
-from loadframe.model import CounterSpec, SettingValue, TargetState
+from loadframe.kinds.varnish.settings import ALL_COUNTERS, CATALOGUE, COUNTERS
+from loadframe.model import SettingValue, TargetState
 
 TIMEOUT_S = 5.0
 
@@ -24,7 +25,7 @@ class VarnishTarget(CacheTarget[Server]):
 
     kind = "varnish"
     catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *CEILINGS)
+    counter_specs = ALL_COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         allowance = resources.run_by(lease.account("vcache", "varnish"))
@@ -34,7 +35,7 @@ class VarnishTarget(CacheTarget[Server]):
         self._counters = Counters(server.directory, server.user, lease.user)
         self._cache: int | None = None
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def check(self, state: TargetState) -> None:
         """By `varnishd -C`."""
@@ -44,7 +45,7 @@ class VarnishTarget(CacheTarget[Server]):
     def empty(self) -> None:
         """Nothing to do: its stop has emptied it."""
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """From `param.show`, with the storage as it was started, and the descriptors as the kernel has them."""
@@ -64,14 +65,12 @@ class VarnishTarget(CacheTarget[Server]):
     def pids(self) -> tuple[int, ...]:
         return tuple(pid for pid in (self._server.pid, self._cache) if pid is not None and self._server.pid is not None)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         self._server.start(self._complete(wanted.settings), self._origin.address, allowance, self._answers)
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         for name in changed:
-            self._server.set_parameter(name, self._complete(wanted.settings)[name])
+            self._server.ask("param.set", name, on_or_off(self._complete(wanted.settings)[name]))
         self._entered(wanted)
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
@@ -83,10 +82,9 @@ class VarnishTarget(CacheTarget[Server]):
     def _running(self) -> TargetState:
         state = super()._running()
         if not Path(f"/proc/{self._cache}").exists():
-            raise TargetError(
+            raise self._server.failed(
                 "Varnish's cache process has ended, and with it what was cached; its manager starts another one",
-                remedy="Was it out of memory? Its last log lines say so.",
-                details=self.log_tail(),
+                "Was it out of memory? Its last log lines say so.",
             )
         return state
 
@@ -102,7 +100,8 @@ class VarnishTarget(CacheTarget[Server]):
 
     def _entered(self, state: TargetState) -> None:
         """After a start or a change: record the settings in use."""
-        self._state, self._cache = state, self._server.cache_process()
+        manager = self._server.pid
+        self._state, self._cache = state, next(iter(children(manager)), None) if manager is not None else None
         stands = self._server.parameters()
         settings = {name: CATALOGUE.shown(name, stands.get(name)) for name in CATALOGUE.names()}
         self._effective = settings | {name: self._complete(state.settings)[name] for name in SETTINGS_OF_STORAGE}

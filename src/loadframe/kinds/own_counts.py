@@ -1,12 +1,15 @@
-"""Counting messages in a server's log, where it keeps no counter of them."""
+"""What a server does not count itself: messages in its log, and the time that its connections or workers wait."""
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 PART = 1 << 20
 """Bytes read at once: a log may have grown by any size."""
+LONGEST_LOOK_S = 5.0
+"""What was seen longer ago says nothing about the time since."""
 
 
 class LogCounts:
@@ -32,3 +35,23 @@ class LogCounts:
                 for words in self._counts:
                     self._counts[words] += whole.count(words)
         return dict(self._counts)
+
+
+class Waited:
+    """Seconds that add up from look to look: as many as wait at a look, times the time since the look before. names: of
+    the waits. clock: CLOCK_MONOTONIC, in seconds."""
+
+    def __init__(self, names: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at_s: float | None = None
+        self._waited_s = dict.fromkeys(names, 0.0)
+
+    def look(self, waiting: Mapping[str, float]) -> dict[str, float]:
+        """The seconds up to now, by name. waiting: how many wait at this look, by name."""
+        now_s = self._clock()
+        since_s = 0.0 if self._at_s is None else now_s - self._at_s
+        self._at_s = now_s
+        if since_s <= LONGEST_LOOK_S:
+            for name in self._waited_s:
+                self._waited_s[name] += waiting.get(name, 0.0) * since_s
+        return dict(self._waited_s)
