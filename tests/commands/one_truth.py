@@ -18,7 +18,6 @@ import loadframe
 from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError
 from loadframe.experiments.reading import answer_of
-from loadframe.live.follower import row
 from loadframe.live.view import Reads, RunView
 from loadframe.model import (
     CaseStudy,
@@ -278,7 +277,7 @@ def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> 
         case _:
             raise AssertionError("none of the stored runs is of another kind")
     assert live(run)["answer"] == said()
-    assert row(run, "0/run", READS)["answer"] == said()
+    assert RunView(run, "0/run", READS).unopened()["answer"] == said()
 
 
 def check_is_one_gain(compared: Compared) -> None:
@@ -401,7 +400,7 @@ def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
     shown, view = texts(answer, run), RunView(run, "0/run", reads)
     view.refresh()
     assert not view.error
-    assert view.heading["answer"] == answers.answer(answer) == row(run, "0/run", reads)["answer"]
+    assert view.heading["answer"] == answers.answer(answer) == view.unopened()["answer"]
     numbers = numbers_of(json.loads(shown["json"]))
     if isinstance(case.gain, LevelRatio) and case.gain.low > 1:
         said = f"{verdict_words.led_ratio(case.gain)}x at {words.load(case.gain.load, unit)}"
