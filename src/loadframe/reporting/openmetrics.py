@@ -230,16 +230,18 @@ def of_watch(lines: Iterable[WatchLine], name: str) -> str:
 
 
 class Seen:
-    """The state of a watch after its lines so far."""
+    """The state of a watch after its lines so far, with the last value of each metric that still holds."""
 
     def __init__(self) -> None:
         self._last: dict[str, WatchLine] = {}
-        self._read = _Read()
         self._alarms: dict[str, tuple[int, float]] = {}
+        self._sampled_s: float | None = None
+        self._pruned_s = -HOLDS_S
+        self._readings: dict[tuple[str, str, str], tuple[float, float]] = {}
 
     def take(self, line: WatchLine) -> None:
         if line.kind == "sample":
-            self._read.take(line)
+            self._sample(line.at_s, line.data)
         elif line.kind in KNOWN:
             self._last[line.kind] = line
         elif line.kind == "alarm":
@@ -258,45 +260,34 @@ class Seen:
         for kind, tell in TOLD.items():
             if kind in last:
                 yield from tell(last[kind].data, own)
-        yield from self._read.told(own)
+        if self._sampled_s is not None:
+            yield Sample("watch_sampled_timestamp_seconds", self._sampled_s, own)
+            for (family, label, reading), (at_s, value) in self._readings.items():
+                if abs(self._sampled_s - at_s) <= HOLDS_S:
+                    yield Sample(family, float(value), {**own, label: reading} if label else own)
         for kind, (count, last_s) in self._alarms.items():
             yield Sample("watch_alarms", float(count), {**own, "alarm": kind})
             yield Sample("watch_alarm_timestamp_seconds", last_s, {**own, "alarm": kind})
 
-
-class _Read:
-    """The last value of each metric that still holds."""
-
-    def __init__(self) -> None:
-        self._at_s: float | None = None
-        self._pruned_s = -HOLDS_S
-        self._last: dict[tuple[str, str, str], tuple[float, float]] = {}
-
-    def take(self, line: WatchLine) -> None:
-        at_s = self._at_s = line.at_s
-        if len(self._last) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
+    def _sample(self, at_s: float, data: Mapping[str, Any]) -> None:
+        self._sampled_s = at_s
+        if len(self._readings) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
             self._pruned_s = at_s
-            self._last = {key: reading for key, reading in self._last.items() if abs(at_s - reading[0]) <= HOLDS_S}
-        self._keep("watch_load", line.data.get("load"))
-        self._keep(f"watch_throughput_{RATE}", line.data.get("throughput"))
-        for name, value in _table(line.data.get("values")).items():
+            self._readings = {
+                key: reading for key, reading in self._readings.items() if abs(at_s - reading[0]) <= HOLDS_S
+            }
+        self._keep("watch_load", data.get("load"))
+        self._keep(f"watch_throughput_{RATE}", data.get("throughput"))
+        for name, value in _table(data.get("values")).items():
             self._keep("watch_value", value, "metric", str(name))
-        for name, value in _table(line.data.get("use")).items():
+        for name, value in _table(data.get("use")).items():
             self._keep("watch_limit_use_ratio", value, "limit", str(name))
 
-    def told(self, own: Mapping[str, str]) -> Iterator[Sample]:
-        if self._at_s is None:
-            return
-        yield Sample("watch_sampled_timestamp_seconds", self._at_s, own)
-        for (family, label, name), (at_s, value) in self._last.items():
-            if abs(self._at_s - at_s) <= HOLDS_S:
-                yield from _if_number(family, value, {**own, label: name} if label else own)
-
     def _keep(self, family: str, value: Any, label: str = "", name: str = "") -> None:
-        if _is_number(value) and self._at_s is not None and len(name) <= LONGEST_NAME:
+        if _is_number(value) and self._sampled_s is not None and len(name) <= LONGEST_NAME:
             key = family, label, name
-            if key in self._last or len(self._last) < MOST_READ:
-                self._last[key] = self._at_s, value
+            if key in self._readings or len(self._readings) < MOST_READ:
+                self._readings[key] = self._sampled_s, value
 
 
 def _head(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
