@@ -16,7 +16,7 @@ TINY = 1e-9
 
 def sentence(inv: Investigation, alternative: Alternative) -> str:
     """The ratio at the lowest and at the highest load; the overall ratio first where all loads agree."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     ends = alternative.by_level[:1] + alternative.by_level[1:][-1:]
     alike = len({verdict.decision for verdict in alternative.by_level}) <= 1
     places = [(alternative.verdict, _over(alternative, unit))] * alike + [
@@ -28,7 +28,7 @@ def sentence(inv: Investigation, alternative: Alternative) -> str:
 
 def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
     """Overall, lowest and highest load, where they diverge, and the causes that only one of them has."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     said = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
     if alternative.divergence is not None:
         what = "They diverge" if differ(alternative) else "Their ratio changes"
@@ -92,7 +92,7 @@ def _serves(inv: Investigation, name: str, verdicts: list[Verdict]) -> str:
 
 
 def _ratios(inv: Investigation, verdicts: list[Verdict], of: str = "") -> str:
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     parts = [
         f"{verdict_words.ratio(verdict)} times{'' if number else of} "
         f"{_at(verdict, unit) if len(verdict.levels) == 1 else 'over all loads'} "

@@ -73,7 +73,7 @@ def next_line(inv: Investigation) -> str:
 def _lines(inv: Investigation) -> list[str]:
     action = _action(inv)
     if inv.stop is not None and inv.outcome.kind == "gained" and inv.variants:
-        return [stop_sentence(inv.stop, words.axis_unit(inv)), _what_to_do(inv)[0], _held(inv, inv.stop)]
+        return [stop_sentence(inv.stop, inv.study.load_unit), _what_to_do(inv)[0], _held(inv, inv.stop)]
     match inv.outcome.kind:
         case "gained" if inv.variants:
             return [_limit(inv), *_what_to_do(inv)]
@@ -91,14 +91,14 @@ def _lines(inv: Investigation) -> list[str]:
             return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
         case "limit-not-seen":
             curve = explained(inv.rounds[-1])
-            phrase = words.curve_phrase(curve, words.axis_unit(inv))
-            peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
+            phrase = words.curve_phrase(curve, inv.study.load_unit)
+            peak = words.throughput(curve.peak.throughput, inv.study.work_unit)
             seen = "nothing that is seen from outside is exhausted there"
             if facts.mostly_disturbed(inv):
                 seen = "what limits it was not judged"
             return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
         case "no-proven-gain" if inv.unfinished is not None:
-            return [_limit(inv), _likely(inv.unfinished, words.axis_unit(inv))]
+            return [_limit(inv), _likely(inv.unfinished, inv.study.load_unit)]
         case "no-proven-gain":
             return [_limit(inv), action, inv.outcome.text]
         case "limit-without-remedy":
@@ -106,7 +106,7 @@ def _lines(inv: Investigation) -> list[str]:
         case "stopped-answering":
             more = _what_to_do(inv) if inv.variants else [action]
             before = "Below that" if inv.stop is not None and inv.stop.went_on else "Until then"
-            return [stop_sentence(inv.stop, words.axis_unit(inv)), f"{before}: {_limit(inv)}", *more]
+            return [stop_sentence(inv.stop, inv.study.load_unit), f"{before}: {_limit(inv)}", *more]
         case "interrupted":
             return _interrupted(inv)
 
@@ -125,7 +125,7 @@ def _limit(inv: Investigation) -> str:
     if not findings and not inv.rounds:
         return "No cause was found."
     if not findings:
-        return f"Throughput {words.curve_phrase(explained(inv.rounds[0]), words.axis_unit(inv))}."
+        return f"Throughput {words.curve_phrase(explained(inv.rounds[0]), inv.study.load_unit)}."
     first, unproved = findings[0], verdict_words.UNPROVED.get(findings[0].status)
     title = words.strip(first.title)
     if first.id == OTHERS:
@@ -137,7 +137,7 @@ def _limit(inv: Investigation) -> str:
 
 def _start(inv: Investigation, finding: Finding) -> str:
     """Where throughput stops growing; a finding that acts from the first level on has no such place."""
-    unit, curve = words.axis_unit(inv), inv.rounds[0].curve
+    unit, curve = inv.study.load_unit, inv.rounds[0].curve
     reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
     if reached is None or acts is None:
         return "Throughput is limited"
@@ -177,15 +177,15 @@ def _where_it_bends(inv: Investigation) -> str:
     if state is None:
         return ""
     place = state.bend.load if state.bend else state.knee
-    bend = f" from {words.about_load(place, words.axis_unit(inv))} on" if place else ""
-    return f"{bend}: throughput peaks at {words.peak(state, words.axis_unit(inv), words.work_unit(inv))}"
+    bend = f" from {words.about_load(place, inv.study.load_unit)} on" if place else ""
+    return f"{bend}: throughput peaks at {words.peak(state, inv.study.load_unit, inv.study.work_unit)}"
 
 
 def _highest(inv: Investigation) -> str:
-    state, unit = inv.after or inv.before, words.axis_unit(inv)
+    state, unit = inv.after or inv.before, inv.study.load_unit
     if not inv.study.levels or state is None:
         return ""
-    peak = words.peak(state, unit, words.work_unit(inv))
+    peak = words.peak(state, unit, inv.study.work_unit)
     return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
 
 
@@ -206,7 +206,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
     if not inv.variants:
         return [_untouched(inv)]
     first, *more = inv.variants
-    unit, whole = words.axis_unit(inv), conclusion.kept_trials(inv.rounds)
+    unit, whole = inv.study.load_unit, conclusion.kept_trials(inv.rounds)
     safe = " (safe)" if more and not first.gives_up else ""
     do = f"Set {_settings(first.changes, len(whole))}" if first.changes else "Keep the change"
     said = [f"{do}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
@@ -319,11 +319,11 @@ LONGEST_WORDS = 80
 
 
 def _held(inv: Investigation, stop: Stop) -> str:
-    level = words.load(stop.level, words.axis_unit(inv))
+    level = words.load(stop.level, inv.study.load_unit)
     point = next((point for point in inv.rounds[-1].curve.points if point.load == stop.level), None)
     if point is None or stop.state:
         return f"Whether it holds {level} with that was not measured."
-    return f"With that it holds {level}: {words.throughput(point.throughput, words.work_unit(inv))}."
+    return f"With that it holds {level}: {words.throughput(point.throughput, inv.study.work_unit)}."
 
 
 def _interrupted(inv: Investigation) -> list[str]:
@@ -331,7 +331,7 @@ def _interrupted(inv: Investigation) -> list[str]:
     begun = f"Interrupted after {counted(inv.quality.steps, 'step')}; {taken}."
     findings, proved = facts.main_findings(inv), ""
     if inv.gain:
-        gain = verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))
+        gain = verdict_words.gain_sentence(inv.gain, inv.study.load_unit)
         proved = f"Until then one gain was proved: {gain}."
     if not findings:
         return [begun, proved or "No cause had been named by then."]

@@ -9,7 +9,6 @@ from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
 from loadframe.reporting.verdict_words import CLASSES
-from loadframe.reporting.words import study_unit as unit
 
 LEAST = 0.001
 
@@ -36,18 +35,18 @@ def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None
 def _asides(search: Capacity) -> Iterator[doc.Aside]:
     if search.load is not None:
         far = "" if search.end == "found" else ", as far as it is known"
-        about = f"{unit(search)}: the highest load that meets the objective{far}"
+        about = f"{search.load_unit}: the highest load that meets the objective{far}"
         yield doc.Aside(doc.Span(rounding.plain(search.load), to="#levels"), (about,), "gain", "page")
     yield doc.Aside("Objective", (f"{words.sentence(objective(search.objective))} {_loop(search)}",))
     yield doc.Aside("Proof", (_proof(search),))
     if search.expected is not None:
-        yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, unit(search))}.",))
+        yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, search.load_unit)}.",))
     yield doc.Aside("Next", (_next_step(search),), "next")
 
 
 def _levels(search: Capacity) -> Iterator[doc.Block]:
     columns = (
-        doc.Column(words.capital(unit(search)), "Load", ">"),
+        doc.Column(words.capital(search.load_unit), "Load", ">"),
         doc.Column("Trials that met", "Met", ">"),
         "The level",
         doc.Column("Wrong with a probability of", "Wrong with", ">"),
@@ -82,7 +81,7 @@ def _beside(search: Capacity) -> Iterator[doc.Block]:
             (
                 alternative.name,
                 alternative.host,
-                _load_of(alternative, unit(search)),
+                _load_of(alternative, search.load_unit),
                 verdict_words.ratio_words(alternative.verdict)
                 if alternative.verdict.has_ratio
                 else alternative.verdict.method,
@@ -119,15 +118,15 @@ def _load_of(alternative: CapacityBeside, counted_in: str) -> str:
 
 def answer(search: Capacity) -> str:
     """The answer in one sentence."""
-    low = "" if search.low is None else words.load(search.low, unit(search))
-    high = "" if search.high is None else words.load(search.high, unit(search))
+    low = "" if search.low is None else words.load(search.low, search.load_unit)
+    high = "" if search.high is None else words.load(search.high, search.load_unit)
     wrong = f"wrong with a probability of {probability(search.error_probability)}"
     match search.end:
         case "below-range":
             return f"The capacity is below {high}, the lowest level: {wrong}. Test lower loads."
         case "above-range":
             return f"The highest level, {low}, still meets the objective: {wrong}. Test higher loads."
-    about = "" if search.load is None else words.load(search.load, unit(search))
+    about = "" if search.load is None else words.load(search.load, search.load_unit)
     shown = " and ".join([f"{low} is shown to meet"] * bool(low) + [f"{high} to miss"] * bool(high))
     if search.end == "found":
         return f"Capacity: {about}. {shown[0].upper()}{shown[1:]}: {wrong}."
@@ -156,16 +155,18 @@ def _proof(search: Capacity) -> str:
     if search.low is None:
         return f"{searched}."
     held = rounding.seconds(search.held_s)
-    return f"{searched}; {words.load(search.low, unit(search))} or more met the objective for {held} in all."
+    return f"{searched}; {words.load(search.low, search.load_unit)} or more met the objective for {held} in all."
 
 
 def _next_step(search: Capacity) -> str:
-    low = "" if search.low is None else words.load(search.low, unit(search))
+    low = "" if search.low is None else words.load(search.low, search.load_unit)
     match search.end:
         case "above-range":
             return f"Test loads above {low or 'these'}."
         case "below-range":
-            return f"Test loads below {words.load(search.high, unit(search)) if search.high is not None else 'these'}."
+            return (
+                f"Test loads below {words.load(search.high, search.load_unit) if search.high is not None else 'these'}."
+            )
         case "undecided":
             return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
     plan = f"Plan with {low} or less. " if low else ""

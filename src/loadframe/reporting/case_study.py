@@ -96,7 +96,7 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     """The most important first: a screen shows as many as fit."""
-    unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), verdict_words.reach_of(inv), inv.variants[-1:]
+    unit, work, reach, best = inv.study.load_unit, inv.study.work_unit, verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for variant in best if inv.gain and not facts.crowded(inv) else ():
         if variant.gain.low > 1:
@@ -173,7 +173,7 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
 
 
 def _side_by_side(inv: Investigation, alternative: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
-    unit, target, name = words.axis_unit(inv), inv.study.target_kind, f"side-by-side-{number}"
+    unit, target, name = inv.study.load_unit, inv.study.target_kind, f"side-by-side-{number}"
     blocks: list[doc.Block] = [doc.Prose(" ".join(alternatives.sentences(inv, alternative)))]
     blocks += _figures(drawn, name if name != first else "")
     for title, verdicts in (("", alternative.by_level), ("With nothing cached", alternative.cold)):
@@ -218,7 +218,7 @@ def _restarts(inv: Investigation) -> Iterator[doc.Block]:
 def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if inv.forecast is None:
         return
-    unit, work, forecast = words.axis_unit(inv), words.work_unit(inv), inv.forecast
+    unit, work, forecast = inv.study.load_unit, inv.study.work_unit, inv.forecast
     yield doc.Prose(" ".join(forecasts.outcome(forecast, unit, work)))
     yield from _figures(drawn, "forecast")
     yield from forecasts.tables(forecast, unit, work)
@@ -239,7 +239,7 @@ def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
 
 
 def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
-    unit, round_ = words.axis_unit(inv), facts.round_of(inv, finding)
+    unit, round_ = inv.study.load_unit, facts.round_of(inv, finding)
     said = (words.sentence(finding_words.sentence(inv, finding)), finding.explanation, finding.advice)
     yield doc.Prose(" ".join(text for text in said if text))
     yield from pictures

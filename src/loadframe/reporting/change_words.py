@@ -121,7 +121,7 @@ def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
 
 def durability_sentences(inv: Investigation) -> list[str]:
     """The gain with durability kept and relaxed; empty where the kept changes give up none."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     return [
         f"with durability {'relaxed' if variant.gives_up else 'kept'}: "
         f"{verdict_words.gain_sentence(variant.told, unit)}"

@@ -132,10 +132,10 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
             title = words.sentence(finding_words.metric_words(name))[:-1]
             yield from _chart(f"evidence-{number}", title, "", drawing, HALF, metric=name)
     for name, state in stages.rounds(inv):
-        title, drawing = stages.title(state, words.axis_unit(inv)), partial(stages.chart, inv, state)
+        title, drawing = stages.title(state, inv.study.load_unit), partial(stages.chart, inv, state)
         yield from _chart(name, title, stages.note(state), drawing, *BOTH)
     for name, state in waits.rounds(inv):
-        title, drawing = waits.title(state, words.axis_unit(inv)), partial(waits.chart, inv, state)
+        title, drawing = waits.title(state, inv.study.load_unit), partial(waits.chart, inv, state)
         yield from _chart(name, title, waits.note(state), drawing, *BOTH)
     yield from _chart("limits", limit_bars.title(inv), limit_bars.note(inv), partial(limit_bars.chart, inv), *BOTH)
     if gain_bars.gains(inv):

@@ -63,7 +63,7 @@ def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
     metrics = facts.footprint_metrics(round_.footprint)
     rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
     own = [name for name in STEP_COLUMNS if name != P999 or any(P999 in row for row in rows)]
-    units = {"work": words.work_unit(inv), "unit": words.axis_unit(inv)}
+    units = {"work": inv.study.work_unit, "unit": inv.study.load_unit}
     heads = [doc.Column(STEP_COLUMNS[name].format(**units), side=">") for name in own]
     heads += [doc.Column(name, side=">", title=metric_of(name).what if is_known(name) else "") for name in metrics]
     anchored: set[float] = set()
@@ -147,7 +147,7 @@ def _value(point: CurvePoint, work: str, response: bool) -> str:
 
 def of_round(inv: Investigation, round_: Round) -> doc.Group:
     """The curve of a round, linked to its steps."""
-    unit, work, curve = words.axis_unit(inv), words.work_unit(inv), round_.curve
+    unit, work, curve = inv.study.load_unit, inv.study.work_unit, round_.curve
     first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
     state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"
     rows = tuple(

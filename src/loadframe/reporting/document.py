@@ -242,7 +242,7 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
     if about is None:
         return Section("", "environment", ())
     study, host = about.study, about.host
-    unit, levels = words.study_unit(study), words.and_list([rounding.exact(level) for level in study.levels])
+    unit, levels = study.load_unit, words.and_list([rounding.exact(level) for level in study.levels])
     virtual = f", {host.virtualisation}" if host.virtualisation else ""
     rows: tuple[tuple[Words, Words], ...] = (
         ("Target", words.target_name(study)),

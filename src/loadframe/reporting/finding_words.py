@@ -84,7 +84,7 @@ def tells_mechanism(finding: Finding) -> bool:
 
 def sentence(inv: Investigation, finding: Finding) -> str:
     """A finding's title with its status, the load at which it begins, and what ruled it out in another state."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
     against = "".join(
         f"; {state}, this spoke against it: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding)

@@ -34,7 +34,7 @@ def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") ->
 
 def where(inv: Investigation, profile: Profile) -> str:
     """ "past the bend, at 64 active jobs, after the changes"."""
-    level = words.load(profile.level, words.axis_unit(inv))
+    level = words.load(profile.level, inv.study.load_unit)
     after = ", after the changes" if inv.rounds and profile.treatment != inv.rounds[0].treatment else ""
     if profile.place in ("lowest", "highest"):
         return f"{PLACES[profile.place]}, {level}{after}"
@@ -147,7 +147,7 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
     base = profile.against
     if base is None:
         return ""
-    level = words.load(base.level, words.axis_unit(inv))
+    level = words.load(base.level, inv.study.load_unit)
     return "the state as given" if base.treatment != profile.treatment else f"{BASELINES[base.place]} ({level})"
 
 
@@ -321,7 +321,7 @@ def difference_sentence(inv: Investigation, difference: Difference) -> str:
     if before is not None and after is not None:
         price = f"a request costs {cost(before)} of CPU before and {cost(after)} after"
     moved = [f"{name} {_shares(node)}" for name, node in changed(difference)[:FIRST]]
-    where = f"at {words.load(difference.after.level, words.axis_unit(inv))}"
+    where = f"at {words.load(difference.after.level, inv.study.load_unit)}"
     parts = [f"the {difference.after.component}'s CPU time {where}, before against after the changes"]
     parts += [price] if price else []
     parts += [f"shares that changed most: {'; '.join(moved)}"] if moved else ["no share differs beyond chance"]

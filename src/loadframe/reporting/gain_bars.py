@@ -56,7 +56,7 @@ def title(inv: Investigation) -> str:
     tried = [gain for gain in gains(inv) if gain.kept is not None]
     if len(tried) == 1:
         said = {True: "is clear of", False: "is within reach of", None: "beside"}[tried[0].clear]
-        at = verdict_words.verdict_levels(tried[0].verdict, words.axis_unit(inv))
+        at = verdict_words.verdict_levels(tried[0].verdict, inv.study.load_unit)
         return f"The gain {at}, {verdict_words.ratio(tried[0].verdict)} times, {said} the noise of its own blocks"
     clear = sum(gain.clear is True for gain in tried)
     judged = sum(gain.clear is not None for gain in tried)

@@ -107,7 +107,7 @@ def of(ladder: Ladder) -> doc.Document:
 
 def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     if ladder.total is not None:
-        unit, total = words.study_unit(ladder.study), ladder.total.told
+        unit, total = ladder.study.load_unit, ladder.total.told
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
         lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
         yield doc.Aside(doc.Span(verdict_words.headline(total), to="#ladder"), tuple(lines), "gain", "page")
@@ -183,7 +183,7 @@ def lines(ladder: Ladder) -> tuple[str, ...]:
     count, kept = len(ladder.rungs), len(ladder.kept)
     if ladder.total is None:
         return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)
-    unit, names = words.study_unit(ladder.study), words.and_list([rung.change for rung in ladder.kept])
+    unit, names = ladder.study.load_unit, words.and_list([rung.change for rung in ladder.kept])
     gain = verdict_words.led_gain(ladder.total.told, unit)
     said = f"Set {_named(ladder.kept[0]) if kept == 1 else names}: {gain}."
     if not gain:
@@ -205,7 +205,7 @@ def proof(ladder: Ladder, total: Verdict) -> str:
     """What the whole gain rests on: blocks of its own, or the product of the trials."""
     if "product" in total.method:
         return "It is the product of the trials, which decided what is kept: it may be overstated."
-    return verdict_words.proof_sentence(total, words.study_unit(ladder.study))
+    return verdict_words.proof_sentence(total, ladder.study.load_unit)
 
 
 def _named(rung: Rung) -> str:

@@ -46,7 +46,7 @@ def title(inv: Investigation) -> str:
     said = [(words.milliseconds(_quantities(distribution)[name]), label) for label, _, distribution in drawn]
     values = ", ".join(f"{value} {label}" for value, label in said) if len(said) > 1 else said[0][0]
     but = "; the slowest requests take longer" if slower(inv) else ""
-    return f"Latencies at {words.load(drawn[0][2].level, words.axis_unit(inv))}: {name} {values}{but}"
+    return f"Latencies at {words.load(drawn[0][2].level, inv.study.load_unit)}: {name} {values}{but}"
 
 
 def slower(inv: Investigation) -> str:
@@ -62,7 +62,7 @@ def slower(inv: Investigation) -> str:
     )
     if not name or after["p50"] >= before["p50"] or after[name] <= SLOWER * before[name]:
         return ""
-    loads = words.load(drawn[0].level, words.axis_unit(inv))
+    loads = words.load(drawn[0].level, inv.study.load_unit)
     few = ", from few requests" if any(_beyond(distribution, name) < FEW_BEYOND for distribution in drawn) else ""
     return (
         f"At {loads}, 1 request in {BEYOND[name]:,} took longer than {words.milliseconds(after[name])}, before "

@@ -89,7 +89,7 @@ def shown(panels: Sequence[Panel]) -> list[Panel]:
 
 def title(inv: Investigation) -> str:
     """Which limit is full from which level on, before and after, as a fact."""
-    all_panels, unit = panels(inv), words.axis_unit(inv)
+    all_panels, unit = panels(inv), inv.study.load_unit
     if not all_panels:
         return ""
     states = [state for state in COLOURS if any(state in panel.shares for panel in all_panels)]
@@ -132,7 +132,7 @@ def note(inv: Investigation) -> str:
     all_panels = panels(inv)
     left = len(all_panels) - len(shown(all_panels))
     meaning = (
-        f"A bar is the median use at a level ({words.axis_unit(inv)}, below it), as a share of the ceiling; the pale "
+        f"A bar is the median use at a level ({inv.study.load_unit}, below it), as a share of the ceiling; the pale "
         "part is the room that is left."
     )
     rest = f" Not drawn: {left} more, all in the table of limits." if left else ""
@@ -141,7 +141,7 @@ def note(inv: Investigation) -> str:
 
 def alt(inv: Investigation) -> str:
     """Each panel in a sentence."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     return " ".join(
         f"{panel.name}, {'; '.join(_panel_words(panel, state, unit) for state in panel.shares)}."
         for panel in shown(panels(inv))

@@ -65,7 +65,7 @@ def of_run(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
-    unit, chain = words.axis_unit(inv), finding_words.chain(inv, limit)
+    unit, chain = inv.study.load_unit, finding_words.chain(inv, limit)
     about = (limit.layer, f", stands on: {chain}" if chain else "", f"; {limit.source}" if limit.source else "")
     ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
     if limit.configured is not None and limit.configured != limit.effective:

@@ -40,7 +40,7 @@ BOX_WIDTH = 12
 
 def proof_title(inv: Investigation) -> str:
     """The fact that the chart of throughput over load shows; "" without a curve."""
-    drawn, unit = facts.series(inv), words.axis_unit(inv)
+    drawn, unit = facts.series(inv), inv.study.load_unit
     if not drawn or drawn[0].curve is None:
         return ""
     first, after = drawn[0].curve, drawn[-1].curve
@@ -101,7 +101,7 @@ def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
 
 def per_second(inv: Investigation) -> str:
     """Title of the throughput axis."""
-    return f"{words.work_unit(inv)} per second"
+    return f"{inv.study.work_unit} per second"
 
 
 def wants_log(drawn: Sequence[facts.Series]) -> bool:
@@ -158,7 +158,7 @@ def side_by_side_title(inv: Investigation, alternative: Alternative) -> str:
     """The fact that the side-by-side chart shows."""
     if alternative.divergence is None:
         return f"{inv.study.target_kind} and {alternative.name} by load"
-    where = alternatives.place_of(alternative.divergence, alternative, words.axis_unit(inv))
+    where = alternatives.place_of(alternative.divergence, alternative, inv.study.load_unit)
     if not alternatives.differ(alternative):
         return f"The ratio of {inv.study.target_kind} and {alternative.name} changes {where}"
     return f"{inv.study.target_kind} and {alternative.name} diverge {where}"
@@ -212,7 +212,7 @@ def latency_title(inv: Investigation) -> str:
     level = max(common)
     said = [words.milliseconds(table[level]) for table in tables]
     values = f"{said[0]} before, {said[1]} after" if len(said) > 1 else said[0]
-    return f"p95 latency at {words.load(level, words.axis_unit(inv))}: {values}"
+    return f"p95 latency at {words.load(level, inv.study.load_unit)}: {values}"
 
 
 def _has_latency(point: CurvePoint) -> bool:
@@ -403,4 +403,4 @@ def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, st
 def load_axis(inv: Investigation) -> LoadAxis:
     """The load axis of all charts: the levels that were measured."""
     loads = {point.load for state in facts.series(inv) for point in state.points}
-    return LoadAxis(words.axis_unit(inv), tuple(sorted(loads)))
+    return LoadAxis(inv.study.load_unit, tuple(sorted(loads)))

@@ -7,7 +7,6 @@ from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial, Verdic
 from loadframe.reporting import rounding, vega, verdict_words, words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, LoadAxis, Plot, Size, ValueAxis
-from loadframe.reporting.words import study_unit as unit
 
 KINDS = {
     "trial": (AFTER, "circle"),
@@ -159,7 +158,7 @@ def capacity(search: Capacity, size: Size) -> Plot | None:
     low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
     levels = tuple(sorted({trial.load for trial in drawn}))
     axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
-    plot = Plot(size, LoadAxis(unit(search), levels).channel(), axis)
+    plot = Plot(size, LoadAxis(search.load_unit, levels).channel(), axis)
     if search.low is not None and search.high is not None:
         plot.shade(search.low, search.high, AFTER, 0.12)
     for met, colour in ((True, AFTER), (False, BEFORE)):
@@ -173,7 +172,7 @@ def capacity(search: Capacity, size: Size) -> Plot | None:
         for trial in drawn
     ]
     by_level = [
-        f"{words.load(level, unit(search))}: {', '.join(text for load, text in said if load == level)}"
+        f"{words.load(level, search.load_unit)}: {', '.join(text for load, text in said if load == level)}"
         for level in levels
     ]
     plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."

@@ -67,13 +67,13 @@ def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
         return None
     drawing = _Drawing(Size(size.width, HEAD_PX + ROW_PX * len(names)), len(shown), len(names))
     for column, level in enumerate(shown):
-        drawing.head(column, words.load(level, words.axis_unit(inv)) if len(shown) < 2 else rounding.plain(level))
+        drawing.head(column, words.load(level, inv.study.load_unit) if len(shown) < 2 else rounding.plain(level))
         for row, name in enumerate(names):
             if name in levels[level]:
                 drawing.cell(column, row, levels[level][name])
     for row, name in enumerate(names):
         drawing.name(row, name)
-    drawing.legend(words.axis_unit(inv))
+    drawing.legend(inv.study.load_unit)
     return drawing
 
 
@@ -107,7 +107,7 @@ def helping(inv: Investigation) -> str:
     curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
     if curve is None or inv.study.axis not in HELPERS:
         return ""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     if curve.enough is None:
         last = words.load(max(point.load for point in curve.points), unit)
         return f"It was not seen that more {unit} stop helping, up to {last}.{_gives(curve.more, unit)}"
@@ -137,7 +137,7 @@ def sentences(inv: Investigation) -> list[str]:
     levels = _levels(states[0][1])
     load = max(levels)
     lines = [f"- {name}: {_said(cell)}" for name, cell in list(levels[load].items())[:MOST_STAGES]]
-    return [helping(inv), f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *lines]
+    return [helping(inv), f"At {words.load(load, inv.study.load_unit)}, of the time of their workers:", *lines]
 
 
 def _said(cell: Stage) -> str:

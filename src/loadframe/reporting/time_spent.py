@@ -180,7 +180,7 @@ def heading(inv: Investigation) -> str:
     if at is None:
         return ""
     sides = ", before \u2192 after the changes" if len(plots.measured_ends(inv)) > 1 else ""
-    where = f"At {words.load(at, words.axis_unit(inv))}{sides}"
+    where = f"At {words.load(at, inv.study.load_unit)}{sides}"
     return f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
 
 

@@ -15,7 +15,7 @@ def tried(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
-    unit, work = words.axis_unit(inv), words.work_unit(inv)
+    unit, work = inv.study.load_unit, inv.study.work_unit
     blocks = f" {verdict_words.block_ratios(trial.told)}".rstrip()
     note = f" {words.sentence(trial.note)}" if trial.note and trial.kept else ""
     yield doc.Prose((doc.Span(words.sentence(change_words.trial_sentence(trial, unit)), "b"), blocks, note))

@@ -67,7 +67,7 @@ def of(tuning: Tuning) -> doc.Document:
 def _asides(tuning: Tuning) -> Iterator[doc.Aside]:
     verdict, changing = tuning.told, changed(tuning)
     if verdict is not None:
-        levels = verdict_words.verdict_levels(verdict, words.study_unit(tuning.study)) if tuning.study else ""
+        levels = verdict_words.verdict_levels(verdict, tuning.study.load_unit) if tuning.study else ""
         fresh = "" if verdict.may_overstate else " fresh"
         overstated = verdict_words.MAY_OVERSTATE if verdict.may_overstate else ""
         lines = (
