@@ -1,9 +1,10 @@
 """An investigation as a document: decides what is shown where; the sentences come from *words.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Alternative, Finding, Investigation, RuledOut
+from loadframe.model import Alternative, Ending, Finding, Investigation, RuledOut
 from loadframe.reporting import (
     alternatives,
     answers,
@@ -28,7 +29,6 @@ from loadframe.reporting.next_step import next_step
 from loadframe.units import show_metric
 
 Charts = Mapping[str, charts.Chart]
-CURVES = ("The curve", "Before and after")
 
 
 def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
@@ -54,7 +54,9 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
                 ),
                 ("Started", words.moment(inv.started_at)),
             ),
-            doc.Section(CURVES[inv.after is not None], "curves", (*_curves(inv, charts_),), "Curves"),
+            doc.Section(
+                "Before and after" if inv.after else "The curve", "curves", (*_curves(inv, charts_),), "Curves"
+            ),
             *(
                 _side_by_side(inv, alternative, number, charts_, first)
                 for number, alternative in enumerate(inv.alternatives, start=1)
@@ -208,9 +210,15 @@ def _side_by_side(inv: Investigation, alternative: Alternative, number: int, dra
 
 
 def _restarts(inv: Investigation) -> Iterator[doc.Block]:
-    if inv.warm_restarts:
-        heads = ("Cache", *(f"After {how}" for how in alternatives.ENDINGS))
-        yield doc.Table(heads, tuple(alternatives.warm_restart_rows(inv)))
+    had: dict[str, dict[str, str]] = {}
+    for restart in inv.warm_restarts:
+        unknown = f"not known: {words.strip(restart.error)}"
+        held = unknown if restart.kept is None else f"{restart.kept:,} of {restart.asked:,} objects"
+        had.setdefault(restart.target_kind, {})[restart.how] = held
+    if had:
+        endings = get_args(Ending)
+        rows = tuple((kind, *(by_ending.get(how, "") for how in endings)) for kind, by_ending in had.items())
+        yield doc.Table(("Cache", *(f"After {how}" for how in endings)), rows)
         counted = "Counted: objects of the lowest level that the cache did not fetch from its origin again."
         yield doc.Prose(counted, "note")
 
