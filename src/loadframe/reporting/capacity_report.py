@@ -19,8 +19,8 @@ def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None
         kind="Search for the capacity",
         answer=(answer(search),),
         sections=(
-            doc.Section("Every level", "levels", tuple(_levels(search)), "Every level"),
-            doc.Section("Other settings", "beside", tuple(_beside(search)), "Other settings"),
+            doc.section("Every level", "levels", _levels(search), "Every level"),
+            doc.section("Other settings", "beside", _beside(search), "Other settings"),
             doc.environment(about),
             doc.quality(went, search.warnings),
             doc.reproduce(search.run, ("loadframe capacity {study}", "the whole search")),
@@ -91,13 +91,12 @@ def _beside(search: Capacity) -> Iterator[doc.Block]:
         for alternative in search.beside
     )
     yield doc.Table(columns, tuple(rows))
-    failed = [
+    failed = (
         f"{alternative.name} failed: {words.sentence(alternative.failed)}"
         for alternative in search.beside
         if alternative.failed
-    ]
-    if failed:
-        yield doc.Items(tuple(failed))
+    )
+    yield doc.Items(tuple(failed))
     raw = doc.Span("fleet-trials.jsonl", to="fleet-trials.jsonl")
     sentence = "Each was searched on one host of the fleet, and is held against the start on that host. Raw data: "
     yield doc.Prose((sentence, raw, "."), "note")

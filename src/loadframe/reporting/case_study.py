@@ -54,33 +54,31 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
                 ),
                 ("Started", words.moment(inv.started_at)),
             ),
-            doc.Section(
-                "Before and after" if inv.after else "The curve", "curves", (*_curves(inv, charts_),), "Curves"
-            ),
+            doc.section("Before and after" if inv.after else "The curve", "curves", _curves(inv, charts_), "Curves"),
             *(
                 _side_by_side(inv, alternative, number, charts_, first)
                 for number, alternative in enumerate(inv.alternatives, start=1)
             ),
-            doc.Section("Warm restart", "restart", (*_restarts(inv),)),
-            doc.Section("Forecast and outcome", "forecast", (*_forecast(inv, charts_),)),
-            doc.Section("Cause and evidence", "finding", (*_findings(inv, charts_),), "Cause and evidence"),
-            doc.Section("What was ruled out", "ruled-out", (*_ruled_out(inv, alone),)),
-            doc.Section("Suspected, then refuted by a trial", "refuted", (*_refuted(inv),)),
-            doc.Section("Changes and proof", "changes", (*trials.tried(inv),), "Changes and proof"),
+            doc.section("Warm restart", "restart", _restarts(inv)),
+            doc.section("Forecast and outcome", "forecast", _forecast(inv, charts_)),
+            doc.section("Cause and evidence", "finding", _findings(inv, charts_), "Cause and evidence"),
+            doc.section("What was ruled out", "ruled-out", _ruled_out(inv, alone)),
+            doc.section("Suspected, then refuted by a trial", "refuted", _refuted(inv)),
+            doc.section("Changes and proof", "changes", trials.tried(inv), "Changes and proof"),
             doc.listed("Silently clamped", dict.fromkeys(clamped), "clamped"),
-            doc.Section(
-                "The ladder of gains", "ladder", (*trials.ladder(inv, (*_figures(charts_, "ladder", look="ladder"),)),)
+            doc.section(
+                "The ladder of gains", "ladder", trials.ladder(inv, (*_figures(charts_, "ladder", look="ladder"),))
             ),
-            doc.Section(beside, "answers", tuple(map(doc.Prose, map(verdict_words.answers_sentence, inv.answers)))),
-            doc.Section("How full each limit is", "fullness", (*_figures(charts_, "limits"),)),
-            doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
-            doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),
-            doc.Section("Known remedies that were not tried", "untried", (*trials.untried(inv),)),
-            doc.Section("Which limit is reached next", "next", (*limits_report.of_run(inv),), "Limits"),
+            doc.section(beside, "answers", map(doc.Prose, map(verdict_words.answers_sentence, inv.answers))),
+            doc.section("How full each limit is", "fullness", _figures(charts_, "limits")),
+            doc.section("What it uses", "footprint", _footprint(inv, charts_)),
+            doc.section("Where the time goes", "time", time_spent.blocks(inv), "Where the time goes"),
+            doc.section("Known remedies that were not tried", "untried", trials.untried(inv)),
+            doc.section("Which limit is reached next", "next", limits_report.of_run(inv), "Limits"),
             doc.quality(inv.quality, warnings),
-            doc.Section("Settings to copy", "settings", (*trials.settings(inv),), "Settings to copy"),
+            doc.section("Settings to copy", "settings", trials.settings(inv), "Settings to copy"),
             doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),
-            doc.Section("Every step", "data", (*curve_report.blocks(inv),), "Every step", "page"),
+            doc.section("Every step", "data", curve_report.blocks(inv), "Every step", "page"),
         ),
         about=doc.About(inv.run, inv.study, inv.host),
         figures=(*_figures(charts_, first, "proof", "gains"),),
@@ -156,13 +154,12 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
 def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if not inv.rounds:
         return
-    if pair := (*_figures(drawn, "blocks", "latency"),):
-        yield doc.Group(pair, "pair")
+    yield doc.Group((*_figures(drawn, "blocks", "latency"),), "pair")
     heads = (doc.Column(""), *doc.numbers(*latencies.COLUMNS))
     table = doc.Table(heads, tuple((name, *cells) for name, cells in latencies.rows(inv)), "figures stack")
     if "percentiles" in drawn:
         yield doc.Figure(drawn["percentiles"], inside=(table,))
-    elif table.rows:
+    else:
         yield table
     if "stalls" in drawn:
         yield from _figures(drawn, "stalls")
@@ -206,7 +203,7 @@ def _side_by_side(inv: Investigation, alternative: Alternative, number: int, dra
         )
         blocks.append(doc.Table((at, target, alternative.name), shown))
     heading = f"{target} and {alternative.name} side by side"
-    return doc.Section(heading, name, tuple(blocks), "Side by side" if number == 1 else "")
+    return doc.section(heading, name, blocks, "Side by side" if number == 1 else "")
 
 
 def _restarts(inv: Investigation) -> Iterator[doc.Block]:
@@ -230,8 +227,7 @@ def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     yield doc.Prose(" ".join(forecasts.outcome(forecast, unit, work)))
     yield from _figures(drawn, "forecast")
     yield from forecasts.tables(forecast, unit, work)
-    if forecast.notes:
-        yield doc.Items(forecast.notes)
+    yield doc.Items(forecast.notes)
 
 
 # --- causes -----------------------------------------------------------------------------------------------------------
@@ -240,17 +236,16 @@ def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
 def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     evidence = (*_figures(drawn, *(name for name in drawn if name.startswith("evidence"))),)
     for finding, ruled_out in facts.findings_and_ruled_out(inv):
-        pictures = (doc.Group(evidence, "pair"),) if evidence else ()
-        evidence = ()
+        pictures, evidence = doc.Group(evidence, "pair"), ()
         heading = (f"{finding_words.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
         yield doc.Group((*_finding(inv, finding, pictures), *_ruled_out(inv, ruled_out)), "finding", heading)
 
 
-def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
+def _finding(inv: Investigation, finding: Finding, pictures: doc.Group) -> Iterator[doc.Block]:
     unit, round_ = inv.study.load_unit, facts.round_of(inv, finding)
     said = (words.sentence(finding_words.sentence(inv, finding)), finding.explanation, finding.advice)
     yield doc.Prose(" ".join(text for text in said if text))
-    yield from pictures
+    yield pictures
     rows: list[doc.Cells] = []
     for piece in finding.evidence:
         steps = curve_report.address(round_)
@@ -264,8 +259,7 @@ def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ..
                 (doc.Span(window, to=steps), *source),
             )
         )
-    if rows:
-        yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), tuple(rows))
+    yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), tuple(rows))
     if finding.mechanism and not finding_words.tells_mechanism(finding):
         yield doc.Prose(words.sentence(finding_words.mechanism_sentence(finding)))
     id_ = doc.Span(finding.id, "code")
@@ -286,8 +280,7 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
         rows = tuple(
             (doc.Span("; ".join(names), title=by_name[names[0]][0].id), reason) for reason, names in by_reason.items()
         )
-        if rows:
-            yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
+        yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
 
 
 def _refuted(inv: Investigation) -> Iterator[doc.Block]:
@@ -295,16 +288,14 @@ def _refuted(inv: Investigation) -> Iterator[doc.Block]:
     for finding in facts.refuted_findings(inv):
         said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
         rows.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), " ".join(said)))
-    if rows:
-        yield doc.Facts(tuple(rows), "facts wide-facts")
+    yield doc.Facts(tuple(rows), "facts wide-facts")
 
 
 # --- use, time, limits ------------------------------------------------------------------------------------------------
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
-    if sentences := stages.sentences(inv):
-        yield doc.Group(tuple(map(doc.Prose, sentences)), only="text")
+    yield doc.Group(tuple(map(doc.Prose, stages.sentences(inv))), only="text")
     if helping := stages.helping(inv):
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
@@ -314,5 +305,4 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
         table = doc.Table(("Resource", *time_spent.COLUMNS), rows, "stack resources")
         note = doc.Prose(time_spent.heading(inv), "note")
         yield doc.Group((note, table), heading="Use, saturation, errors", only="page")
-    if pair := (*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),):
-        yield doc.Group(pair, "pair")
+    yield doc.Group((*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),), "pair")

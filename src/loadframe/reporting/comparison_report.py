@@ -74,7 +74,7 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
     )
     details = (doc.Group((*_blocks(comparison),), summary=f"{comparison.after}: details") for comparison in comparisons)
     table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
-    section = doc.Section("Loadframe: compare", "compare", (table, *details))
+    section = doc.section("Loadframe: compare", "compare", (table, *details))
     return markdown.render(doc.Document("Comparisons", (), (section,)))
 
 

@@ -132,7 +132,7 @@ def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False)
     )
     p95 = doc.Column("p95" if any(row[2] for row in rows) else "", side=">")
     heads = (doc.Column(unit, side=">"), "response time" if response else "throughput", p95, "")
-    return doc.Section("Every level", "levels", (doc.Table(heads, rows),) if rows else ())
+    return doc.section("Every level", "levels", [doc.Table(heads, rows)])
 
 
 def _value(point: CurvePoint, work: str, response: bool) -> str:

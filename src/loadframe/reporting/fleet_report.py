@@ -23,14 +23,14 @@ def render_fleet(check: FleetCheck, *, width: int = 110) -> str:
         for problem in check.problems
     )
     missing = (f"{host.name}: {', '.join(host.missing)}" for host in check.hosts if host.missing)
-    links: tuple[doc.Block, ...] = (doc.Table(LINK_HEAD, tuple(map(_link, check.links))),) if check.links else ()
+    links: list[doc.Block] = [doc.Table(LINK_HEAD, tuple(map(_link, check.links)))]
     if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in check.links):
-        links += (doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"),)
+        links.append(doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"))
     sections = (
         doc.listed("What speaks against it", problems),
-        doc.Section("Hosts", "hosts", (doc.Table(HEAD, tuple(map(_host, check.hosts))),)),
+        doc.section("Hosts", "hosts", [doc.Table(HEAD, tuple(map(_host, check.hosts)))]),
         doc.listed(NOT_THERE, missing),
-        doc.Section("Links, one encrypted connection each, one after another", "links", links),
+        doc.section("Links, one encrypted connection each, one after another", "links", links),
     )
     return terminal.render(doc.Document("Fleet", (_answer(check),), sections), width)
 
@@ -74,12 +74,12 @@ def fleet_limits_json(limits: Sequence[FleetLimit]) -> list[dict[str, Any]]:
 def fleet_limits(limits: Sequence[FleetLimit]) -> doc.Section:
     """Each limit of each host, the fullest first."""
     table = doc.Table(LIMITS_HEAD, tuple(map(_limit, _ranked(limits))))
-    unseen = tuple(
+    unseen = (
         doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
         for fleet_limit in limits
         if fleet_limit.unseen
     )
-    return doc.Section("Limits of the hosts", "hosts", (table, *unseen) if limits else ())
+    return doc.section("Limits of the hosts", "hosts", (table, *unseen))
 
 
 def fleet_limits_sentences(limits: Sequence[FleetLimit]) -> list[str]:

@@ -41,7 +41,7 @@ def render_forecast(
         off = f"the median error was {rounding.percent(calibration.median_error)}"
         earlier.append(f"On this machine the interval held in {held}; {off}.")
     sections = (
-        doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
+        doc.section("Forecast", "forecast", tables(forecast, unit, work)),
         doc.listed("Mind", forecast.notes),
         doc.listed("Earlier forecasts", earlier),
     )
@@ -82,10 +82,9 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
         latency = [_latency(point.latency_p95_ms) if point.latency_p95_ms else ""] * slow
         cells = (rounding.exact(point.load), *_interval(point.throughput), *latency)
         rows.append((*cells, *(_scored(came.get(point.load)) if came else ())))
-    if rows:
-        yield doc.Table(heads, tuple(rows))
-    if full := sorted(_full(forecast, unit), key=lambda row: row[0]):
-        yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), tuple(row for _, row in full))
+    yield doc.Table(heads, tuple(rows))
+    full = sorted(_full(forecast, unit), key=lambda row: row[0])
+    yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), tuple(row for _, row in full))
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
@@ -201,7 +200,7 @@ def render_growth(forecast: GrowthForecast, *, width: int = 100) -> str:
     heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if forecast.scored else ()))
     table = doc.Table(heads, tuple(_row(point, forecast.scored) for point in forecast.at))
     sections = (
-        doc.Section("Forecast", "forecast", (table,) if forecast.at else ()),
+        doc.section("Forecast", "forecast", [table]),
         doc.listed("Not forecast", (f"{refusal.entries:,.0f}: {refusal.because}" for refusal in forecast.not_at)),
         doc.listed("Mind", forecast.notes),
     )
@@ -219,7 +218,7 @@ def render_following(steps: Sequence[Following], followed: Followed) -> str:
         rows.append((rounding.exact(step.offered), *grows, rounding.plain(step.applied), step.verdict))
     rate, lag, applied = doc.numbers("changes/s", "lag grows by, 1/s", "applied")
     heads: doc.Heads = (rate, lag, "(95 %)", applied, "")
-    section = doc.Section("Each rate", "rates", (doc.Table(heads, tuple(rows)),))
+    section = doc.section("Each rate", "rates", [doc.Table(heads, tuple(rows))])
     return terminal.render(doc.Document("Following", tuple(following_sentences(followed)), (section,)))
 
 

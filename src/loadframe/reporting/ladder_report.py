@@ -91,9 +91,9 @@ def of(ladder: Ladder) -> doc.Document:
         kind="Ladder of gains",
         answer=lines(ladder),
         sections=(
-            doc.Section("The ladder", "ladder", tuple(_ladder(ladder)), "The ladder"),
-            doc.Section("The busiest threads", "cpu", tuple(_threads(ladder)), "The busiest threads"),
-            doc.Section("Settings to copy", "settings", tuple(_settings(ladder)), "Settings to copy"),
+            doc.section("The ladder", "ladder", _ladder(ladder), "The ladder"),
+            doc.section("The busiest threads", "cpu", _threads(ladder), "The busiest threads"),
+            doc.section("Settings to copy", "settings", _settings(ladder), "Settings to copy"),
             doc.environment(about, *NO_GOVERNOR * ("governor" not in ladder.host.facts)),
             doc.quality(ladder.quality, ladder.warnings),
             doc.reproduce(ladder.run, ("loadframe ladder {study}", "the whole ladder")),
@@ -168,10 +168,8 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
 
 
 def _settings(ladder: Ladder) -> Iterator[doc.Block]:
-    if ladder.to_copy:
-        yield doc.Settings(ladder.to_copy)
-    if changes := ladder.net_changes:
-        yield doc.Group((doc.Diff(changes),), summary="Before and after", only="page")
+    yield doc.Settings(ladder.to_copy)
+    yield doc.Group((doc.Diff(ladder.net_changes),), summary="Before and after", only="page")
 
 
 def lines(ladder: Ladder) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
         reasons.setdefault(unread.reason, []).append(unread.id)
     sections = (
         doc.listed("Reached, or runs out", map(_urgent, urgent)),
-        doc.Section("Others", "others", (table,) if rest else ()),
+        doc.section("Others", "others", [table]),
         doc.listed("Chains: each is capped by the next", linked),
         doc.listed("Silently clamped", now.clamped),
         doc.listed("Without a ceiling here", [", ".join(unlimited)] if unlimited else ()),
@@ -59,9 +59,8 @@ def of_run(inv: Investigation) -> Iterator[doc.Block]:
     """The limits of the last round: those that run out first, then the fullest."""
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
     limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
-    if limits:
-        heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
-        yield doc.Table(heads, tuple(_of_run(inv, limit) for limit in limits))
+    heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
+    yield doc.Table(heads, tuple(_of_run(inv, limit) for limit in limits))
 
 
 def _of_run(inv: Investigation, limit: Limit) -> doc.Row:

@@ -73,7 +73,7 @@ def _start(start: NdbStart) -> doc.Section:
     else:
         head = f"starts with it: all data nodes on this machine, after {start.seconds:.1f} s"
     left_out = doc.Prose(f"Left out: {', '.join(start.left_out)}" if start.left_out else "")
-    return doc.Section(f"{start.version} {head}", "start", (*blocks, left_out))
+    return doc.section(f"{start.version} {head}", "start", (*blocks, left_out))
 
 
 def _unchecked(report: NdbReport) -> Iterator[str]:

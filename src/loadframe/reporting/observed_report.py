@@ -103,7 +103,7 @@ def _resources(learned: Learned, unit: str) -> doc.Section:
         for demand in learned.demands
     )
     table = doc.Table(("Resource", "Highest use", "Takes per request", FULL), rows)
-    return doc.Section("Resources", "resources", (table,) if rows else ())
+    return doc.section("Resources", "resources", [table])
 
 
 def _needs(demand: ObservedDemand) -> Iterator[str]:
@@ -291,7 +291,7 @@ def render_import(watch: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
     table = doc.Table(("Limit", doc.Column("Highest use", side=">"), FULL), rows)
     on = f"{said.words(watch.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
     sections = (
-        doc.Section("Limits", "limits", (table,) if rows else ()),
+        doc.section("Limits", "limits", [table]),
         doc.listed("Mind", (said.words(note, 400) for note in watch.notes)),
         doc.listed("Day files", (on,) if watch.folder else ()),
     )

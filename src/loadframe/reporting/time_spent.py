@@ -29,15 +29,12 @@ READING = (
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
     """In a text the largest classes in a sentence; on a page tables and flame graphs."""
-    if sentences := flame.summary(inv):
-        yield doc.Group(tuple(map(doc.Prose, sentences)), only="text")
+    yield doc.Group(tuple(map(doc.Prose, flame.summary(inv))), only="text")
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
-    if inv.profile_missing:
-        shown.append(doc.Items(tuple(map(words.sentence, flame.missing_sentences(inv)))))
-    if shown:
-        yield doc.Group(tuple(shown), only="page")
+    shown.append(doc.Items(tuple(map(words.sentence, flame.missing_sentences(inv)))))
+    yield doc.Group(tuple(shown), only="page")
 
 
 def _tables(inv: Investigation) -> Iterator[doc.Block]:
@@ -51,8 +48,7 @@ def _tables(inv: Investigation) -> Iterator[doc.Block]:
                 continue
             costs = ((flame.share(share), flame.demand(share)) for share in shares)
             rows.append((name, *((of, doc.Span(f"{cost} per request", "below")) if cost else of for of, cost in costs)))
-        if shown:
-            yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
+        yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
 
 
 def _drawings(inv: Investigation) -> Iterator[doc.Block]:
