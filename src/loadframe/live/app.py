@@ -26,8 +26,7 @@ from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
 from loadframe.live.view import Reads
 from loadframe.live.watch_view import WATCH
-from loadframe.reporting.html import own_scripts
-from loadframe.reporting.markup import hashes
+from loadframe.reporting.html import hashes, own_scripts
 from loadframe.reporting.openmetrics import CONTENT_TYPE
 
 ASSETS = {

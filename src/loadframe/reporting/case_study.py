@@ -8,7 +8,6 @@ from loadframe.model import Alternative, Ending, Finding, Investigation, RuledOu
 from loadframe.reporting import (
     alternatives,
     answers,
-    charts,
     curve_report,
     facts,
     finding_words,
@@ -26,9 +25,10 @@ from loadframe.reporting import (
 from loadframe.reporting import document as doc
 from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.next_step import next_step
+from loadframe.reporting.vega import Chart
 from loadframe.units import show_metric
 
-Charts = Mapping[str, charts.Chart]
+Charts = Mapping[str, Chart]
 
 
 def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
@@ -299,10 +299,5 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if helping := stages.helping(inv):
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
-    level = time_spent.level(inv)
-    to = curve_report.address(inv.rounds[0], level) if level is not None else ""
-    if rows := time_spent.table(inv, to):
-        table = doc.Table(("Resource", *time_spent.COLUMNS), rows, "stack resources")
-        note = doc.Prose(time_spent.heading(inv), "note")
-        yield doc.Group((note, table), heading="Use, saturation, errors", only="page")
+    yield from time_spent.use(inv)
     yield doc.Group((*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),), "pair")

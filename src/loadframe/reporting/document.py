@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from loadframe.model import Change, ChangeRecord, Host, RunQuality, StudySummary
 from loadframe.reporting import quality_words, rounding, words
-from loadframe.reporting.charts import Chart
+from loadframe.reporting.vega import Chart
 from loadframe.units import show
 
 AWAY = frozenset({"settings", "environment", "reproduce"})

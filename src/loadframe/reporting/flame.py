@@ -12,7 +12,7 @@ from markupsafe import Markup
 from loadframe.model import ClassShare, FlameFrame, Investigation, Profile, ProfileKind
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
-from loadframe.reporting.markup import element
+from loadframe.reporting.html import element
 
 PLACES = {
     "below": "below the bend",

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 
 from loadframe.errors import RunError
+from loadframe.formats.json_text import write_json
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import rounding
 
@@ -278,6 +279,24 @@ class Canvas(Plot):
 
     def box(self, left: float, right: float, top: float, bottom: float, colour: str, **look: Any) -> None:
         self.boxes([{"x": left, "x2": right, "y": top, "y2": bottom}], colour, **look)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One picture. title: the fact it shows. alt: a description in words. specs: Vega-Lite, one per size, the widest
+    first. metric: the one it shows, if any. svgs: rendered without the title, which the page sets itself."""
+
+    name: str
+    title: str
+    note: str
+    alt: str
+    specs: tuple[Spec, ...]
+    metric: str = ""
+    svgs: tuple[Markup, ...] = ()
+
+    @property
+    def spec(self) -> str:
+        return write_json({**self.specs[0], "title": self.title})
 
 
 SI, PLAIN = "~s", ",.6~g"
