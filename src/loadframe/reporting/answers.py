@@ -14,7 +14,6 @@ from loadframe.model import (
     Investigation,
     LevelRatio,
     Stop,
-    Unfinished,
     Variant,
 )
 from loadframe.progress import counted
@@ -98,7 +97,10 @@ def _lines(inv: Investigation) -> list[str]:
                 seen = "what limits it was not judged"
             return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
         case "no-proven-gain" if inv.unfinished is not None:
-            return [_limit(inv), _likely(inv.unfinished, inv.study.load_unit)]
+            told, wait = inv.unfinished.told, rounding.seconds(math.ceil(inv.unfinished.more_s))
+            gain = f"{verdict_words.ratio(told)}x {verdict_words.verdict_levels(told, inv.study.load_unit)}".strip()
+            likely = f"Likely: {inv.unfinished.remedy}, {gain}; not proved. About {wait} more would decide."
+            return [_limit(inv), likely]
         case "no-proven-gain":
             return [_limit(inv), action, inv.outcome.text]
         case "limit-without-remedy":
@@ -109,12 +111,6 @@ def _lines(inv: Investigation) -> list[str]:
             return [stop_sentence(inv.stop, inv.study.load_unit), f"{before}: {_limit(inv)}", *more]
         case "interrupted":
             return _interrupted(inv)
-
-
-def _likely(open_: Unfinished, unit: str) -> str:
-    gain = f"{verdict_words.ratio(open_.told)}x {verdict_words.verdict_levels(open_.told, unit)}".strip()
-    wait = rounding.seconds(math.ceil(open_.more_s))
-    return f"Likely: {open_.remedy}, {gain}; not proved. About {wait} more would decide."
 
 
 # --- what limits ------------------------------------------------------------------------------------------------------
@@ -141,21 +137,15 @@ def _start(inv: Investigation, finding: Finding) -> str:
     reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
     if reached is None or acts is None:
         return "Throughput is limited"
-    lowest = min((point.load for point in curve.points), default=-math.inf)
-    if (
-        reached.load <= lowest
-        and curve.shape == "linear"
-        and curve.peak.load >= max(point.load for point in curve.points)
-    ):
-        return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
-    if reached.load <= lowest and inv.study.axis in RATE_AXES:
-        return f"The lowest rate, {words.load(lowest, unit)}, already hits the limit"
-    if reached.load <= lowest:
-        lowest_words = words.load(lowest, unit)
+    loads = [point.load for point in curve.points]
+    if loads and reached.load <= (lowest := min(loads)):
+        if curve.shape == "linear" and curve.peak.load >= max(loads):
+            return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
+        where = words.load(lowest, unit)
+        if inv.study.axis in RATE_AXES:
+            return f"The lowest rate, {where}, already hits the limit"
         return (
-            f"One {lowest_words.partition(' ')[2]} already hits the limit"
-            if lowest == 1
-            else f"{lowest_words} already hit the limit"
+            f"One {where.partition(' ')[2]} already hits the limit" if lowest == 1 else f"{where} already hit the limit"
         )
     place = words.about_load(acts, unit)
     if curve.shape in ("cliff", "decline"):

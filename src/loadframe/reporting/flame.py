@@ -151,20 +151,19 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
     return "the state as given" if base.treatment != profile.treatment else f"{BASELINES[base.place]} ({level})"
 
 
-def missing_sentences(inv: Investigation) -> tuple[str, ...]:
+def missing_sentences(inv: Investigation) -> list[str]:
     """What could not be sampled, and how to get it."""
-    return tuple(
-        f"not sampled: {requirement.what} ({words.strip(requirement.how_to_get_it)})"
+    return [
+        f"Not sampled: {requirement.what} ({words.strip(requirement.how_to_get_it)})."
         for requirement in inv.profile_missing
-    )
+    ]
 
 
 def summary(inv: Investigation) -> list[str]:
     """For a screen: the CPU time (or else the threads) of the first state past the bend, and what is missing."""
     cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
     states = [threads_sentence(inv, profile) for profile in of_kind(inv, "threads") if profile.place in HIGH]
-    lines = (cpu or states)[:1]
-    return [words.sentence(line) for line in (*lines, *missing_sentences(inv))]
+    return [*map(words.sentence, (cpu or states)[:1]), *missing_sentences(inv)]
 
 
 WIDTH = 1200
@@ -174,8 +173,8 @@ CHARACTER = 6.7
 PADDING = 4
 FEWEST = 5
 """A box with room for fewer characters has no name."""
-SHADES = (1.25, 2.0)
-"""Ratios below the first get the palest shade, from the second on the strongest."""
+SHADES = (math.log(1.25), math.log(2.0))
+"""Logarithms of ratios: below the first they get the palest shade, from the second on the strongest."""
 
 
 def svg(profile: Profile, *, label: str) -> Markup:
@@ -196,7 +195,7 @@ def _frame(frame: FlameFrame, y: int) -> Markup:
     said = f"{name}{' (kernel)' if name != frame.name else ''}: {rounding.percent(frame.width)} of the samples"
     if frame.change is not None:
         said += f", {rounding.plain(frame.change)} times the CPU time per request"
-    classes = " ".join(part for part in (f"k-{frame.class_id}" if frame.class_id else "", shade(frame.change)) if part)
+    classes = f"{f'k-{frame.class_id} ' if frame.class_id else ''}{shade(frame.change)}".strip()
     return box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
 
 
@@ -217,11 +216,11 @@ def fitted(name: str, width: float) -> str:
 
 def shade(change: float | None) -> str:
     """The class of a change's shade: up or down, 1 (slight) to 3 (strong); "" for none."""
-    if change is None or change <= 0:
-        return ""
-    size = abs(math.log(change))
-    strength = 1 + sum(size >= math.log(step) for step in SHADES)
-    return f"{'up' if change > 1 else 'down'}{strength}"
+    return "" if change is None or change <= 0 else _shade(math.log(change), SHADES)
+
+
+def _shade(by: float, steps: Sequence[float]) -> str:
+    return f"{'up' if by > 0 else 'down'}{1 + sum(abs(by) >= step for step in steps)}"
 
 
 Z_BOX = 3.29
@@ -305,10 +304,7 @@ def beyond_chance(node: Node, difference: Difference) -> bool:
 
 def difference_shade(node: Node, difference: Difference) -> str:
     """up or down, 1 (slight) to 3 (strong); "" for no proven difference."""
-    if not beyond_chance(node, difference):
-        return ""
-    size = abs(node.after - node.before)
-    return f"{'up' if node.after > node.before else 'down'}{1 + sum(size >= step for step in POINTS)}"
+    return _shade(node.after - node.before, POINTS) if beyond_chance(node, difference) else ""
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------

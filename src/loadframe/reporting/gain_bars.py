@@ -62,7 +62,7 @@ def title(inv: Investigation) -> str:
     judged = sum(gain.clear is not None for gain in tried)
     if not judged:
         return f"What each of the {len(tried)} changes gives"
-    every = "each is" if clear == judged == len(tried) else f"{clear} {'is' if clear == 1 else 'are'}"
+    every = "each is" if clear == judged == len(tried) else "1 is" if clear == 1 else f"{clear} are"
     return f"{len(tried)} changes were tried; {every} clear of the noise of its own blocks"
 
 
@@ -74,11 +74,6 @@ def note(inv: Investigation) -> str:
     cut = any(_reach(gain.verdict) != (gain.verdict.low, gain.verdict.high) for gain in gains(inv))
     meaning += "An arrow: the interval goes on." if cut else "Dashed: no difference."
     return f"{meaning} {change_words.parts_sentence(inv)}".rstrip()
-
-
-def alt(inv: Investigation) -> str:
-    """Each row in a sentence."""
-    return " ".join(f"{gain.name}: {_said(gain)}." for gain in gains(inv))
 
 
 def _said(gain: Gain) -> str:
@@ -104,7 +99,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     for gain, (name, said) in zip(drawn, heads, strict=True):
         top = drawing.row(top, gain, name, said)
     drawing.scale(top)
-    drawing.told = alt(inv)
+    drawing.told = " ".join(f"{gain.name}: {_said(gain)}." for gain in drawn)
     return drawing
 
 

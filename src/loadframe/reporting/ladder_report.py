@@ -3,32 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
+from loadframe.progress import counted
 from loadframe.reporting import change_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
-from loadframe.reporting.document import Row
 
 FULL = 0.9
 """Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
 TOLD = 0.02
 """Share of the machine's CPUs below which other programs' use is not mentioned."""
-HEAD = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
 
 
 def states(ladder: Ladder) -> tuple[StateUse, ...]:
     """States with any measured CPU use."""
     return tuple(use for use in ladder.cpu_use if use.threads or use.components)
-
-
-def row(use: StateUse) -> Row:
-    """The cells of HEAD; CPU time in CPUs."""
-    cells = (
-        use.state or "at the start",
-        _shown(use.threads),
-        _shown(use.kinds),
-        _shown(use.components),
-        "" if use.busy is None else rounding.percent(use.busy),
-    )
-    return Row(cells)
 
 
 def sentences(ladder: Ladder) -> Iterator[str]:
@@ -158,7 +145,18 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
     if not uses:
         return
     yield from map(doc.Prose, sentences(ladder))
-    yield doc.Table(HEAD, tuple(map(row, uses)))
+    rows = (
+        (
+            use.state or "at the start",
+            _shown(use.threads),
+            _shown(use.kinds),
+            _shown(use.components),
+            "" if use.busy is None else rounding.percent(use.busy),
+        )
+        for use in uses
+    )
+    heads = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
+    yield doc.Table(heads, tuple(rows))
     at = " at the highest level" if len(ladder.study.levels) > 1 else ""
     yield doc.Prose(
         f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "
@@ -175,9 +173,9 @@ def _settings(ladder: Ladder) -> Iterator[doc.Block]:
 def lines(ladder: Ladder) -> tuple[str, ...]:
     """The answer: what to set and its gain, without intervals; what it costs; which change gives most."""
     if not ladder.finished:
-        tried = f"{len(ladder.rungs)} change{'' if len(ladder.rungs) == 1 else 's'}"
         better = words.and_list([rung.change for rung in ladder.kept])
-        return (f"Stopped after {tried}.{f' Better until then: {better}.' if better else ''}",)
+        until = f" Better until then: {better}." if better else ""
+        return (f"Stopped after {counted(len(ladder.rungs), 'change')}.{until}",)
     count, kept = len(ladder.rungs), len(ladder.kept)
     if ladder.total is None:
         return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)

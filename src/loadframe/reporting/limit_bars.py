@@ -139,15 +139,6 @@ def note(inv: Investigation) -> str:
     return meaning + rest
 
 
-def alt(inv: Investigation) -> str:
-    """Each panel in a sentence."""
-    unit = inv.study.load_unit
-    return " ".join(
-        f"{panel.name}, {'; '.join(_panel_words(panel, state, unit) for state in panel.shares)}."
-        for panel in shown(panels(inv))
-    )
-
-
 def _panel_words(panel: Panel, state: str, unit: str) -> str:
     label = f"{state}: " if len(panel.shares) > 1 else ""
     full = panel.full_from(state)
@@ -177,7 +168,10 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
         left, top = (number % across) * (width + GAP_PX), (number // across) * height
         drawing.head(left, top, titles[number], said[number])
         drawing.bars(left, top + head, width, panel)
-    drawing.told = alt(inv)
+    drawing.told = " ".join(
+        f"{panel.name}, {'; '.join(_panel_words(panel, state, inv.study.load_unit) for state in panel.shares)}."
+        for panel in drawn
+    )
     return drawing.finished()
 
 

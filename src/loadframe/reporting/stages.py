@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from loadframe.analysis.in_service import WORTH
 from loadframe.analysis.stages import Stage, stages_in
 from loadframe.metrics import pipelines
-from loadframe.model import CLIENT_AXES, Investigation, LoadInterval, More
+from loadframe.model import CLIENT_AXES, Curve, Investigation, More
 from loadframe.model.verdict import decide
 from loadframe.reporting import facts, plots, rounding, verdict_words, words
 from loadframe.reporting.vega import INK, QUIET, Canvas, Plot, Size
@@ -92,20 +92,15 @@ def table(inv: Investigation) -> list[dict[str, object]]:
     ]
 
 
-def enough(inv: Investigation) -> LoadInterval | None:
-    """The number of workers that is enough in the first state, for a load that counts workers."""
-    return inv.rounds[0].curve.enough if inv.rounds and inv.study.axis in HELPERS else None
-
-
-def more(inv: Investigation) -> More | None:
-    """What the best level gives over the lowest one, in the same case."""
-    return inv.rounds[0].curve.more if inv.rounds and inv.study.axis in HELPERS else None
+def of_workers(inv: Investigation) -> Curve | None:
+    """The curve of the first state, for a load that counts workers."""
+    return inv.rounds[0].curve if inv.rounds and inv.study.axis in HELPERS else None
 
 
 def helping(inv: Investigation) -> str:
     """ "More threads stopped helping at 2 threads (1 to 3): ...", for a pipeline whose load counts workers."""
-    curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
-    if curve is None or inv.study.axis not in HELPERS:
+    curve = of_workers(inv)
+    if curve is None or not rounds(inv):
         return ""
     unit = inv.study.load_unit
     if curve.enough is None:

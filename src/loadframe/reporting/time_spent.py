@@ -33,7 +33,7 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
-    shown.append(doc.Items(tuple(map(words.sentence, flame.missing_sentences(inv)))))
+    shown.append(doc.Items(tuple(flame.missing_sentences(inv))))
     yield doc.Group(tuple(shown), only="page")
 
 
