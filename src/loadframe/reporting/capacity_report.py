@@ -115,17 +115,21 @@ def _load_of(alternative: CapacityBeside, counted_in: str) -> str:
     )
 
 
+def _load(search: Capacity, level: float | None) -> str:
+    return "" if level is None else words.load(level, search.load_unit)
+
+
 def answer(search: Capacity) -> str:
     """The answer in one sentence."""
-    low = "" if search.low is None else words.load(search.low, search.load_unit)
-    high = "" if search.high is None else words.load(search.high, search.load_unit)
+    low = _load(search, search.low)
+    high = _load(search, search.high)
     wrong = f"wrong with a probability of {probability(search.error_probability)}"
     match search.end:
         case "below-range":
             return f"The capacity is below {high}, the lowest level: {wrong}. Test lower loads."
         case "above-range":
             return f"The highest level, {low}, still meets the objective: {wrong}. Test higher loads."
-    about = "" if search.load is None else words.load(search.load, search.load_unit)
+    about = _load(search, search.load)
     shown = " and ".join([f"{low} is shown to meet"] * bool(low) + [f"{high} to miss"] * bool(high))
     if search.end == "found":
         return f"Capacity: {about}. {shown[0].upper()}{shown[1:]}: {wrong}."
@@ -158,7 +162,7 @@ def _proof(search: Capacity) -> str:
 
 
 def _next_step(search: Capacity) -> str:
-    low = "" if search.low is None else words.load(search.low, search.load_unit)
+    low = _load(search, search.low)
     match search.end:
         case "above-range":
             return f"Test loads above {low or 'these'}."

@@ -93,11 +93,11 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
     drawing = partial(latencies.percentiles, inv)
     yield from _chart("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
     if len(inv.alternatives) > 1:
-        drawing = partial(plots.alternatives_together, inv)
+        drawing = partial(plots.side_by_side, inv, inv.alternatives)
         title = f"{inv.study.target_kind} and its alternatives by load"
         yield from _chart("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
     for number, alternative in enumerate(inv.alternatives, start=1):
-        drawing = partial(plots.side_by_side, inv, alternative)
+        drawing = partial(plots.side_by_side, inv, (alternative,))
         note = "Shaded bands: 95 % intervals."
         if alternative.divergence is not None:
             note += " Dashed: where their ratio begins to change, with its interval."

@@ -11,10 +11,10 @@ from loadframe.reporting import document as doc
 from loadframe.reporting import markdown, rounding, terminal, verdict_words, words
 
 
-def render_comparison(comparison: Comparison, *, width: int = terminal.WIDTH) -> str:
+def render_comparison(comparison: Comparison) -> str:
     asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(comparison))
     answer = verdict_words.comparison_sentence(comparison)
-    return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides), width)
+    return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides))
 
 
 def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:

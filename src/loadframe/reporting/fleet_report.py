@@ -16,7 +16,7 @@ def fleet_json(check: FleetCheck) -> dict[str, Any]:
     return {"schema": "loadframe.fleet/1", "fit": check.fit, **asdict(check)}
 
 
-def render_fleet(check: FleetCheck, *, width: int = 110) -> str:
+def render_fleet(check: FleetCheck) -> str:
     """The answer first, then the problems, the hosts and their links."""
     problems = (
         f"{'Refused' if problem.refuses else 'Mind'}: {problem.about}: {problem.fact}. {problem.remedy}".rstrip()
@@ -32,7 +32,7 @@ def render_fleet(check: FleetCheck, *, width: int = 110) -> str:
         doc.listed(NOT_THERE, missing),
         doc.section("Links, one encrypted connection each, one after another", "links", links),
     )
-    return terminal.render(doc.Document("Fleet", (_answer(check),), sections), width)
+    return terminal.render(doc.Document("Fleet", (_answer(check),), sections), width=110)
 
 
 def drivers_sentence(drivers: FleetDrivers) -> str:

@@ -30,7 +30,6 @@ def render_forecast(
     *,
     unit: str = "",
     calibration: Calibration | None = None,
-    width: int = terminal.WIDTH,
     work: str = WORK,
 ) -> str:
     """What saturates first and what each load will give, or why that is unknown. unit, work: of load and throughput."""
@@ -45,7 +44,7 @@ def render_forecast(
         doc.listed("Mind", forecast.notes),
         doc.listed("Earlier forecasts", earlier),
     )
-    return terminal.render(doc.Document("Forecast", tuple(outcome(forecast, unit, work)), sections), width)
+    return terminal.render(doc.Document("Forecast", tuple(outcome(forecast, unit, work)), sections))
 
 
 def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
@@ -192,10 +191,10 @@ def _no_less(text: str, value: float, seen: float) -> str:
     return rounding.exact(value) if value.is_integer() and float(plain.replace(",", "")) < seen else plain
 
 
-def render_growth(forecast: GrowthForecast, *, width: int = 100) -> str:
+def render_growth(forecast: GrowthForecast) -> str:
     """The rate now, the end of memory, rate and time at each size, and the refused sizes."""
     if forecast.refused is not None:
-        return terminal.render(doc.Document("", (f"No forecast. {forecast.refused}",), ()), width)
+        return terminal.render(doc.Document("", (f"No forecast. {forecast.refused}",), ()))
     entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
     heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if forecast.scored else ()))
     table = doc.Table(heads, tuple(_row(point, forecast.scored) for point in forecast.at))
@@ -204,7 +203,7 @@ def render_growth(forecast: GrowthForecast, *, width: int = 100) -> str:
         doc.listed("Not forecast", (f"{refusal.entries:,.0f}: {refusal.because}" for refusal in forecast.not_at)),
         doc.listed("Mind", forecast.notes),
     )
-    return terminal.render(doc.Document("Growth", tuple(sentences(forecast)), sections), width)
+    return terminal.render(doc.Document("Growth", tuple(sentences(forecast)), sections))
 
 
 def render_following(steps: Sequence[Following], followed: Followed) -> str:

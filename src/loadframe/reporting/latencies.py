@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from loadframe.model import Investigation, LatencyDistribution
 from loadframe.reporting import rounding, words
-from loadframe.reporting.vega import AFTER, BEFORE, PercentileAxis, Plot, Size, ValueAxis
+from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, ValueAxis, quantity
 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
@@ -20,16 +20,27 @@ FEW_BEYOND = 10
 
 
 def percentiles(inv: Investigation, size: Size) -> Plot | None:
-    """Latency over percentile, both logarithmic; the dot at the right end is the longest request."""
+    """Latency over percentile, both logarithmic: 90, 99 and 99.9 are equally spaced (HdrHistogram's plots). The dot at
+    the right end is the longest request. one_in: of how many requests one lies above."""
     drawn = _states(inv)
     if not drawn:
         return None
     values = [point.latency_ms for _, _, distribution in drawn for point in distribution.points]
-    most = max(point.one_in for _, _, distribution in drawn for point in distribution.points)
+    most = max(2.0, *(point.one_in for _, _, distribution in drawn for point in distribution.points))
+    percentile = quantity(
+        "one_in",
+        "percentile of the requests (log scale)",
+        {"type": "log", "domain": [1, most], "nice": False},
+        values=[2, *(10**power for power in range(1, max(math.ceil(math.log10(most)), 1) + 1))],
+        labelExpr="format(100 - 100 / datum.value, '.12~g')",
+        labelOverlap="greedy",
+        labelSeparation=4,
+        grid=True,
+    )
     axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
-    plot = Plot(size, PercentileAxis(most).channel(), axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
+    plot = Plot(size, percentile, axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
     for label, colour, distribution in drawn:
-        rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in distribution.points]
+        rows = [{"one_in": point.one_in, "value": point.latency_ms} for point in distribution.points]
         plot.draw("line", rows, colour, strokeWidth=2.2)
         plot.draw("point", rows[-1:], colour, filled=True, size=38, opacity=1)
         plot.end(label, colour, rows[-1])

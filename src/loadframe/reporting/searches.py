@@ -4,6 +4,7 @@ import itertools
 import math
 
 from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial, Verdict
+from loadframe.progress import counted
 from loadframe.reporting import rounding, vega, verdict_words, words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, LoadAxis, Plot, Size, ValueAxis
@@ -138,7 +139,7 @@ LOGARITHMIC = 8.0
 def capacity_title(search: Capacity) -> str:
     """The fact that the picture shows."""
     met, missed = (sum(trial.met is wanted for trial in _drawn(search)) for wanted in (True, False))
-    return f"{met} trial{'' if met == 1 else 's'} met the objective, {missed} missed it"
+    return f"{counted(met, 'trial')} met the objective, {missed} missed it"
 
 
 def capacity_note(search: Capacity) -> str:

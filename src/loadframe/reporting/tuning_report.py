@@ -11,6 +11,7 @@ from loadframe.model import (
     TuningProof,
     TuningTrial,
 )
+from loadframe.progress import counted
 from loadframe.reporting import change_words, facts, rounding, trials, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
@@ -145,7 +146,7 @@ def _objective(tuning: Tuning) -> Iterator[doc.Block]:
     if tuning.objective is None:
         return
     missed = sum(bool(trial.missed) for trial in tuning.trials)
-    trials = f" {missed} trial{'' if missed == 1 else 's'} clearly missed it." if missed else ""
+    trials = f" {counted(missed, 'trial')} clearly missed it." if missed else ""
     yield doc.Prose(f"The objective: {objective(tuning.objective.asked)}.{trials} At the levels that were judged:")
     levels = (
         f"{words.load(level.load, tuning.axis_unit)}: as given {_side(level.before)}"
@@ -218,8 +219,7 @@ def _trial(trial: TuningTrial) -> doc.Row:
 
 def answer(tuning: Tuning) -> str:
     """What to set and its gain, without an interval where it is proved."""
-    count = len(tuning.trials)
-    varied = f"{count} trial{'' if count == 1 else 's'} of {len(tuning.settings)} settings"
+    varied = f"{counted(len(tuning.trials), 'trial')} of {len(tuning.settings)} settings"
     if tuning.end == "stopped":
         return f"Stopped after {varied}; nothing was proved. Go on with --resume."
     if tuning.end == "nothing-better":

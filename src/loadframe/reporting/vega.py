@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any
 
 from markupsafe import Markup
 
@@ -82,28 +82,6 @@ class ValueAxis:
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
-
-
-@dataclass(frozen=True, slots=True)
-class PercentileAxis:
-    """Percentiles, logarithmic in the share above them: 90, 99 and 99.9 are equally spaced (HdrHistogram's plots).
-    FIELD: of how many requests one lies above. most: its largest value."""
-
-    FIELD: ClassVar[str] = "one_in"
-    most: float
-
-    def channel(self) -> Channel:
-        decades = max(math.ceil(math.log10(max(self.most, 2.0))), 1)
-        return quantity(
-            self.FIELD,
-            "percentile of the requests (log scale)",
-            {"type": "log", "domain": [1, max(self.most, 2.0)], "nice": False},
-            values=[2, *(10**power for power in range(1, decades + 1))],
-            labelExpr="format(100 - 100 / datum.value, '.12~g')",
-            labelOverlap="greedy",
-            labelSeparation=4,
-            grid=True,
-        )
 
 
 def quantity(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> Channel:
