@@ -51,14 +51,11 @@ class Hub:
         while len(self._kept) > MOST_KEPT or self._kept_bytes > MOST_KEPT_BYTES:
             self._kept_bytes -= len(self._kept.popleft()[1])
         for queue in tuple(self._queues):
-            self._hand(queue, event)
-
-    def _hand(self, queue: asyncio.Queue[bytes | None], event: bytes) -> None:
-        if queue.qsize() >= MOST_WAITING:
-            self._queues.discard(queue)
-            queue.put_nowait(None)
-        else:
-            queue.put_nowait(event)
+            if queue.qsize() >= MOST_WAITING:
+                self._queues.discard(queue)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(event)
 
     def subscribe(self, after: str) -> AsyncIterator[bytes]:
         """The events after that of an id, then those to come. An unknown id yields one event `reset`: read everything

@@ -45,34 +45,30 @@ def _fitting(parts: Iterable[list[str]], room: int) -> Iterator[str]:
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
     """The lines of these blocks, indented."""
     for block in shown:
-        yield from _block(block, width)
-
-
-def _block(block: doc.Block, width: int) -> Iterator[str]:
-    match block:
-        case doc.Prose(told, look) if not look.startswith("note"):
-            yield from wrapped(doc.plain(told), width, 2, 0)
-        case doc.Items(items):
-            for item in items:
-                yield from wrapped(f"- {doc.plain(item)}", width)
-        case doc.Table():
-            yield from _table(block, width)
-        case doc.Facts(rows):
-            for name, told in rows:
-                yield from wrapped(f"- {doc.plain(name)}: {doc.plain(told)}", width)
-        case doc.Settings(lines):
-            yield from (f"    {line}" for line in lines)
-        case doc.Diff(changes):
-            for change in changes:
-                yield from wrapped(f"- {change_words.change(change)}", width)
-        case doc.Commands(lines):
-            yield from (f"    {command}" for command, _ in lines)
-        case doc.Group() if block.only != "page":
-            heading = doc.plain(block.heading) or block.summary
-            yield from wrapped(heading, width, 2, 0)
-            yield from blocks(block.blocks, width)
-        case doc.Figure(inside=inside):
-            yield from blocks(inside, width)
+        match block:
+            case doc.Prose(told, look) if not look.startswith("note"):
+                yield from wrapped(doc.plain(told), width, 2, 0)
+            case doc.Items(items):
+                for item in items:
+                    yield from wrapped(f"- {doc.plain(item)}", width)
+            case doc.Table():
+                yield from _table(block, width)
+            case doc.Facts(rows):
+                for name, told in rows:
+                    yield from wrapped(f"- {doc.plain(name)}: {doc.plain(told)}", width)
+            case doc.Settings(lines):
+                yield from (f"    {line}" for line in lines)
+            case doc.Diff(changes):
+                for change in changes:
+                    yield from wrapped(f"- {change_words.change(change)}", width)
+            case doc.Commands(lines):
+                yield from (f"    {command}" for command, _ in lines)
+            case doc.Group() if block.only != "page":
+                heading = doc.plain(block.heading) or block.summary
+                yield from wrapped(heading, width, 2, 0)
+                yield from blocks(block.blocks, width)
+            case doc.Figure(inside=inside):
+                yield from blocks(inside, width)
 
 
 def _named(head: str, cell: str) -> str:
