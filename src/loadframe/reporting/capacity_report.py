@@ -53,12 +53,10 @@ def _levels(search: Capacity) -> Iterator[doc.Block]:
     )
     rows = (
         (
-            (
-                rounding.exact(level.load),
-                f"{level.met} of {level.trials}",
-                CLASSES[level.classified],
-                probability(level.error_probability),
-            )
+            rounding.exact(level.load),
+            f"{level.met} of {level.trials}",
+            CLASSES[level.classified],
+            probability(level.error_probability),
         )
         for level in sorted(search.levels, key=lambda level: level.load)
     )
@@ -77,16 +75,14 @@ def _beside(search: Capacity) -> Iterator[doc.Block]:
         doc.Column("", "Decision"),
     )
     rows = (
-        doc.Row(
-            (
-                alternative.name,
-                alternative.host,
-                _load_of(alternative, search.load_unit),
-                verdict_words.ratio_words(alternative.verdict)
-                if alternative.verdict.has_ratio
-                else alternative.verdict.method,
-                verdict_words.DECISIONS[alternative.verdict.decision],
-            )
+        (
+            alternative.name,
+            alternative.host,
+            _load_of(alternative, search.load_unit),
+            verdict_words.ratio_words(alternative.verdict)
+            if alternative.verdict.has_ratio
+            else alternative.verdict.method,
+            verdict_words.DECISIONS[alternative.verdict.decision],
         )
         for alternative in search.beside
     )

@@ -9,11 +9,10 @@ from typing import Any
 from loadframe.diagnosis.conclusion import kept_trials
 from loadframe.model import Investigation, Ladder, Verdict
 from loadframe.reporting import change_words, rounding, vega, verdict_words, words
-from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Canvas, Plot, Size
+from loadframe.reporting.vega import AFTER, BETWEEN, CHARACTER_PX, INK, QUIET, Canvas, Plot, Size
 
 NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
-CHARACTER_PX = 6.9
 FURTHEST = 10.0
 """An interval is cut at this many times its ratio either way: that of two blocks would flatten all others."""
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -123,10 +122,7 @@ class _Drawing(Canvas):
 
     def row(self, top: float, gain: Gain, name: Sequence[str], said: Sequence[str]) -> float:
         """One change; returns the top of the next one."""
-        for number, line in enumerate(name):
-            self.label(0, top + LINE_PX * number, line, INK, fontWeight=600)
-        for number, line in enumerate(said, start=len(name)):
-            self.label(0, top + LINE_PX * number, line, QUIET)
+        self.heading(0, top, LINE_PX, name, [(line, QUIET) for line in said])
         top += LINE_PX * (len(name) + len(said))
         middle, colour = top + LANE_PX / 2, BETWEEN if gain.kept is False else INK if gain.kept is None else AFTER
         if gain.verdict.floor is not None:

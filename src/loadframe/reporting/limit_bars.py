@@ -9,7 +9,7 @@ from statistics import median
 from loadframe.model import Investigation, Limit
 from loadframe.model.limit import REACHED
 from loadframe.reporting import facts, plots, rounding, words
-from loadframe.reporting.vega import AFTER, BEFORE, INK, QUIET, Canvas, Plot, Row, Size
+from loadframe.reporting.vega import AFTER, BEFORE, CHARACTER_PX, INK, QUIET, Canvas, Plot, Row, Size
 
 EMPTY = "#E9EDF1"
 COLOURS = {"before": BEFORE, "after": AFTER}
@@ -19,8 +19,6 @@ ACROSS = {True: 3, False: 1}
 """Panels side by side, by whether the picture is wide."""
 TERSE_BELOW = 400
 GAP_PX, BARS_PX, LINE_PX, FOOT_PX = 26, 74, 15, 22
-CHARACTER_PX = 6.9
-"""Of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
 FULL, FILLING = 1.0, 0.5
 """Opacity of a bar at its ceiling, and of one below it."""
 
@@ -166,7 +164,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     drawing = _Drawing(whole)
     for number, panel in enumerate(drawn):
         left, top = (number % across) * (width + GAP_PX), (number // across) * height
-        drawing.head(left, top, titles[number], said[number])
+        drawing.heading(left, top, LINE_PX, titles[number], said[number])
         drawing.bars(left, top + head, width, panel)
     drawing.told = " ".join(
         f"{panel.name}, {'; '.join(_panel_words(panel, state, inv.study.load_unit) for state in panel.shares)}."
@@ -188,12 +186,6 @@ class _Drawing(Canvas):
     def __init__(self, size: Size) -> None:
         super().__init__(size)
         self._bars: dict[tuple[str, float], list[Row]] = {}
-
-    def head(self, left: float, top: float, title: Sequence[str], said: Sequence[tuple[str, str]]) -> None:
-        for number, line in enumerate(title):
-            self.label(left, top + LINE_PX * number, line, INK, fontWeight=600)
-        for number, (line, colour) in enumerate(said, start=len(title)):
-            self.label(left, top + LINE_PX * number, line, colour)
 
     def bars(self, left: float, top: float, width: float, panel: Panel) -> None:
         levels = sorted({level for by_level in panel.shares.values() for level in by_level})

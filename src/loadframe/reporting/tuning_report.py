@@ -204,16 +204,14 @@ def _trials(tuning: Tuning) -> Iterator[doc.Block]:
     yield doc.Group((doc.Table(columns, tuple(map(_trial, ranked)), most=MOST_TRIALS),), summary=head)
 
 
-def _trial(trial: TuningTrial) -> doc.Row:
+def _trial(trial: TuningTrial) -> doc.Cells:
     changes = [f"{name} = {facts.shown(value)}" for name, value in trial.changes.items()]
-    return doc.Row(
-        (
-            f"{trial.number}{f' on {trial.host}' if trial.host else ''}",
-            "" if trial.ratio is None else rounding.plain(trial.ratio),
-            doc.code_list(changes) or "as given",
-            REASONS[trial.reason],
-            fate(trial),
-        )
+    return (
+        f"{trial.number}{f' on {trial.host}' if trial.host else ''}",
+        "" if trial.ratio is None else rounding.plain(trial.ratio),
+        doc.code_list(changes) or "as given",
+        REASONS[trial.reason],
+        fate(trial),
     )
 
 

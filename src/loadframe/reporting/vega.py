@@ -21,6 +21,8 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
 """Pixels between two labels at the ends of lines, so that they do not touch."""
+CHARACTER_PX = 6.9
+"""Of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
 SLACK = 1.2
 """Pixels per character: a browser without the fonts of FONT takes a wider one, which would cut off the last names."""
 
@@ -250,6 +252,15 @@ class Canvas(Plot):
     def label(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
         mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
         self.add("text", [{"x": x, "y": y, "label": label}], {**self.place, "text": text()}, color=colour, **mark)
+
+    def heading(
+        self, left: float, top: float, line_px: int, title: Sequence[str], said: Sequence[tuple[str, str]]
+    ) -> None:
+        """A title, and below it lines in their colours."""
+        for number, line in enumerate(title):
+            self.label(left, top + line_px * number, line, INK, fontWeight=600)
+        for number, (line, colour) in enumerate(said, start=len(title)):
+            self.label(left, top + line_px * number, line, colour)
 
     def boxes(self, rows: Rows, colour: str, kind: str = "rect", **look: object) -> None:
         """From x to x2 and from y to y2; lines where `kind` is rule."""
