@@ -147,7 +147,6 @@ class RunView:
         return self.status != "running" and not self.run.in_progress()
 
     def row(self) -> Change:
-        """The run in the list."""
         return self._row(self.status, self.heading)
 
     def unopened(self) -> Change:
@@ -181,7 +180,6 @@ class RunView:
         return {"error": self.error}
 
     def whole(self) -> Change:
-        """All that the page shows, as read so far."""
         return {
             "schema": "loadframe.live-run/1",
             "id": self.id,

@@ -81,7 +81,6 @@ class WatchView:
         return f"The load ({load}) was not read: {LOADLESS}. `loadframe watch --load NAME` names one that is read."
 
     def row(self) -> Change:
-        """The watch in the list."""
         answer = "No alarm."
         if self.alarms:
             answer = f"{counted(len(self.alarms), 'alarm')}. The last: {self.alarms[-1]['title']}"

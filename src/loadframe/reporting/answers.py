@@ -36,7 +36,6 @@ NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interr
 
 
 def answer(inv: Investigation) -> str:
-    """The whole answer in one paragraph."""
     return " ".join((*lines(inv), next_line(inv))).strip()
 
 

@@ -116,7 +116,6 @@ def _load(search: Capacity, level: float | None) -> str:
 
 
 def answer(search: Capacity) -> str:
-    """The answer in one sentence."""
     low = _load(search, search.low)
     high = _load(search, search.high)
     wrong = f"wrong with a probability of {probability(search.error_probability)}"

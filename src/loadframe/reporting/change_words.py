@@ -72,7 +72,6 @@ CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "coun
 
 
 def control_sentence(control: Control) -> str:
-    """A control experiment of a kept remedy, in one line."""
     shown = control.verdict if control.kind == "without" else None
     measured = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
     return f"{CONTROLS[control.kind]} ({control.title}): {measured}{control.because}"

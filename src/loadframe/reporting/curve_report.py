@@ -109,7 +109,6 @@ def render_curve(
 
 
 def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
-    """Its shape and facts, in sentences."""
     return (f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit, work=work))
 
 

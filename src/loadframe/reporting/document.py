@@ -243,7 +243,6 @@ def _filled(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
-    """A section with a list of items."""
     return section(heading, anchor, [Items(tuple(items))])
 
 

@@ -74,7 +74,6 @@ def cost(value_ms: float) -> str:
 
 
 def threads(class_share: ClassShare | None) -> str:
-    """Average number of threads."""
     return rounding.plain(class_share.amount) if class_share is not None else ""
 
 
@@ -107,7 +106,6 @@ def _changes(inv: Investigation, profile: Profile) -> str:
 
 
 def threads_sentence(inv: Investigation, profile: Profile) -> str:
-    """What the target's threads did, on average."""
     named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
     parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in named)
     total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
@@ -124,7 +122,6 @@ def rest_sentence(inv: Investigation, profile: Profile) -> str:
 
 
 def quality_sentence(profile: Profile) -> str:
-    """How far the samples can be trusted."""
     said = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
     if profile.unresolved_share:
         said.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")

@@ -66,7 +66,6 @@ def title(inv: Investigation) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """How to read the chart."""
     meaning = "Dot: the ratio of the throughputs, with its interval. "
     if any(gain.verdict.floor is not None for gain in gains(inv)):
         meaning += "Grey band: noise floor, each state against itself, block against block, in the same blocks. "

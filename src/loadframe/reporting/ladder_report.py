@@ -193,7 +193,6 @@ def lines(ladder: Ladder) -> tuple[str, ...]:
 
 
 def answer(ladder: Ladder) -> str:
-    """The answer in one paragraph."""
     return " ".join(lines(ladder))
 
 
@@ -215,7 +214,6 @@ def _told(rung: Rung, fate: str) -> str:
 
 
 def next_step(ladder: Ladder) -> str:
-    """What to do with the result."""
     if not ladder.finished:
         return f"Run it again to finish it; the finished steps are kept in {ladder.run}."
     unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.told and not rung.told.decided]
@@ -230,7 +228,6 @@ def next_step(ladder: Ladder) -> str:
 
 
 def fate(rung: Rung, *, keeps_all: bool = False) -> str:
-    """Outcome of a change, in words."""
     if rung.refused:
         return "refused by the target"
     if rung.kept:

@@ -83,7 +83,6 @@ def slower(inv: Investigation) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """What the curves include and how certain they are."""
     drawn = [distribution for _, _, distribution in _states(inv)]
     parts = ["All requests of the windows at this level, merged by their counts; the dot is the longest one."]
     if left_out := sum(distribution.left_out for distribution in drawn):

@@ -45,7 +45,6 @@ class Panel:
         return reached
 
     def peak(self, state: str) -> tuple[float, float]:
-        """The largest share, and its level."""
         level, share = max(self.shares[state].items(), key=lambda item: item[1])
         return share, level
 
@@ -78,7 +77,6 @@ def _shares(limit: Limit, series: facts.Series) -> dict[float, float]:
 
 
 def shown(panels: Sequence[Panel]) -> list[Panel]:
-    """The panels that are drawn."""
     return [panel for rank, panel in enumerate(panels) if rank < ALWAYS_SHOWN or panel.fullest >= SHOWN_FROM][:MOST]
 
 

@@ -21,12 +21,10 @@ class NextStep:
 
     @property
     def heading(self) -> str:
-        """Heading of the box."""
         return "Next limit" if self.limit else "Next"
 
     @property
     def text(self) -> str:
-        """Both, in one paragraph."""
         return f"{self.action} Why: {self.why}" if self.why else self.action
 
 

@@ -271,7 +271,6 @@ def import_json(watch: ImportedWatch) -> dict[str, Any]:
 
 
 def render_import(watch: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
-    """The import in words."""
     unit = said.words(watch.load, 100)
     highest = "no load" if watch.highest_load is None else f"{unit} up to {rounding.plain(watch.highest_load)}"
     span = f"{moment(watch.from_s)} to {moment(watch.to_s)}"

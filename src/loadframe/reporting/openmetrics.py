@@ -91,7 +91,6 @@ def of_runs(runs: Iterable[CaseStudy]) -> str:
 
 
 def samples_of(run: CaseStudy) -> Iterator[Sample]:
-    """Everything that a run exports."""
     own = {"run": run.name, "study": run.study.name}
     yield from _of_run(run, own)
     for name, state in run.states.items():

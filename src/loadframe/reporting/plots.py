@@ -101,7 +101,6 @@ def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
 
 
 def per_second(inv: Investigation) -> str:
-    """Title of the throughput axis."""
     return f"{inv.study.work_unit} per second"
 
 
@@ -139,7 +138,6 @@ def side_by_side(inv: Investigation, others: Sequence[Alternative], size: Size) 
 
 
 def side_by_side_title(inv: Investigation, alternative: Alternative) -> str:
-    """The fact that the side-by-side chart shows."""
     if alternative.divergence is None:
         return f"{inv.study.target_kind} and {alternative.name} by load"
     where = alternatives.place_of(alternative.divergence, alternative, inv.study.load_unit)

@@ -20,7 +20,6 @@ DEEPEST = 20.0
 
 
 def kind(trial: TuningTrial) -> str:
-    """Outcome of a trial."""
     if trial.ratio is None:
         return "failed"
     if trial.missed:
@@ -44,7 +43,6 @@ def title(tuning: Tuning) -> str:
 
 
 def note(tuning: Tuning) -> str:
-    """Meaning of its lines and marks."""
     lowest, _ = _range(tuning)
     sentences = ["Line: the best trial so far. Dotted: the start."]
     if tuning.told is not None:
@@ -137,13 +135,11 @@ LOGARITHMIC = 8.0
 
 
 def capacity_title(search: Capacity) -> str:
-    """The fact that the picture shows."""
     met, missed = (sum(trial.met is wanted for trial in _drawn(search)) for wanted in (True, False))
     return f"{counted(met, 'trial')} met the objective, {missed} missed it"
 
 
 def capacity_note(search: Capacity) -> str:
-    """How to read it."""
     between = "" if None in (search.low, search.high) else " Shaded: between the level shown to meet and that to miss."
     return f"A dot is a trial: blue met the objective, orange missed it.{between}"
 

@@ -49,7 +49,6 @@ def title(series: facts.Series, unit: str) -> str:
 
 
 def note(series: facts.Series) -> str:
-    """Meaning of the bars."""
     meaning = (
         "Each bar is the time of all workers of a stage; before it the queue, with the number of operations in it."
     )

@@ -8,7 +8,6 @@ from loadframe.reporting import document as doc
 
 
 def tried(inv: Investigation) -> Iterator[doc.Block]:
-    """The changes that were tried, each with its proof."""
     for trial in (trial for round_ in inv.rounds for trial in round_.tried):
         kept = doc.Span(verdict_words.FATES[trial.kept], f"tag {'confirmed' if trial.kept else 'refuted'}")
         yield doc.Group((*_trial(inv, trial),), "trial", (f"{finding_words.heading(trial.remedy.title)} ", kept))

@@ -283,7 +283,6 @@ def other_proofs(tuning: Tuning) -> list[TuningProof]:
 
 
 def changed(tuning: Tuning) -> list[TunedSetting]:
-    """The settings that are recommended to change."""
     return [setting for setting in tuning.settings if setting.after != setting.before]
 
 

@@ -87,12 +87,10 @@ class ValueAxis:
 
 
 def quantity(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> Channel:
-    """A number on an axis."""
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def text(field: str = "label") -> Channel:
-    """A field that is written as text."""
     return {"field": field, "type": "nominal"}
 
 
@@ -156,7 +154,6 @@ class Plot:
         self.add("rule", [{"load": load}], {"x": self.x}, color=colour, strokeDash=[4, 3], strokeWidth=1.2)
 
     def write(self, load: float, value: float, label: str, colour: str, **look: Any) -> None:
-        """A text at a position."""
         row = {self.x["field"]: load, "value": value, "label": label}
         encoding = {"x": self.x, "y": self.y.channel(), "text": text()}
         self.add("text", [row], encoding, color=colour, **look)
@@ -256,7 +253,6 @@ class Canvas(Plot):
     def heading(
         self, left: float, top: float, line_px: int, title: Sequence[str], said: Sequence[tuple[str, str]]
     ) -> None:
-        """A title, and below it lines in their colours."""
         for number, line in enumerate(title):
             self.label(left, top + line_px * number, line, INK, fontWeight=600)
         for number, (line, colour) in enumerate(said, start=len(title)):
