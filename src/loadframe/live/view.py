@@ -13,7 +13,6 @@ from loadframe.model import (
     REACHED,
     Capacity,
     CaseStudy,
-    Curve,
     Finding,
     Investigation,
     Ladder,
@@ -21,7 +20,6 @@ from loadframe.model import (
     RunAnswer,
     Step,
     TargetState,
-    Trial,
     Tuning,
 )
 from loadframe.reporting import (
@@ -76,10 +74,6 @@ def _heading_words(answer: RunAnswer | None) -> str:
             return ""
 
 
-def _points(curve: Curve) -> list[list[float | None]]:
-    return [[point.load, point.throughput, point.latency_p95_ms] for point in curve.points]
-
-
 def _text(study: Change, table: str, key: str) -> str:
     section = study.get(table)
     return str(section.get(key, "")) if isinstance(section, dict) else ""
@@ -95,10 +89,6 @@ def _findings(findings: Iterable[Finding], unit: str) -> list[Change]:
         }
         for finding in {(finding.id, finding.status): finding for finding in findings}.values()
     ]
-
-
-def _trial(trial: Trial) -> Change:
-    return {"title": trial.remedy.title, "told": verdict_words.ratio_words(trial.told), "kept": trial.kept}
 
 
 STEPS = "steps.jsonl"
@@ -216,20 +206,27 @@ class RunView:
         rounds = run.rounds() if case is None else case.rounds
         quality = run.quality() if case is None else case.quality
         curves = {round_.treatment: round_.curve for round_ in rounds}
-        curves |= {} if case is None else {name: state.curve for name, state in case.states.items()}
+        concluded = {} if case is None else curves | {name: state.curve for name, state in case.states.items()}
         listed = self._listed(None if case is None else case.answer)
         unit = listed["unit"] or listed["axis"].replace("_", " ")
         return {
             **listed,
             "treatments": {treatment.name: treatment.title for treatment in run.treatments().values()},
-            "curves": {} if case is None else {name: _points(curve) for name, curve in curves.items()},
+            "curves": {
+                name: [[point.load, point.throughput, point.latency_p95_ms] for point in curve.points]
+                for name, curve in concluded.items()
+            },
             "knees": {
                 name: [curve.knee.load, curve.knee.low, curve.knee.high]
-                for name, curve in curves.items()
+                for name, curve in (concluded or curves).items()
                 if curve.knee is not None
             },
             "findings": _findings((finding for of in rounds for finding in of.findings), unit),
-            "trials": [_trial(trial) for of in rounds for trial in of.tried],
+            "trials": [
+                {"title": trial.remedy.title, "told": verdict_words.ratio_words(trial.told), "kept": trial.kept}
+                for of in rounds
+                for trial in of.tried
+            ],
             "quality": [] if quality is None else list(map(words.sentence, quality_words.sentences(quality))),
             "recorder": None
             if quality is None

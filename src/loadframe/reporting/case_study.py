@@ -31,12 +31,11 @@ from loadframe.units import show_metric
 Charts = Mapping[str, Chart]
 
 
-def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
+def of(inv: Investigation, drawn: Charts) -> doc.Document:
     """The whole case study. drawn: its charts, for a page."""
-    charts_: Charts = drawn or {}
-    first = ("alternatives" if "alternatives" in charts_ else "side-by-side-1") if inv.alternatives else ""
+    first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
     beside = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
-    took = f"the whole run took {rounding.seconds(inv.seconds)}"
+    about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
     clamped = (words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
@@ -46,7 +45,7 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
         answer=tuple(line for line in (*answers.lines(inv), answers.next_line(inv)) if line),
         sections=(
             doc.environment(
-                doc.About(inv.run, inv.study, inv.host),
+                about,
                 *(
                     (f"Alternative: {alternative.name}", alternative.version)
                     for alternative in inv.alternatives
@@ -54,24 +53,24 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
                 ),
                 ("Started", words.moment(inv.started_at)),
             ),
-            doc.section("Before and after" if inv.after else "The curve", "curves", _curves(inv, charts_), "Curves"),
+            doc.section("Before and after" if inv.after else "The curve", "curves", _curves(inv, drawn), "Curves"),
             *(
-                _side_by_side(inv, alternative, number, charts_, first)
+                _side_by_side(inv, alternative, number, drawn, first)
                 for number, alternative in enumerate(inv.alternatives, start=1)
             ),
             doc.section("Warm restart", "restart", _restarts(inv)),
-            doc.section("Forecast and outcome", "forecast", _forecast(inv, charts_)),
-            doc.section("Cause and evidence", "finding", _findings(inv, charts_), "Cause and evidence"),
+            doc.section("Forecast and outcome", "forecast", _forecast(inv, drawn)),
+            doc.section("Cause and evidence", "finding", _findings(inv, drawn), "Cause and evidence"),
             doc.section("What was ruled out", "ruled-out", _ruled_out(inv, alone)),
             doc.section("Suspected, then refuted by a trial", "refuted", _refuted(inv)),
             doc.section("Changes and proof", "changes", trials.tried(inv), "Changes and proof"),
             doc.listed("Silently clamped", dict.fromkeys(clamped), "clamped"),
             doc.section(
-                "The ladder of gains", "ladder", trials.ladder(inv, (*_figures(charts_, "ladder", look="ladder"),))
+                "The ladder of gains", "ladder", trials.ladder(inv, (*_figures(drawn, "ladder", look="ladder"),))
             ),
             doc.section(beside, "answers", map(doc.Prose, map(verdict_words.answers_sentence, inv.answers))),
-            doc.section("How full each limit is", "fullness", _figures(charts_, "limits")),
-            doc.section("What it uses", "footprint", _footprint(inv, charts_)),
+            doc.section("How full each limit is", "fullness", _figures(drawn, "limits")),
+            doc.section("What it uses", "footprint", _footprint(inv, drawn)),
             doc.section("Where the time goes", "time", time_spent.blocks(inv), "Where the time goes"),
             doc.section("Known remedies that were not tried", "untried", trials.untried(inv)),
             doc.section("Which limit is reached next", "next", limits_report.of_run(inv), "Limits"),
@@ -80,8 +79,8 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
             doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),
             doc.section("Every step", "data", curve_report.blocks(inv), "Every step", "page"),
         ),
-        about=doc.About(inv.run, inv.study, inv.host),
-        figures=(*_figures(charts_, first, "proof", "gains"),),
+        about=about,
+        figures=(*_figures(drawn, first, "proof", "gains"),),
         asides=(*_asides(inv),),
         report=inv.report,
     )
