@@ -26,7 +26,7 @@ from loadframe.reporting import (
     flame,
     gain_bars,
     latencies,
-    limit_bars,
+    limits_report,
     plots,
     quality_words,
     searches,
@@ -113,7 +113,9 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
         for name, state in picture.rounds(inv):
             title, drawing = picture.title(state, inv.study.load_unit), partial(picture.chart, inv, state)
             yield from _chart(name, title, picture.note(state), drawing, *BOTH)
-    yield from _chart("limits", limit_bars.title(inv), limit_bars.note(inv), partial(limit_bars.chart, inv), *BOTH)
+    yield from _chart(
+        "limits", limits_report.title(inv), limits_report.note(inv), partial(limits_report.chart, inv), *BOTH
+    )
     yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
     yield from _footprint(inv)
     yield from _chart("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
