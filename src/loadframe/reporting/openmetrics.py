@@ -167,7 +167,7 @@ def _interval(
         yield Sample(f"{name}{end}{unit}", quantity, own)
 
 
-# --- the text ---------------------------------------------------------------------------------------------------------
+# --- the text
 
 
 def _family(name: str, family: Family, values: Mapping[str, str]) -> Iterator[str]:
