@@ -2,7 +2,7 @@
 Actions, JUnit XML for the rest. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from loadframe.formats import said
@@ -72,15 +72,14 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
         )
         for comparison in comparisons
     )
-    details = (doc.Group((*_blocks(comparison),), summary=f"{comparison.after}: details") for comparison in comparisons)
+    details = []
+    for comparison in comparisons:
+        facts = doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
+        sentence = doc.Prose(verdict_words.comparison_sentence(comparison))
+        details.append(doc.Group((sentence, facts), summary=f"{comparison.after}: details"))
     table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
     section = doc.section("Loadframe: compare", "compare", (table, *details))
     return markdown.render(doc.Document("Comparisons", (), (section,)))
-
-
-def _blocks(comparison: Comparison) -> Iterator[doc.Block]:
-    yield doc.Prose(verdict_words.comparison_sentence(comparison))
-    yield doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
 
 
 def _level(comparison: Comparison) -> str:

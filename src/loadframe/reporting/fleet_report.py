@@ -32,7 +32,10 @@ def render_fleet(check: FleetCheck) -> str:
         doc.listed(NOT_THERE, missing),
         doc.section("Links, one encrypted connection each, one after another", "links", links),
     )
-    return terminal.render(doc.Document("Fleet", (_answer(check),), sections), width=110)
+    reached = sum(host.facts is not None for host in check.hosts)
+    fit = "fit to be loaded" if check.fit else "not fit to be loaded as it is"
+    answer = f"Fleet {check.name}: {reached} of {len(check.hosts)} hosts reached, {fit}"
+    return terminal.render(doc.Document("Fleet", (answer,), sections), width=110)
 
 
 def drivers_sentence(drivers: FleetDrivers) -> str:
@@ -117,12 +120,6 @@ HEAD: doc.Heads = (
     *doc.numbers("clock off by", "drift, millionths"), "CPUs in use",
 )  # fmt: skip
 LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median", "99 %", "there", "back"))
-
-
-def _answer(check: FleetCheck) -> str:
-    reached = sum(host.facts is not None for host in check.hosts)
-    fit = "fit to be loaded" if check.fit else "not fit to be loaded as it is"
-    return f"Fleet {check.name}: {reached} of {len(check.hosts)} hosts reached, {fit}"
 
 
 def _host(host: HostCheck) -> tuple[str, ...]:

@@ -269,10 +269,9 @@ def _row(point: GrowthPoint, scored: Sequence[GrowthScored]) -> tuple[str, ...]:
     cells = (f"{point.entries:,.0f}", rate[0], f"{rate[1]} to {rate[2]}", time[0], f"{time[1]} to {time[2]}")
     if not scored:
         return cells
-    came = next((score for score in scored if score.entries == point.entries), None)
-    return (*cells, "" if came is None else _came(came))
-
-
-def _came(scored: GrowthScored) -> str:
-    rate, seconds = ("inside" if held else "outside" for held in (scored.rate_inside, scored.seconds_inside))
-    return f"{rounding.plain(scored.rate)}/s {rate}, {rounding.seconds(scored.seconds)} {seconds}"
+    for score in scored:
+        if score.entries == point.entries:
+            held = ["inside" if inside else "outside" for inside in (score.rate_inside, score.seconds_inside)]
+            came = f"{rounding.plain(score.rate)}/s {held[0]}, {rounding.seconds(score.seconds)} {held[1]}"
+            return (*cells, came)
+    return (*cells, "")

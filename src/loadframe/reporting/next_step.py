@@ -69,7 +69,12 @@ def next_step(inv: Investigation) -> NextStep:
         return without_limit(inv)
     if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == _first_id(inv)):
         return NextStep(words.sentence(MORE_CPU), "The CPUs are the limit; no change of a setting was tried.")
-    return _next_limit(inv, inv.next_limit) if inv.next_limit else without_limit(inv)
+    if inv.next_limit is None:
+        return without_limit(inv)
+    first = words.sentence(next_limit_words(inv, inv.next_limit))
+    unproved = " Suspected, not proved." if is_suspected(inv, inv.next_limit) else ""
+    action = f"{first}{unproved} {what_moves(inv, inv.next_limit)}".strip()
+    return NextStep(action, words.sentence(inv.next_limit.because), limit=True)
 
 
 def without_limit(inv: Investigation) -> NextStep:
@@ -197,13 +202,6 @@ def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextS
 def _first_id(inv: Investigation) -> str:
     findings = facts.main_findings(inv)
     return findings[0].id if findings else ""
-
-
-def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
-    first = words.sentence(next_limit_words(inv, limit))
-    unproved = " Suspected, not proved." if is_suspected(inv, limit) else ""
-    why = words.sentence(limit.because) if limit.because else ""
-    return NextStep(f"{first}{unproved} {what_moves(inv, limit)}".strip(), why, limit=True)
 
 
 def what_moves(inv: Investigation, limit: NextLimit) -> str:

@@ -1,7 +1,5 @@
 """The stages of a pipeline: for each stage and level a bar of its workers' time, and the queue before it."""
 
-from collections.abc import Sequence
-
 from loadframe.analysis.in_service import WORTH
 from loadframe.analysis.stages import Stage, stages_in
 from loadframe.metrics import pipelines
@@ -60,7 +58,9 @@ def note(series: facts.Series) -> str:
 def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
     """A row for each stage, in the order of the pipeline, a column for each level."""
     levels = _levels(series)
-    shown = _some(sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW])
+    shown, most = sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW]
+    if len(shown) > most:
+        shown = [shown[round(number * (len(shown) - 1) / (most - 1))] for number in range(most)]
     names = list(dict.fromkeys(name for cells in levels.values() for name in cells))[:MOST_STAGES]
     if not names:
         return None
@@ -224,9 +224,3 @@ def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:
         if cells := {stage.name: stage for stage in stages_in(means)}:
             by_level[level] = cells
     return by_level
-
-
-def _some(levels: Sequence[float], most: int) -> list[float]:
-    if len(levels) <= most:
-        return list(levels)
-    return [levels[round(number * (len(levels) - 1) / (most - 1))] for number in range(most)]

@@ -16,7 +16,11 @@ def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
     asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
     if more:
         last = wrapped(f"More: {more}", width, 0, 2)
-        parts = [first, [*_fitting(asides, SCREEN - len(first) - 1 - len(last)), *last]]
+        room = SCREEN - len(first) - 1 - len(last)
+        fitting: list[str] = []
+        for aside in asides:
+            fitting += aside if len(fitting) + len(aside) <= room else []
+        parts = [first, [*fitting, *last]]
     else:
         parts = [first, [line for aside in asides for line in aside]]
         parts += [
@@ -33,13 +37,6 @@ def _aside(aside: doc.Aside, width: int) -> list[str]:
     if len(lines) == 1:
         return wrapped(f"{heading}: {lines[0]}", width, 0, 2)
     return [*wrapped(f"{heading}:", width, 0, 2), *(piece for line in lines for piece in wrapped(line, width))]
-
-
-def _fitting(parts: Iterable[list[str]], room: int) -> Iterator[str]:
-    for part in parts:
-        if len(part) <= room:
-            yield from part
-            room -= len(part)
 
 
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
