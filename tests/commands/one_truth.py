@@ -18,7 +18,6 @@ import loadframe
 from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError
 from loadframe.experiments.reading import answer_of
-from loadframe.live.follower import row
 from loadframe.live.view import Reads, RunView
 from loadframe.model import (
     CaseStudy,
@@ -278,7 +277,7 @@ def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> 
         case _:
             raise AssertionError("none of the stored runs is of another kind")
     assert live(run)["answer"] == said()
-    assert row(run, "0/run", READS)["answer"] == said()
+    assert RunView(run, "0/run", READS).unopened()["answer"] == said()
 
 
 def check_is_one_gain(compared: Compared) -> None:
@@ -321,7 +320,7 @@ def no_output_has_two_ratios_of_one_pair_at_one_load(run: RunFolder, case: CaseS
     assert shape["gain"]["ratio"] == last.told.ratio
     at_one = reach is not None and reach["before"]["load"] == reach["after"]["load"]
     assert not at_one or reach["ratio"] == known[reach["after"]["load"]]
-    shown, unit = texts(found, run), words.axis_unit(found)
+    shown, unit = texts(found, run), found.study.load_unit
     for name in ("page", "details", "md"):
         assert verdict_words.proof_sentence(last.told, unit).partition(": ")[0] in shown[name]
         assert len(known) < 2 or verdict_words.by_load(last, unit) in shown[name]
@@ -347,7 +346,7 @@ def the_report_that_is_written_says_the_same(run: RunFolder, case: CaseStudy) ->
     plain = re.sub(r"\s+", " ", loadframe.render_text(found, details=True))
     for state in (found.before, found.after):
         if state is not None:
-            peak = words.peak(state, words.axis_unit(found), words.work_unit(found))
+            peak = words.peak(state, found.study.load_unit, found.study.work_unit)
             assert peak in plain
             assert peak in re.sub(r"\s+", " ", page)
     again = loadframe.conclude(run)
@@ -397,11 +396,11 @@ def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
     """Peak, gain, its load, the next limit and every latency of an investigation, in all that a reader sees of it."""
     answer = case.answer
     assert isinstance(answer, Investigation)
-    unit, work = words.axis_unit(answer), words.work_unit(answer)
+    unit, work = answer.study.load_unit, answer.study.work_unit
     shown, view = texts(answer, run), RunView(run, "0/run", reads)
     view.refresh()
     assert not view.error
-    assert view.heading["answer"] == answers.answer(answer) == row(run, "0/run", reads)["answer"]
+    assert view.heading["answer"] == answers.answer(answer) == view.unopened()["answer"]
     numbers = numbers_of(json.loads(shown["json"]))
     if isinstance(case.gain, LevelRatio) and case.gain.low > 1:
         said = f"{verdict_words.led_ratio(case.gain)}x at {words.load(case.gain.load, unit)}"

@@ -14,7 +14,7 @@ from loadframe.experiments.reading import answer_of, conclude
 from loadframe.live.follower import Listing
 from loadframe.live.places import Places
 from loadframe.live.terminal import points_of
-from loadframe.live.view import Heading, Reads, RunView
+from loadframe.live.view import Reads, RunView
 from loadframe.model import Capacity, CapacityObjective, Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import PROGRESS, Told
@@ -168,9 +168,15 @@ def test_the_list_has_old_and_new_runs_and_nothing_else(run: RunFolder, tmp_path
     ],
 )
 def test_every_kind_of_run_has_its_answer(name: str, answer: str) -> None:
-    run = RunFolder.open(DATA / name)
-    assert Heading(run, READS).read(running=False)["answer"].startswith(answer)
-    assert Heading(run, READS).read(running=True)["answer"] == ""
+    view = RunView(RunFolder.open(DATA / name), "0/x", READS)
+    assert view.refresh()["heading"]["answer"] == view.unopened()["answer"]
+    assert view.heading["answer"].startswith(answer)
+
+
+def test_a_run_in_progress_is_not_concluded(run: RunFolder) -> None:
+    unread = Reads(lambda _: pytest.fail("it has not ended"), lambda _: pytest.fail("it has not ended"))
+    view = RunView(run, "0/x", unread)
+    assert view.refresh()["heading"]["answer"] == view.unopened()["answer"] == ""
 
 
 def test_a_search_for_the_capacity_has_its_answer(run: RunFolder, make_step: Callable[..., Step]) -> None:
@@ -179,7 +185,8 @@ def test_a_search_for_the_capacity_has_its_answer(run: RunFolder, make_step: Cal
     asked = CapacityObjective(loss_ratio=0.01)
     found = Capacity("concurrency", "workers", asked, "found", 4, 4, 8, 0.01, 0.05, 1.0, 2.0, 0.0, False, (), ())
     run.write_record("capacity.json", "capacity-record", found)
-    answer = Heading(run, READS).read(running=False)["answer"]
+    run.close()
+    answer = RunView(run, "0/x", READS).refresh()["heading"]["answer"]
     assert answer.startswith("Capacity: 4 workers. 4 workers is shown to meet and 8 workers to miss")
 
 

@@ -158,7 +158,7 @@ def test_of_many_the_fastest_leads_and_all_are_told_in_a_sentence(beside: Invest
 
 def test_more_curves_than_colours_are_told_apart(beside: Investigation) -> None:
     several = with_others(beside, 0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95)
-    drawn = plots.alternatives_together(several, charts.WIDE)
+    drawn = plots.side_by_side(several, several.alternatives, charts.WIDE)
     assert drawn is not None
     said = drawn.described()
     assert all(said.count(f"other{number}: ") == 1 for number in range(1, 8))
@@ -168,7 +168,8 @@ def test_more_curves_than_colours_are_told_apart(beside: Investigation) -> None:
 
 @pytest.mark.parametrize("ratios", [(0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95), (1.0, 1.01, 1.02, 0.99)])
 def test_no_two_names_of_curves_touch(beside: Investigation, ratios: tuple[float, ...]) -> None:
-    drawn = plots.alternatives_together(with_others(beside, *ratios), charts.NARROW)
+    several = with_others(beside, *ratios)
+    drawn = plots.side_by_side(several, several.alternatives, charts.NARROW)
     assert drawn is not None
     axis = drawn.y
     spec = drawn.specification()

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Investigation
-from loadframe.reporting import charts, limit_bars
+from loadframe.reporting import charts, limits_report
 
 
 def test_a_limit_is_full_from_the_lowest_level_that_stays_full(farm: Investigation) -> None:
-    panels = {panel.name: panel for panel in limit_bars.panels(farm)}
+    panels = {panel.name: panel for panel in limits_report.panels(farm)}
     table = panels["mariadb.table_open_cache"]
     assert (table.full_from("before"), table.full_from("after")) == (15, 160)
     assert table.peak("after")[0] == pytest.approx(1, abs=0.1)
@@ -20,42 +20,42 @@ def test_a_limit_is_full_from_the_lowest_level_that_stays_full(farm: Investigati
 
 def test_the_title_is_the_fact(farm: Investigation) -> None:
     cache = "mariadb.table_open_cache: full from 15 active jobs on"
-    assert limit_bars.title(farm) == f"{cache} before, from 160 active jobs on after the changes"
+    assert limits_report.title(farm) == f"{cache} before, from 160 active jobs on after the changes"
     first, last = farm.rounds
     ample = replace(last, limits=(replace(last.limits[0], ceiling=2000.0),))
-    said = limit_bars.title(replace(farm, rounds=(first, ample)))
+    said = limits_report.title(replace(farm, rounds=(first, ample)))
     assert said.startswith(f"Before, {cache}; after, no limit is full; nearest: mariadb.table_open_cache, ")
     only = replace(farm, rounds=farm.rounds[:1], after=None)
     first = replace(only.rounds[0], tried=())
-    assert limit_bars.title(replace(only, rounds=(first,))) == cache
+    assert limits_report.title(replace(only, rounds=(first,))) == cache
 
 
 def test_nothing_is_full_is_said_with_the_nearest(farm: Investigation) -> None:
     first = farm.rounds[0]
     wide = tuple(replace(limit, ceiling=128.0) for limit in first.limits[:1])
     inv = replace(farm, rounds=(replace(first, limits=wide, tried=()),))
-    assert limit_bars.title(inv).startswith("No limit is full; nearest: mariadb.table_open_cache, 5")
+    assert limits_report.title(inv).startswith("No limit is full; nearest: mariadb.table_open_cache, 5")
 
 
 def test_a_bar_is_as_high_as_its_share_and_never_higher_than_its_room(farm: Investigation) -> None:
     spec = json.loads(charts.page_charts(farm)["limits"].spec)
     bars = [row for rows in spec["datasets"].values() for row in rows if "y2" in row]
-    panels = limit_bars.shown(limit_bars.panels(farm))
+    panels = limits_report.shown(limits_report.panels(farm))
     assert len(bars) == 2 * sum(len(found) for each in panels for found in each.shares.values())
-    assert all(0 <= row["y2"] - row["y"] <= limit_bars.BARS_PX + 1e-9 for row in bars)
+    assert all(0 <= row["y2"] - row["y"] <= limits_report.BARS_PX + 1e-9 for row in bars)
     heights = [row["y2"] - row["y"] for row in bars]
     lowest = panels[0].shares["before"][5.0]
     assert 0.3 < lowest < 0.5, "25 of 64 tables"
-    assert any(height == pytest.approx(limit_bars.BARS_PX * lowest) for height in heights)
+    assert any(height == pytest.approx(limits_report.BARS_PX * lowest) for height in heights)
 
 
 def test_what_is_far_from_its_ceiling_is_told_and_not_drawn(farm: Investigation) -> None:
-    assert limit_bars.note(farm).endswith("the room that is left.")
+    assert limits_report.note(farm).endswith("the room that is left.")
     first = farm.rounds[0]
     many = tuple(replace(first.limits[0], id=f"x{number}", ceiling=1e6) for number in range(5))
     inv = replace(farm, rounds=(replace(first, limits=many, tried=()),))
-    assert len(limit_bars.shown(limit_bars.panels(inv))) == limit_bars.ALWAYS_SHOWN
-    assert "Not drawn: 2 more" in limit_bars.note(inv)
+    assert len(limits_report.shown(limits_report.panels(inv))) == limits_report.ALWAYS_SHOWN
+    assert "Not drawn: 2 more" in limits_report.note(inv)
 
 
 def test_a_limit_without_a_ceiling_or_a_use_is_left_out(farm: Investigation) -> None:
@@ -63,7 +63,7 @@ def test_a_limit_without_a_ceiling_or_a_use_is_left_out(farm: Investigation) -> 
     unlimited = replace(first.limits[0], ceiling=float("inf"))
     unread = replace(first.limits[0], use_metric="")
     inv = replace(farm, rounds=(replace(first, limits=(unlimited, unread), tried=()),))
-    assert limit_bars.panels(inv) == []
+    assert limits_report.panels(inv) == []
     assert "limits" not in charts.page_charts(inv)
 
 
@@ -72,5 +72,5 @@ def test_a_limit_that_one_step_of_several_reached_is_not_full(farm: Investigatio
     metric = first.limits[0].use_metric
     rows = tuple({**row, metric: 64.0 if row["block"] == 1 else 40.0} for row in first.footprint)
     inv = replace(farm, rounds=(replace(first, footprint=rows, tried=()),))
-    assert limit_bars.panels(inv)[0].full_from("before") is None
-    assert limit_bars.title(inv).startswith("No limit is full")
+    assert limits_report.panels(inv)[0].full_from("before") is None
+    assert limits_report.title(inv).startswith("No limit is full")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -83,9 +84,13 @@ def test_two_runs_are_told_apart_by_their_names(run: CaseStudy) -> None:
 
 
 def test_every_family_has_its_unit_at_the_end_of_its_name_and_a_sentence_of_help() -> None:
-    for name, family in FAMILIES.items():
-        assert name.endswith(f"_{family.unit}") or not family.unit, name
-        assert family.help.endswith("."), name
+    assert all(meaning.endswith(".") for meaning in FAMILIES.values())
+    units = dict(
+        re.findall(r"# UNIT loadframe_(\S+) (\S+)", openmetrics.text(Sample(name, 1.0, {}) for name in FAMILIES))
+    )
+    assert all(name.endswith(f"_{unit}") for name, unit in units.items())
+    assert set(units.values()) == set(openmetrics.UNITS)
+    assert not {"limit_use", "knee_load", "steps"} & set(units)
 
 
 HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

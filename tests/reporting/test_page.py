@@ -97,7 +97,7 @@ def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> 
     text = Reader(page).text
     flat = " ".join(render_text(investigation, details=True).split())
     sentences = [*answers.lines(investigation), answers.next_line(investigation), next_step(investigation).action]
-    unit = words.axis_unit(investigation)
+    unit = investigation.study.load_unit
     sentences += [
         words.state_sentence(one, unit, curve=investigation.rounds[-1 if one is investigation.after else 0].curve)
         for one in (investigation.before, investigation.after)

@@ -12,7 +12,6 @@ from loadframe.model import Calibration, Forecast, Limit, LoadInterval, NextLimi
 from loadframe.prediction import forecasting, resources, saturating, scoring
 from loadframe.prediction.system import Kind
 from loadframe.reporting.json_shapes import forecast_json
-from loadframe.reporting.words import study_unit
 from loadframe.runs import scores
 from loadframe.runs.folder import RunFolder
 
@@ -86,7 +85,7 @@ def predict_run(
     case = conclude(run)
     whole = case.state(treatment)
     observed = resources.observe(
-        whole.steps, name=str(run.path.resolve()), axis=case.study.axis, unit=study_unit(case.study)
+        whole.steps, name=str(run.path.resolve()), axis=case.study.axis, unit=case.study.load_unit
     )
     state = whole if up_to is None else state_up_to(run, case, treatment, up_to)
     forecast = predict(

@@ -26,11 +26,17 @@ from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
 from loadframe.live.view import Reads
 from loadframe.live.watch_view import WATCH
-from loadframe.reporting.html import own_scripts
-from loadframe.reporting.markup import hashes
+from loadframe.reporting.html import hashes, own_scripts
 from loadframe.reporting.openmetrics import CONTENT_TYPE
 
-OPEN = frozenset({"/", "/live.js", "/draw.js", "/watch.js", "/live.css", "/icon.svg"})
+ASSETS = {
+    "/": ("live.html", "text/html"),
+    "/live.js": ("live.js", "text/javascript"),
+    "/draw.js": ("draw.js", "text/javascript"),
+    "/watch.js": ("watch.js", "text/javascript"),
+    "/live.css": ("live.css", "text/css"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
 """Public parts: the page without its data."""
 HAS_KEY = "has_key"
 """In the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
@@ -95,7 +101,7 @@ class Guard:
             return _says(403, "This server answers only under the address that `loadframe serve` printed.")
         if any(origin.lower() not in {f"http://{host}" for host in hosts} for origin in headers.getlist("origin")):
             return _says(403, "Pages of other origins are not answered.")
-        if scope["path"] in OPEN:
+        if scope["path"] in ASSETS:
             return None
         in_reports = scope["path"].startswith(REPORTS)
         followed = in_reports and headers.get("sec-fetch-mode") == "navigate"  # a report and its links have no origin
@@ -124,14 +130,6 @@ def _with_headers(send: Send) -> Send:
     return answer
 
 
-ASSETS = {
-    "/": ("live.html", "text/html"),
-    "/live.js": ("live.js", "text/javascript"),
-    "/draw.js": ("draw.js", "text/javascript"),
-    "/watch.js": ("watch.js", "text/javascript"),
-    "/live.css": ("live.css", "text/css"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
 REPORT_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -162,25 +160,17 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
             return _json(whole)
         return _json({**whole, "report": f"/report/{known.ticket(run_id)}/{run_id}/"})
 
-    def has_ticket(request: Request, run_id: str) -> bool:
-        valid = hmac.compare_digest(request.path_params["ticket"].encode(), known.ticket(run_id).encode())
-        if valid:
-            request.scope["state"][HAS_KEY] = True
-        return valid
-
     async def report(request: Request) -> Response:
-        run_id = _id(request)
-        if not has_ticket(request, run_id):
-            return _without_ticket()
+        """The report of a run, or one of the files that it links to."""
+        run_id, name = _id(request), request.path_params["file"]
+        if not hmac.compare_digest(request.path_params["ticket"].encode(), known.ticket(run_id).encode()):
+            return _says(401, "Open the report from the live page.")
+        request.scope["state"][HAS_KEY] = True
+        if name:
+            return await asyncio.to_thread(files.answer, places, run_id, name)
         page = await asyncio.to_thread(lambda: places.find(run_id).report())
         policy = REPORT_POLICY.format(scripts=hashes(own_scripts()))
         return Response(page, media_type="text/html", headers={"Content-Security-Policy": policy})
-
-    async def file(request: Request) -> Response:
-        run_id = _id(request)
-        if not has_ticket(request, run_id):
-            return _without_ticket()
-        return await asyncio.to_thread(files.answer, places, run_id, request.path_params["file"])
 
     async def metrics(_request: Request) -> Response:
         async with measuring:
@@ -191,7 +181,7 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
         try:
             stream = hub.subscribe(request.headers.get("last-event-id", ""))
         except TooManySubscribers:
-            return Response("There are too many viewers.\n", 503, {"Retry-After": "10"}, "text/plain")
+            return _says(503, "There are too many viewers.", {"Retry-After": "10"})
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     routes = [
@@ -200,8 +190,7 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
         Route("/api/runs/{root}/{name}", run),
         Route("/api/events", events),
         Route("/metrics", metrics),
-        Route("/report/{ticket}/{root}/{name}/", report),
-        Route("/report/{ticket}/{root}/{name}/{file:path}", file),
+        Route("/report/{ticket}/{root}/{name}/{file:path}", report),
     ]
     app = Starlette(routes=routes, lifespan=following, exception_handlers={RunError: _not_found})
     return Guard(app, known, hosts)
@@ -209,10 +198,6 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
 
 def _id(request: Request) -> str:
     return f"{request.path_params['root']}/{request.path_params['name']}"
-
-
-def _without_ticket() -> Response:
-    return Response("Open the report from the live page.\n", 401, media_type="text/plain")
 
 
 def _json(document: dict[str, object]) -> Response:

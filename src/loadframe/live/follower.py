@@ -7,25 +7,18 @@ from typing import Any
 from loadframe.errors import UserError
 from loadframe.live.hub import Hub
 from loadframe.live.places import Places
-from loadframe.live.view import LISTED, Heading, Reads, RunView
+from loadframe.live.view import Reads, RunView
 from loadframe.live.watch_view import WatchView, is_watch
-from loadframe.runs.folder import RunFolder
 
 View = RunView | WatchView
 YOUNG_NS = 10_000_000_000
 """How long after its last change an unreadable folder is read again: a run is being created."""
 
 
-def row(run: RunFolder, run_id: str, reads: Reads | None = None) -> dict[str, Any]:
-    """A run in the list, as plain values. For an unreadable run the reason is in `error`."""
-    entry: dict[str, Any] = {"id": run_id, "name": run.path.name}
-    try:
-        running = run.in_progress() and not run.closed()
-        status = "running" if running else "finished" if run.closed() else "stopped"
-        heading = Heading(run, reads).row(running)
-    except UserError as error:
-        return {**entry, "status": "unreadable", "error": str(error)}
-    return {**entry, "status": status, **{name: heading[name] for name in LISTED}}
+def opened(places: Places, run_id: str, reads: Reads | None) -> View:
+    """A run or a watch, of which nothing is read yet. RunError for anything else."""
+    folder = places.folder(run_id)
+    return WatchView(folder, run_id) if is_watch(folder) else RunView(places.find(run_id), run_id, reads)
 
 
 class Listing:
@@ -45,37 +38,28 @@ class Listing:
             return []
         self._changed, self._young = changed, False
         known, self.rows = self.rows, {}
-        begun = [self._new(run_id) for run_id in self._places.ids() if not self._keep(run_id, known)]
-        return [view for view in begun if view is not None]
-
-    def _keep(self, run_id: str, known: dict[str, dict[str, Any]]) -> bool:
-        if run_id in known:
-            self.rows[run_id] = known[run_id]
-        return run_id in known
+        begun = []
+        for run_id in self._places.ids():
+            if run_id in known:
+                self.rows[run_id] = known[run_id]
+            elif (view := self._new(run_id)) is not None:
+                begun.append(view)
+        return begun
 
     def _new(self, run_id: str) -> View | None:
+        young = False
         try:
-            folder = self._places.folder(run_id)
-            if is_watch(folder):
-                watch = WatchView(folder, run_id)
-                self.rows[run_id] = watch.row()
-                return watch
-            young = time.time_ns() - folder.changed_ns() < YOUNG_NS
-            entry = row(run := self._places.find(run_id), run_id, self._reads)
+            young = time.time_ns() - self._places.folder(run_id).changed_ns() < YOUNG_NS
+            view = opened(self._places, run_id, self._reads)
+            entry = view.row() if isinstance(view, WatchView) else view.unopened()
         except (UserError, OSError):  # a folder of something else, or a run that is being created
-            self._young |= self._is_young(run_id)
+            self._young |= young
             return None
         if entry["status"] == "unreadable" and young:
             self._young = True
             return None
         self.rows[run_id] = entry
-        return RunView(run, run_id, self._reads) if entry["status"] == "running" else None
-
-    def _is_young(self, run_id: str) -> bool:
-        try:
-            return time.time_ns() - self._places.folder(run_id).changed_ns() < YOUNG_NS
-        except (UserError, OSError):
-            return False
+        return view if entry["status"] in ("running", "watching") else None
 
 
 POLL_S = 0.25
@@ -156,15 +140,9 @@ class Follower:
         return {run_id: own.get(run_id, entry) for run_id, entry in self._listing.rows.items()}
 
     def _opened(self, run_id: str) -> View:
-        view = self._kept.pop(run_id, None) or self._viewed(run_id)
+        view = self._kept.pop(run_id, None) or opened(self._places, run_id, self._reads)
         view.refresh()
         self._kept[run_id] = view
         while len(self._kept) > MOST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         return view
-
-    def _viewed(self, run_id: str) -> View:
-        folder = self._places.folder(run_id)
-        return (
-            WatchView(folder, run_id) if is_watch(folder) else RunView(self._places.find(run_id), run_id, self._reads)
-        )

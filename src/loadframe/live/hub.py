@@ -34,7 +34,6 @@ class Hub:
 
     @property
     def subscribers(self) -> int:
-        """How many there are now."""
         return len(self._queues)
 
     @property
@@ -43,7 +42,6 @@ class Hub:
         return f"{self._epoch}-{self._number}"
 
     def publish(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Send an event to all subscribers."""
         self._number += 1
         event = f"id: {self.last_id}\nevent: {kind}\ndata: {write_json(dict(data))}\n\n".encode()
         self._kept.append((self._number, event))
@@ -51,14 +49,11 @@ class Hub:
         while len(self._kept) > MOST_KEPT or self._kept_bytes > MOST_KEPT_BYTES:
             self._kept_bytes -= len(self._kept.popleft()[1])
         for queue in tuple(self._queues):
-            self._hand(queue, event)
-
-    def _hand(self, queue: asyncio.Queue[bytes | None], event: bytes) -> None:
-        if queue.qsize() >= MOST_WAITING:
-            self._queues.discard(queue)
-            queue.put_nowait(None)
-        else:
-            queue.put_nowait(event)
+            if queue.qsize() >= MOST_WAITING:
+                self._queues.discard(queue)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(event)
 
     def subscribe(self, after: str) -> AsyncIterator[bytes]:
         """The events after that of an id, then those to come. An unknown id yields one event `reset`: read everything
@@ -94,7 +89,6 @@ class Hub:
         return [event for event_number, event in self._kept if event_number > int(number)]
 
     def close(self) -> None:
-        """End every stream."""
         self._closed = True
         for queue in tuple(self._queues):
             queue.put_nowait(None)

@@ -37,7 +37,7 @@ class Metrics:
             sample for _, case in self._known.values() if case is not None for sample in openmetrics.samples_of(case)
         )
         of_watches = (sample for watch in list(self._watches.values())[:MOST_WATCHES] for sample in watch.samples())
-        return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics.WATCH_FAMILIES})
+        return openmetrics.text([*of_runs, *of_watches])
 
     def _watch(self, run_id: str) -> "WatchMetrics | None":
         known = self._watches.get(run_id)

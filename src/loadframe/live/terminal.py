@@ -163,7 +163,6 @@ class LiveView(App[None]):
         self._stop()
 
     def look(self) -> None:
-        """Read what is new, and show it."""
         if self._view.refresh():
             self.paint()
 

@@ -13,16 +13,13 @@ from loadframe.model import (
     REACHED,
     Capacity,
     CaseStudy,
-    Curve,
     Finding,
     Investigation,
     Ladder,
     Limit,
     RunAnswer,
-    RunQuality,
     Step,
     TargetState,
-    Trial,
     Tuning,
 )
 from loadframe.reporting import (
@@ -34,7 +31,7 @@ from loadframe.reporting import (
     verdict_words,
     words,
 )
-from loadframe.runs.folder import REPORT, BenchFacts, RunFolder
+from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import decode
 from loadframe.runs.progress_log import PROGRESS, SCHEMA, Told
 from loadframe.runs.record import describe_study
@@ -42,6 +39,8 @@ from loadframe.study.exposed_tables import LimitTable
 from loadframe.units import show
 
 Read = TypeVar("Read")
+Status = Literal["running", "finished", "stopped"]
+Change = dict[str, Any]
 LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answer", "has_report", "version")
 
 
@@ -51,91 +50,6 @@ class Reads:
 
     case: Callable[[RunFolder], CaseStudy]
     answer: Callable[[RunFolder], RunAnswer | None]
-
-
-class Heading:
-    """Of one run. reads: concludes a run that is not in progress; a run in progress has its loop's notes so far."""
-
-    def __init__(self, run: RunFolder, reads: Reads | None = None) -> None:
-        self._run = run
-        self._reads = reads
-        self._study: dict[str, Any] | None = None
-        self.declared_limits: Sequence[LimitTable] = ()
-
-    def row(self, running: bool) -> dict[str, Any]:
-        """The fields of LISTED. RunError as `read`."""
-        answer = None if running or self._reads is None else _unless_refused(self._reads.answer, self._run)
-        return self._listed(answer)
-
-    def read(self, running: bool) -> dict[str, Any]:
-        """All of it, as plain values. RunError where a file of the run cannot be read."""
-        run = self._run
-        case = None if running or self._reads is None else _unless_refused(self._reads.case, run)
-        rounds = run.rounds() if case is None else case.rounds
-        quality = run.quality() if case is None else case.quality
-        curves = {round_.treatment: round_.curve for round_ in rounds}
-        curves |= {} if case is None else {name: state.curve for name, state in case.states.items()}
-        listed = self._listed(None if case is None else case.answer)
-        unit = listed["unit"] or listed["axis"].replace("_", " ")
-        return {
-            **listed,
-            "treatments": {treatment.name: treatment.title for treatment in run.treatments().values()},
-            "curves": {} if case is None else {name: _points(curve) for name, curve in curves.items()},
-            "knees": {
-                name: [curve.knee.load, curve.knee.low, curve.knee.high]
-                for name, curve in curves.items()
-                if curve.knee is not None
-            },
-            "findings": _findings((finding for of in rounds for finding in of.findings), unit),
-            "trials": [_trial(trial) for of in rounds for trial in of.tried],
-            "quality": []
-            if quality is None
-            else [words.sentence(sentence) for sentence in quality_words.sentences(quality)],
-            "recorder": None if quality is None else _recorder(quality),
-            "seconds": None if quality is None else quality.seconds,
-        }
-
-    def _listed(self, answer: RunAnswer | None) -> dict[str, Any]:
-        about = self._run.document("run.json", "run")
-        return {
-            **self._of_study(self._run.bench()),
-            "started_at": str(about.get("started_at", "")),
-            "ended_at": str(about.get("ended_at", "")),
-            "answer": _heading_words(answer),
-            "has_report": self._run.has(REPORT),
-        }
-
-    def _of_study(self, bench: BenchFacts) -> dict[str, Any]:
-        if self._study is None:
-            self._study = self._described()
-        return {**self._study, "version": bench.version, "unit": bench.axis_unit, "work": bench.work_unit}
-
-    def _described(self) -> dict[str, Any]:
-        """For a study that this version cannot carry out, only what any study has."""
-        raw = self._run.study()
-        described: dict[str, Any] = {
-            "name": self._run.path.name,
-            "study": _text(raw, "study", "name"),
-            "question": _text(raw, "study", "question"),
-            "target": _text(raw, "target", "kind"),
-            "workload": _text(raw, "workload", "kind"),
-            "axis": _text(raw, "load", "axis"),
-            "levels": [],
-            "objective": "",
-            "budget_s": None,
-        }
-        try:
-            study = self._run.declared()
-        except UserError:
-            return described
-        self.declared_limits = study.target.limit
-        summary = describe_study(study, version="", axis_unit="", work_unit="")
-        return {
-            **described,
-            "levels": list(summary.levels),
-            "objective": summary.objective,
-            "budget_s": study.measure.budget,
-        }
 
 
 def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read | None:
@@ -160,16 +74,12 @@ def _heading_words(answer: RunAnswer | None) -> str:
             return ""
 
 
-def _points(curve: Curve) -> list[list[float | None]]:
-    return [[point.load, point.throughput, point.latency_p95_ms] for point in curve.points]
-
-
-def _text(study: dict[str, Any], table: str, key: str) -> str:
+def _text(study: Change, table: str, key: str) -> str:
     section = study.get(table)
     return str(section.get(key, "")) if isinstance(section, dict) else ""
 
 
-def _findings(findings: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
+def _findings(findings: Iterable[Finding], unit: str) -> list[Change]:
     """Each cause once per status that it had: a confirmed one may be suspected again in the last state."""
     return [
         {
@@ -179,18 +89,6 @@ def _findings(findings: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
         }
         for finding in {(finding.id, finding.status): finding for finding in findings}.values()
     ]
-
-
-def _trial(trial: Trial) -> dict[str, Any]:
-    return {"title": trial.remedy.title, "told": verdict_words.ratio_words(trial.told), "kept": trial.kept}
-
-
-def _recorder(quality: RunQuality) -> dict[str, Any]:
-    return {
-        "cpu_share": quality.recorder_cpu_share,
-        "rss_bytes": quality.recorder_rss_bytes,
-        "late_ticks": quality.late_ticks,
-    }
 
 
 STEPS = "steps.jsonl"
@@ -212,14 +110,16 @@ MOST_STEPS, MOST_LINES = 5000, 1000
 SMALLEST_SHARE = 0.005
 """A limit with less use has no bar."""
 
-Status = Literal["running", "finished", "stopped"]
-Change = dict[str, Any]
-
 
 class RunView:
+    """reads: concludes a run that is not in progress; a run in progress has its loop's notes so far."""
+
     def __init__(self, run: RunFolder, run_id: str, reads: Reads | None = None) -> None:
         self.id = run_id
         self.run = run
+        self._reads = reads
+        self._study: Change | None = None
+        self._declared_limits: Sequence[LimitTable] = ()
         self.heading: Change = {}
         self.steps: list[Change] = []
         self.lines: list[Change] = []
@@ -229,7 +129,6 @@ class RunView:
         self.limits: dict[str, Change] = {}
         self._read = {STEPS: 0, PROGRESS: 0}
         self._states: dict[str, tuple[int, int]] = {}
-        self._head = Heading(run, reads)
         self.status: Status = "running"
         self.error = ""
 
@@ -238,9 +137,20 @@ class RunView:
         return self.status != "running" and not self.run.in_progress()
 
     def row(self) -> Change:
-        """The run in the list."""
-        known = {name: value for name, value in self.heading.items() if name in LISTED}
-        return {"id": self.id, "name": self.run.path.name, "status": self.status, **known}
+        return self._row(self.status, self.heading)
+
+    def unopened(self) -> Change:
+        """The same, read for the list alone. For an unreadable run the reason is in `error`."""
+        try:
+            status = self._status()
+            answer = _unless_refused(self._reads.answer, self.run) if self._reads and status != "running" else None
+            return self._row(status, self._listed(answer))
+        except UserError as error:
+            return {**self._row("unreadable", {}), "error": str(error)}
+
+    def _row(self, status: Status | Literal["unreadable"], heading: Change) -> Change:
+        listed = {name: value for name, value in heading.items() if name in LISTED}
+        return {"id": self.id, "name": self.run.path.name, "status": status, **listed}
 
     def refresh(self) -> Change:
         """Read what is new; the changes of the page, {} for none. An unreadable file is reported in `error`."""
@@ -260,7 +170,6 @@ class RunView:
         return {"error": self.error}
 
     def whole(self) -> Change:
-        """All that the page shows, as read so far."""
         return {
             "schema": "loadframe.live-run/1",
             "id": self.id,
@@ -281,7 +190,7 @@ class RunView:
         if states == self._states and status == self.status and self.heading:
             return {}
         self._states, self.status = states, status
-        self.heading = {"status": status, **self._head.read(status == "running")}
+        self.heading = {"status": status, **self._read_heading()}
         if status != "running":
             self.now = None
         return {"heading": self.heading, "now": self.now}
@@ -290,6 +199,86 @@ class RunView:
         if self.run.closed():
             return "finished"
         return "running" if self.run.in_progress() else "stopped"
+
+    def _read_heading(self) -> Change:
+        run = self.run
+        case = None if self.status == "running" or self._reads is None else _unless_refused(self._reads.case, run)
+        rounds = run.rounds() if case is None else case.rounds
+        quality = run.quality() if case is None else case.quality
+        curves = {round_.treatment: round_.curve for round_ in rounds}
+        concluded = {} if case is None else curves | {name: state.curve for name, state in case.states.items()}
+        listed = self._listed(None if case is None else case.answer)
+        unit = listed["unit"] or listed["axis"].replace("_", " ")
+        return {
+            **listed,
+            "treatments": {treatment.name: treatment.title for treatment in run.treatments().values()},
+            "curves": {
+                name: [[point.load, point.throughput, point.latency_p95_ms] for point in curve.points]
+                for name, curve in concluded.items()
+            },
+            "knees": {
+                name: [curve.knee.load, curve.knee.low, curve.knee.high]
+                for name, curve in (concluded or curves).items()
+                if curve.knee is not None
+            },
+            "findings": _findings((finding for of in rounds for finding in of.findings), unit),
+            "trials": [
+                {"title": trial.remedy.title, "told": verdict_words.ratio_words(trial.told), "kept": trial.kept}
+                for of in rounds
+                for trial in of.tried
+            ],
+            "quality": [] if quality is None else list(map(words.sentence, quality_words.sentences(quality))),
+            "recorder": None
+            if quality is None
+            else {
+                "cpu_share": quality.recorder_cpu_share,
+                "rss_bytes": quality.recorder_rss_bytes,
+                "late_ticks": quality.late_ticks,
+            },
+            "seconds": None if quality is None else quality.seconds,
+        }
+
+    def _listed(self, answer: RunAnswer | None) -> Change:
+        about, bench = self.run.document("run.json", "run"), self.run.bench()
+        if self._study is None:
+            self._study = self._described()
+        return {
+            **self._study,
+            "version": bench.version,
+            "unit": bench.axis_unit,
+            "work": bench.work_unit,
+            "started_at": str(about.get("started_at", "")),
+            "ended_at": str(about.get("ended_at", "")),
+            "answer": _heading_words(answer),
+            "has_report": self.run.has(REPORT),
+        }
+
+    def _described(self) -> Change:
+        """For a study that this version cannot carry out, only what any study has."""
+        raw = self.run.study()
+        described: Change = {
+            "name": self.run.path.name,
+            "study": _text(raw, "study", "name"),
+            "question": _text(raw, "study", "question"),
+            "target": _text(raw, "target", "kind"),
+            "workload": _text(raw, "workload", "kind"),
+            "axis": _text(raw, "load", "axis"),
+            "levels": [],
+            "objective": "",
+            "budget_s": None,
+        }
+        try:
+            study = self.run.declared()
+        except UserError:
+            return described
+        self._declared_limits = study.target.limit
+        summary = describe_study(study, version="", axis_unit="", work_unit="")
+        return {
+            **described,
+            "levels": list(summary.levels),
+            "objective": summary.objective,
+            "budget_s": study.measure.budget,
+        }
 
     # --- lines
 
@@ -309,7 +298,7 @@ class RunView:
         return change
 
     def _step(self, step: Step) -> Change:
-        rules = rules_for(self._head.declared_limits, [step])
+        rules = rules_for(self._declared_limits, [step])
         limits = [series.limit for series in read_limits([step], TargetState(), {}, rules)]
         return {
             "number": step.number,
@@ -339,7 +328,13 @@ class RunView:
         change: Change = {}
         for line in lines:
             if line.event == "step":
-                self.now = change["now"] = _now(line)
+                self.now = change["now"] = {
+                    "at": line.at,
+                    "treatment": line.treatment,
+                    "level": line.level,
+                    "seconds": line.seconds,
+                    "purpose": line.purpose,
+                }
             elif line.event == "recorder":
                 cost = {"cpu_share": line.cpu_share, "rss_bytes": line.rss_bytes, "late_ticks": line.late_ticks}
                 self.recorder = change["recorder"] = cost
@@ -364,16 +359,6 @@ class RunView:
                 f"{self.run.place(name)} has a line of more than {PIECE_BYTES >> 20} MiB",
                 remedy="No line of a run is that long: the file was damaged or edited.",
             )
-
-
-def _now(line: Told) -> Change:
-    return {
-        "at": line.at,
-        "treatment": line.treatment,
-        "level": line.level,
-        "seconds": line.seconds,
-        "purpose": line.purpose,
-    }
 
 
 def _words(limit: Limit) -> str:

@@ -17,6 +17,7 @@ from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
 from loadframe.model.limit import REACHED
 from loadframe.model.watch import LOADLESS
+from loadframe.progress import counted
 from loadframe.system.files import Folder, is_held
 
 WATCH = "loadframe.live-watch/1"
@@ -80,9 +81,9 @@ class WatchView:
         return f"The load ({load}) was not read: {LOADLESS}. `loadframe watch --load NAME` names one that is read."
 
     def row(self) -> Change:
-        """The watch in the list."""
-        count = f"{len(self.alarms)} alarm{'' if len(self.alarms) == 1 else 's'}"
-        answer = f"{count}. The last: {self.alarms[-1]['title']}" if self.alarms else "No alarm."
+        answer = "No alarm."
+        if self.alarms:
+            answer = f"{counted(len(self.alarms), 'alarm')}. The last: {self.alarms[-1]['title']}"
         return {
             "id": self.id,
             "name": self._storage.path.name,

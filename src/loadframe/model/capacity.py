@@ -104,3 +104,8 @@ class Capacity:
     warnings: tuple[str, ...] = ()
     beside: tuple[CapacityBeside, ...] = ()
     hosts: FleetHosts | None = None
+
+    @property
+    def load_unit(self) -> str:
+        """As of StudySummary."""
+        return self.axis_unit or self.axis.replace("_", " ")

@@ -64,7 +64,6 @@ class CaseStudy:
                 return None
 
     def compared(self, before: str, after: str) -> Compared | None:
-        """The comparison of two of its states, if they were compared."""
         if not isinstance(self.answer, Investigation):
             return None
         tried = [trial for round_ in self.rounds for trial in round_.tried]

@@ -183,6 +183,11 @@ class StudySummary:
     work_unit: str = WORK
     """Unit of work that throughput counts."""
 
+    @property
+    def load_unit(self) -> str:
+        """What the load axis counts, in the user's words."""
+        return self.axis_unit or self.axis.replace("_", " ")
+
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:

@@ -1,14 +1,12 @@
 """A study's alternatives in words: how far apart they are at each load, where they diverge, and the causes of it."""
 
 from collections.abc import Iterable
-from typing import get_args
 
-from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Verdict, WarmRestart
+from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Verdict, WarmRestart
 from loadframe.reporting import verdict_words, words
 
 FULLY_TOLD = 3
 """Up to this many alternatives each have a sentence of their own in the first lines of a report."""
-ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 TINY = 1e-9
 """Relative tolerance: a place computed from the logarithm of a level counts as that level."""
@@ -16,44 +14,34 @@ TINY = 1e-9
 
 def sentence(inv: Investigation, alternative: Alternative) -> str:
     """The ratio at the lowest and at the highest load; the overall ratio first where all loads agree."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     ends = alternative.by_level[:1] + alternative.by_level[1:][-1:]
+    over = "over all loads"
+    if not {level for verdict in alternative.by_level for level in verdict.levels} <= set(alternative.verdict.levels):
+        over = verdict_words.verdict_levels(alternative.verdict, unit)  # the warm-up of some had not ended
     alike = len({verdict.decision for verdict in alternative.by_level}) <= 1
-    places = [(alternative.verdict, _over(alternative, unit))] * alike + [
-        (verdict, _at(verdict, unit)) for verdict in ends
-    ]
-    phrases = [verdict_words.apart(verdict, where) for verdict, where in places]
-    return f"{'; '.join(phrases)}."
+    return f"{'; '.join([verdict_words.apart(alternative.verdict, over)] * alike + _by_level(ends, unit))}."
+
+
+def _by_level(verdicts: Iterable[Verdict], unit: str) -> list[str]:
+    return [verdict_words.apart(verdict, verdict_words.verdict_levels(verdict, unit)) for verdict in verdicts]
 
 
 def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
     """Overall, lowest and highest load, where they diverge, and the causes that only one of them has."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     said = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
     if alternative.divergence is not None:
         what = "They diverge" if differ(alternative) else "Their ratio changes"
         said.append(f"{what} {place_of(alternative.divergence, alternative, unit)}.")
     if alternative.cold:
-        phrases = [
-            verdict_words.apart(verdict, _at(verdict, unit))
-            for verdict in alternative.cold[:1] + alternative.cold[1:][-1:]
-        ]
-        said.append(f"With nothing cached: {'; '.join(phrases)}.")
+        ends = alternative.cold[:1] + alternative.cold[1:][-1:]
+        said.append(f"With nothing cached: {'; '.join(_by_level(ends, unit))}.")
     mine, theirs = _causes(alternative.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
     for name, own, others in ((inv.study.target_kind, theirs, mine), (alternative.name, mine, theirs)):
         if alone := [cause for known, cause in own.items() if known not in others]:
             said.append(f"Only in {name}: {'; '.join(alone)}.")
     return said
-
-
-def _over(alternative: Alternative, unit: str) -> str:
-    """Not all loads may count: the warm-up of some had not ended."""
-    every = {level for verdict in alternative.by_level for level in verdict.levels}
-    return (
-        "over all loads"
-        if every <= set(alternative.verdict.levels)
-        else verdict_words.verdict_levels(alternative.verdict, unit)
-    )
 
 
 def lead(inv: Investigation) -> str:
@@ -92,10 +80,10 @@ def _serves(inv: Investigation, name: str, verdicts: list[Verdict]) -> str:
 
 
 def _ratios(inv: Investigation, verdicts: list[Verdict], of: str = "") -> str:
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     parts = [
         f"{verdict_words.ratio(verdict)} times{'' if number else of} "
-        f"{_at(verdict, unit) if len(verdict.levels) == 1 else 'over all loads'} "
+        f"{verdict_words.verdict_levels(verdict, unit) if len(verdict.levels) == 1 else 'over all loads'} "
         f"({verdict_words.ratio_interval(verdict)})"
         if verdict.has_ratio
         else verdict_words.without_ratio(verdict)
@@ -121,22 +109,8 @@ def _causes(findings: Iterable[Finding]) -> dict[str, str]:
     return {finding.id: f"{finding.title} ({finding.status})" for finding in findings if finding.status != "refuted"}
 
 
-def warm_restart_rows(inv: Investigation) -> list[tuple[str, ...]]:
-    """Each cache, and what it still held after each of ENDINGS."""
-    had: dict[str, dict[str, str]] = {}
-    for restart in inv.warm_restarts:
-        unknown = f"not known: {words.strip(restart.error)}"
-        held = unknown if restart.kept is None else f"{restart.kept:,} of {restart.asked:,} objects"
-        had.setdefault(restart.target_kind, {})[restart.how] = held
-    return [(kind, *(by_ending.get(how, "") for how in ENDINGS)) for kind, by_ending in had.items()]
-
-
 def warm_restart_sentence(restart: WarmRestart) -> str:
     """What a cache still held, or why that is not known."""
     if restart.kept is None:
         return f"What {restart.target_kind} has after {restart.how} is not known: {words.strip(restart.error)}."
     return f"After {restart.how} {restart.target_kind} still had {restart.kept:,} of {restart.asked:,} objects."
-
-
-def _at(verdict: Verdict, unit: str) -> str:
-    return f"at {words.load(verdict.levels[0], unit)}"

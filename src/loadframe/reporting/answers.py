@@ -14,7 +14,6 @@ from loadframe.model import (
     Investigation,
     LevelRatio,
     Stop,
-    Unfinished,
     Variant,
 )
 from loadframe.progress import counted
@@ -37,7 +36,6 @@ NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interr
 
 
 def answer(inv: Investigation) -> str:
-    """The whole answer in one paragraph."""
     return " ".join((*lines(inv), next_line(inv))).strip()
 
 
@@ -73,7 +71,7 @@ def next_line(inv: Investigation) -> str:
 def _lines(inv: Investigation) -> list[str]:
     action = _action(inv)
     if inv.stop is not None and inv.outcome.kind == "gained" and inv.variants:
-        return [stop_sentence(inv.stop, words.axis_unit(inv)), _what_to_do(inv)[0], _held(inv, inv.stop)]
+        return [stop_sentence(inv.stop, inv.study.load_unit), _what_to_do(inv)[0], _held(inv, inv.stop)]
     match inv.outcome.kind:
         case "gained" if inv.variants:
             return [_limit(inv), *_what_to_do(inv)]
@@ -91,14 +89,17 @@ def _lines(inv: Investigation) -> list[str]:
             return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
         case "limit-not-seen":
             curve = explained(inv.rounds[-1])
-            phrase = words.curve_phrase(curve, words.axis_unit(inv))
-            peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
+            phrase = words.curve_phrase(curve, inv.study.load_unit)
+            peak = words.throughput(curve.peak.throughput, inv.study.work_unit)
             seen = "nothing that is seen from outside is exhausted there"
             if facts.mostly_disturbed(inv):
                 seen = "what limits it was not judged"
             return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
         case "no-proven-gain" if inv.unfinished is not None:
-            return [_limit(inv), _likely(inv.unfinished, words.axis_unit(inv))]
+            told, wait = inv.unfinished.told, rounding.seconds(math.ceil(inv.unfinished.more_s))
+            gain = f"{verdict_words.ratio(told)}x {verdict_words.verdict_levels(told, inv.study.load_unit)}".strip()
+            likely = f"Likely: {inv.unfinished.remedy}, {gain}; not proved. About {wait} more would decide."
+            return [_limit(inv), likely]
         case "no-proven-gain":
             return [_limit(inv), action, inv.outcome.text]
         case "limit-without-remedy":
@@ -106,18 +107,12 @@ def _lines(inv: Investigation) -> list[str]:
         case "stopped-answering":
             more = _what_to_do(inv) if inv.variants else [action]
             before = "Below that" if inv.stop is not None and inv.stop.went_on else "Until then"
-            return [stop_sentence(inv.stop, words.axis_unit(inv)), f"{before}: {_limit(inv)}", *more]
+            return [stop_sentence(inv.stop, inv.study.load_unit), f"{before}: {_limit(inv)}", *more]
         case "interrupted":
             return _interrupted(inv)
 
 
-def _likely(open_: Unfinished, unit: str) -> str:
-    gain = f"{verdict_words.ratio(open_.told)}x {verdict_words.verdict_levels(open_.told, unit)}".strip()
-    wait = rounding.seconds(math.ceil(open_.more_s))
-    return f"Likely: {open_.remedy}, {gain}; not proved. About {wait} more would decide."
-
-
-# --- what limits ------------------------------------------------------------------------------------------------------
+# --- what limits
 
 
 def _limit(inv: Investigation) -> str:
@@ -125,7 +120,7 @@ def _limit(inv: Investigation) -> str:
     if not findings and not inv.rounds:
         return "No cause was found."
     if not findings:
-        return f"Throughput {words.curve_phrase(explained(inv.rounds[0]), words.axis_unit(inv))}."
+        return f"Throughput {words.curve_phrase(explained(inv.rounds[0]), inv.study.load_unit)}."
     first, unproved = findings[0], verdict_words.UNPROVED.get(findings[0].status)
     title = words.strip(first.title)
     if first.id == OTHERS:
@@ -137,25 +132,19 @@ def _limit(inv: Investigation) -> str:
 
 def _start(inv: Investigation, finding: Finding) -> str:
     """Where throughput stops growing; a finding that acts from the first level on has no such place."""
-    unit, curve = words.axis_unit(inv), inv.rounds[0].curve
+    unit, curve = inv.study.load_unit, inv.rounds[0].curve
     reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
     if reached is None or acts is None:
         return "Throughput is limited"
-    lowest = min((point.load for point in curve.points), default=-math.inf)
-    if (
-        reached.load <= lowest
-        and curve.shape == "linear"
-        and curve.peak.load >= max(point.load for point in curve.points)
-    ):
-        return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
-    if reached.load <= lowest and inv.study.axis in RATE_AXES:
-        return f"The lowest rate, {words.load(lowest, unit)}, already hits the limit"
-    if reached.load <= lowest:
-        lowest_words = words.load(lowest, unit)
+    loads = [point.load for point in curve.points]
+    if loads and reached.load <= (lowest := min(loads)):
+        if curve.shape == "linear" and curve.peak.load >= max(loads):
+            return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
+        where = words.load(lowest, unit)
+        if inv.study.axis in RATE_AXES:
+            return f"The lowest rate, {where}, already hits the limit"
         return (
-            f"One {lowest_words.partition(' ')[2]} already hits the limit"
-            if lowest == 1
-            else f"{lowest_words} already hit the limit"
+            f"One {where.partition(' ')[2]} already hits the limit" if lowest == 1 else f"{where} already hit the limit"
         )
     place = words.about_load(acts, unit)
     if curve.shape in ("cliff", "decline"):
@@ -177,19 +166,19 @@ def _where_it_bends(inv: Investigation) -> str:
     if state is None:
         return ""
     place = state.bend.load if state.bend else state.knee
-    bend = f" from {words.about_load(place, words.axis_unit(inv))} on" if place else ""
-    return f"{bend}: throughput peaks at {words.peak(state, words.axis_unit(inv), words.work_unit(inv))}"
+    bend = f" from {words.about_load(place, inv.study.load_unit)} on" if place else ""
+    return f"{bend}: throughput peaks at {words.peak(state, inv.study.load_unit, inv.study.work_unit)}"
 
 
 def _highest(inv: Investigation) -> str:
-    state, unit = inv.after or inv.before, words.axis_unit(inv)
+    state, unit = inv.after or inv.before, inv.study.load_unit
     if not inv.study.levels or state is None:
         return ""
-    peak = words.peak(state, unit, words.work_unit(inv))
+    peak = words.peak(state, unit, inv.study.work_unit)
     return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
 
 
-# --- what to do, and what it gives ------------------------------------------------------------------------------------
+# --- what to do, and what it gives
 
 
 def _action(inv: Investigation) -> str:
@@ -206,7 +195,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
     if not inv.variants:
         return [_untouched(inv)]
     first, *more = inv.variants
-    unit, whole = words.axis_unit(inv), conclusion.kept_trials(inv.rounds)
+    unit, whole = inv.study.load_unit, conclusion.kept_trials(inv.rounds)
     safe = " (safe)" if more and not first.gives_up else ""
     do = f"Set {_settings(first.changes, len(whole))}" if first.changes else "Keep the change"
     said = [f"{do}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
@@ -293,7 +282,7 @@ def _tried(inv: Investigation) -> str:
     return f"None of the {tried} changes that were tried shows a proven gain; all were put back." if tried else ""
 
 
-# --- runs that ended early --------------------------------------------------------------------------------------------
+# --- runs that ended early
 
 
 def stop_sentence(stop: Stop | None, unit: str) -> str:
@@ -319,11 +308,11 @@ LONGEST_WORDS = 80
 
 
 def _held(inv: Investigation, stop: Stop) -> str:
-    level = words.load(stop.level, words.axis_unit(inv))
+    level = words.load(stop.level, inv.study.load_unit)
     point = next((point for point in inv.rounds[-1].curve.points if point.load == stop.level), None)
     if point is None or stop.state:
         return f"Whether it holds {level} with that was not measured."
-    return f"With that it holds {level}: {words.throughput(point.throughput, words.work_unit(inv))}."
+    return f"With that it holds {level}: {words.throughput(point.throughput, inv.study.work_unit)}."
 
 
 def _interrupted(inv: Investigation) -> list[str]:
@@ -331,7 +320,7 @@ def _interrupted(inv: Investigation) -> list[str]:
     begun = f"Interrupted after {counted(inv.quality.steps, 'step')}; {taken}."
     findings, proved = facts.main_findings(inv), ""
     if inv.gain:
-        gain = verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))
+        gain = verdict_words.gain_sentence(inv.gain, inv.study.load_unit)
         proved = f"Until then one gain was proved: {gain}."
     if not findings:
         return [begun, proved or "No cause had been named by then."]

@@ -9,7 +9,6 @@ from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
 from loadframe.reporting.verdict_words import CLASSES
-from loadframe.reporting.words import study_unit as unit
 
 LEAST = 0.001
 
@@ -20,8 +19,8 @@ def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None
         kind="Search for the capacity",
         answer=(answer(search),),
         sections=(
-            doc.Section("Every level", "levels", tuple(_levels(search)), "Every level"),
-            doc.Section("Other settings", "beside", tuple(_beside(search)), "Other settings"),
+            doc.section("Every level", "levels", _levels(search), "Every level"),
+            doc.section("Other settings", "beside", _beside(search), "Other settings"),
             doc.environment(about),
             doc.quality(went, search.warnings),
             doc.reproduce(search.run, ("loadframe capacity {study}", "the whole search")),
@@ -36,30 +35,28 @@ def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None
 def _asides(search: Capacity) -> Iterator[doc.Aside]:
     if search.load is not None:
         far = "" if search.end == "found" else ", as far as it is known"
-        about = f"{unit(search)}: the highest load that meets the objective{far}"
+        about = f"{search.load_unit}: the highest load that meets the objective{far}"
         yield doc.Aside(doc.Span(rounding.plain(search.load), to="#levels"), (about,), "gain", "page")
     yield doc.Aside("Objective", (f"{words.sentence(objective(search.objective))} {_loop(search)}",))
     yield doc.Aside("Proof", (_proof(search),))
     if search.expected is not None:
-        yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, unit(search))}.",))
+        yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, search.load_unit)}.",))
     yield doc.Aside("Next", (_next_step(search),), "next")
 
 
 def _levels(search: Capacity) -> Iterator[doc.Block]:
     columns = (
-        doc.Column(words.capital(unit(search)), "Load", ">"),
+        doc.Column(words.capital(search.load_unit), "Load", ">"),
         doc.Column("Trials that met", "Met", ">"),
         "The level",
         doc.Column("Wrong with a probability of", "Wrong with", ">"),
     )
     rows = (
         (
-            (
-                rounding.exact(level.load),
-                f"{level.met} of {level.trials}",
-                CLASSES[level.classified],
-                probability(level.error_probability),
-            )
+            rounding.exact(level.load),
+            f"{level.met} of {level.trials}",
+            CLASSES[level.classified],
+            probability(level.error_probability),
         )
         for level in sorted(search.levels, key=lambda level: level.load)
     )
@@ -78,27 +75,24 @@ def _beside(search: Capacity) -> Iterator[doc.Block]:
         doc.Column("", "Decision"),
     )
     rows = (
-        doc.Row(
-            (
-                alternative.name,
-                alternative.host,
-                _load_of(alternative, unit(search)),
-                verdict_words.ratio_words(alternative.verdict)
-                if alternative.verdict.has_ratio
-                else alternative.verdict.method,
-                verdict_words.DECISIONS[alternative.verdict.decision],
-            )
+        (
+            alternative.name,
+            alternative.host,
+            _load_of(alternative, search.load_unit),
+            verdict_words.ratio_words(alternative.verdict)
+            if alternative.verdict.has_ratio
+            else alternative.verdict.method,
+            verdict_words.DECISIONS[alternative.verdict.decision],
         )
         for alternative in search.beside
     )
     yield doc.Table(columns, tuple(rows))
-    failed = [
+    failed = (
         f"{alternative.name} failed: {words.sentence(alternative.failed)}"
         for alternative in search.beside
         if alternative.failed
-    ]
-    if failed:
-        yield doc.Items(tuple(failed))
+    )
+    yield doc.Items(tuple(failed))
     raw = doc.Span("fleet-trials.jsonl", to="fleet-trials.jsonl")
     sentence = "Each was searched on one host of the fleet, and is held against the start on that host. Raw data: "
     yield doc.Prose((sentence, raw, "."), "note")
@@ -117,17 +111,20 @@ def _load_of(alternative: CapacityBeside, counted_in: str) -> str:
     )
 
 
+def _load(search: Capacity, level: float | None) -> str:
+    return "" if level is None else words.load(level, search.load_unit)
+
+
 def answer(search: Capacity) -> str:
-    """The answer in one sentence."""
-    low = "" if search.low is None else words.load(search.low, unit(search))
-    high = "" if search.high is None else words.load(search.high, unit(search))
+    low = _load(search, search.low)
+    high = _load(search, search.high)
     wrong = f"wrong with a probability of {probability(search.error_probability)}"
     match search.end:
         case "below-range":
             return f"The capacity is below {high}, the lowest level: {wrong}. Test lower loads."
         case "above-range":
             return f"The highest level, {low}, still meets the objective: {wrong}. Test higher loads."
-    about = "" if search.load is None else words.load(search.load, unit(search))
+    about = _load(search, search.load)
     shown = " and ".join([f"{low} is shown to meet"] * bool(low) + [f"{high} to miss"] * bool(high))
     if search.end == "found":
         return f"Capacity: {about}. {shown[0].upper()}{shown[1:]}: {wrong}."
@@ -156,16 +153,18 @@ def _proof(search: Capacity) -> str:
     if search.low is None:
         return f"{searched}."
     held = rounding.seconds(search.held_s)
-    return f"{searched}; {words.load(search.low, unit(search))} or more met the objective for {held} in all."
+    return f"{searched}; {words.load(search.low, search.load_unit)} or more met the objective for {held} in all."
 
 
 def _next_step(search: Capacity) -> str:
-    low = "" if search.low is None else words.load(search.low, unit(search))
+    low = _load(search, search.low)
     match search.end:
         case "above-range":
             return f"Test loads above {low or 'these'}."
         case "below-range":
-            return f"Test loads below {words.load(search.high, unit(search)) if search.high is not None else 'these'}."
+            return (
+                f"Test loads below {words.load(search.high, search.load_unit) if search.high is not None else 'these'}."
+            )
         case "undecided":
             return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
     plan = f"Plan with {low} or less. " if low else ""

@@ -1,13 +1,13 @@
 """An investigation as a document: decides what is shown where; the sentences come from *words.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Alternative, Finding, Investigation, RuledOut
+from loadframe.model import Alternative, Ending, Finding, Investigation, RuledOut
 from loadframe.reporting import (
     alternatives,
     answers,
-    charts,
     curve_report,
     facts,
     finding_words,
@@ -25,18 +25,17 @@ from loadframe.reporting import (
 from loadframe.reporting import document as doc
 from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.next_step import next_step
+from loadframe.reporting.vega import Chart
 from loadframe.units import show_metric
 
-Charts = Mapping[str, charts.Chart]
-CURVES = ("The curve", "Before and after")
+Charts = Mapping[str, Chart]
 
 
-def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
+def of(inv: Investigation, drawn: Charts) -> doc.Document:
     """The whole case study. drawn: its charts, for a page."""
-    charts_: Charts = drawn or {}
-    first = ("alternatives" if "alternatives" in charts_ else "side-by-side-1") if inv.alternatives else ""
+    first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
     beside = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
-    took = f"the whole run took {rounding.seconds(inv.seconds)}"
+    about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
     clamped = (words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
@@ -46,7 +45,7 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
         answer=tuple(line for line in (*answers.lines(inv), answers.next_line(inv)) if line),
         sections=(
             doc.environment(
-                doc.About(inv.run, inv.study, inv.host),
+                about,
                 *(
                     (f"Alternative: {alternative.name}", alternative.version)
                     for alternative in inv.alternatives
@@ -54,34 +53,34 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
                 ),
                 ("Started", words.moment(inv.started_at)),
             ),
-            doc.Section(CURVES[inv.after is not None], "curves", (*_curves(inv, charts_),), "Curves"),
+            doc.section("Before and after" if inv.after else "The curve", "curves", _curves(inv, drawn), "Curves"),
             *(
-                _side_by_side(inv, alternative, number, charts_, first)
+                _side_by_side(inv, alternative, number, drawn, first)
                 for number, alternative in enumerate(inv.alternatives, start=1)
             ),
-            doc.Section("Warm restart", "restart", (*_restarts(inv),)),
-            doc.Section("Forecast and outcome", "forecast", (*_forecast(inv, charts_),)),
-            doc.Section("Cause and evidence", "finding", (*_findings(inv, charts_),), "Cause and evidence"),
-            doc.Section("What was ruled out", "ruled-out", (*_ruled_out(inv, alone),)),
-            doc.Section("Suspected, then refuted by a trial", "refuted", (*_refuted(inv),)),
-            doc.Section("Changes and proof", "changes", (*trials.tried(inv),), "Changes and proof"),
+            doc.section("Warm restart", "restart", _restarts(inv)),
+            doc.section("Forecast and outcome", "forecast", _forecast(inv, drawn)),
+            doc.section("Cause and evidence", "finding", _findings(inv, drawn), "Cause and evidence"),
+            doc.section("What was ruled out", "ruled-out", _ruled_out(inv, alone)),
+            doc.section("Suspected, then refuted by a trial", "refuted", _refuted(inv)),
+            doc.section("Changes and proof", "changes", trials.tried(inv), "Changes and proof"),
             doc.listed("Silently clamped", dict.fromkeys(clamped), "clamped"),
-            doc.Section(
-                "The ladder of gains", "ladder", (*trials.ladder(inv, (*_figures(charts_, "ladder", look="ladder"),)),)
+            doc.section(
+                "The ladder of gains", "ladder", trials.ladder(inv, (*_figures(drawn, "ladder", look="ladder"),))
             ),
-            doc.Section(beside, "answers", tuple(map(doc.Prose, map(verdict_words.answers_sentence, inv.answers)))),
-            doc.Section("How full each limit is", "fullness", (*_figures(charts_, "limits"),)),
-            doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
-            doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),
-            doc.Section("Known remedies that were not tried", "untried", (*trials.untried(inv),)),
-            doc.Section("Which limit is reached next", "next", (*limits_report.of_run(inv),), "Limits"),
+            doc.section(beside, "answers", map(doc.Prose, map(verdict_words.answers_sentence, inv.answers))),
+            doc.section("How full each limit is", "fullness", _figures(drawn, "limits")),
+            doc.section("What it uses", "footprint", _footprint(inv, drawn)),
+            doc.section("Where the time goes", "time", time_spent.blocks(inv), "Where the time goes"),
+            doc.section("Known remedies that were not tried", "untried", trials.untried(inv)),
+            doc.section("Which limit is reached next", "next", limits_report.of_run(inv), "Limits"),
             doc.quality(inv.quality, warnings),
-            doc.Section("Settings to copy", "settings", (*trials.settings(inv),), "Settings to copy"),
+            doc.section("Settings to copy", "settings", trials.settings(inv), "Settings to copy"),
             doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),
-            doc.Section("Every step", "data", (*curve_report.blocks(inv),), "Every step", "page"),
+            doc.section("Every step", "data", curve_report.blocks(inv), "Every step", "page"),
         ),
-        about=doc.About(inv.run, inv.study, inv.host),
-        figures=(*_figures(charts_, first, "proof", "gains"),),
+        about=about,
+        figures=(*_figures(drawn, first, "proof", "gains"),),
         asides=(*_asides(inv),),
         report=inv.report,
     )
@@ -91,12 +90,12 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
     return (doc.Figure(drawn[name], look) for name in chosen if name in drawn)
 
 
-# --- the first screen -------------------------------------------------------------------------------------------------
+# --- the first screen
 
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     """The most important first: a screen shows as many as fit."""
-    unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), verdict_words.reach_of(inv), inv.variants[-1:]
+    unit, work, reach, best = inv.study.load_unit, inv.study.work_unit, verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for variant in best if inv.gain and not facts.crowded(inv) else ():
         if variant.gain.low > 1:
@@ -148,19 +147,18 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.brief_quality(inv.quality)
 
 
-# --- curves -----------------------------------------------------------------------------------------------------------
+# --- curves
 
 
 def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if not inv.rounds:
         return
-    if pair := (*_figures(drawn, "blocks", "latency"),):
-        yield doc.Group(pair, "pair")
+    yield doc.Group((*_figures(drawn, "blocks", "latency"),), "pair")
     heads = (doc.Column(""), *doc.numbers(*latencies.COLUMNS))
     table = doc.Table(heads, tuple((name, *cells) for name, cells in latencies.rows(inv)), "figures stack")
     if "percentiles" in drawn:
         yield doc.Figure(drawn["percentiles"], inside=(table,))
-    elif table.rows:
+    else:
         yield table
     if "stalls" in drawn:
         yield from _figures(drawn, "stalls")
@@ -169,11 +167,11 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     yield from (curve_report.of_round(inv, round_) for round_ in inv.rounds)
 
 
-# --- side by side, restarts, forecast ---------------------------------------------------------------------------------
+# --- side by side, restarts, forecast
 
 
 def _side_by_side(inv: Investigation, alternative: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
-    unit, target, name = words.axis_unit(inv), inv.study.target_kind, f"side-by-side-{number}"
+    unit, target, name = inv.study.load_unit, inv.study.target_kind, f"side-by-side-{number}"
     blocks: list[doc.Block] = [doc.Prose(" ".join(alternatives.sentences(inv, alternative)))]
     blocks += _figures(drawn, name if name != first else "")
     for title, verdicts in (("", alternative.by_level), ("With nothing cached", alternative.cold)):
@@ -204,13 +202,19 @@ def _side_by_side(inv: Investigation, alternative: Alternative, number: int, dra
         )
         blocks.append(doc.Table((at, target, alternative.name), shown))
     heading = f"{target} and {alternative.name} side by side"
-    return doc.Section(heading, name, tuple(blocks), "Side by side" if number == 1 else "")
+    return doc.section(heading, name, blocks, "Side by side" if number == 1 else "")
 
 
 def _restarts(inv: Investigation) -> Iterator[doc.Block]:
-    if inv.warm_restarts:
-        heads = ("Cache", *(f"After {how}" for how in alternatives.ENDINGS))
-        yield doc.Table(heads, tuple(alternatives.warm_restart_rows(inv)))
+    had: dict[str, dict[str, str]] = {}
+    for restart in inv.warm_restarts:
+        unknown = f"not known: {words.strip(restart.error)}"
+        held = unknown if restart.kept is None else f"{restart.kept:,} of {restart.asked:,} objects"
+        had.setdefault(restart.target_kind, {})[restart.how] = held
+    if had:
+        endings = get_args(Ending)
+        rows = tuple((kind, *(by_ending.get(how, "") for how in endings)) for kind, by_ending in had.items())
+        yield doc.Table(("Cache", *(f"After {how}" for how in endings)), rows)
         counted = "Counted: objects of the lowest level that the cache did not fetch from its origin again."
         yield doc.Prose(counted, "note")
 
@@ -218,31 +222,29 @@ def _restarts(inv: Investigation) -> Iterator[doc.Block]:
 def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if inv.forecast is None:
         return
-    unit, work, forecast = words.axis_unit(inv), words.work_unit(inv), inv.forecast
+    unit, work, forecast = inv.study.load_unit, inv.study.work_unit, inv.forecast
     yield doc.Prose(" ".join(forecasts.outcome(forecast, unit, work)))
     yield from _figures(drawn, "forecast")
     yield from forecasts.tables(forecast, unit, work)
-    if forecast.notes:
-        yield doc.Items(forecast.notes)
+    yield doc.Items(forecast.notes)
 
 
-# --- causes -----------------------------------------------------------------------------------------------------------
+# --- causes
 
 
 def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     evidence = (*_figures(drawn, *(name for name in drawn if name.startswith("evidence"))),)
     for finding, ruled_out in facts.findings_and_ruled_out(inv):
-        pictures = (doc.Group(evidence, "pair"),) if evidence else ()
-        evidence = ()
+        pictures, evidence = doc.Group(evidence, "pair"), ()
         heading = (f"{finding_words.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
         yield doc.Group((*_finding(inv, finding, pictures), *_ruled_out(inv, ruled_out)), "finding", heading)
 
 
-def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
-    unit, round_ = words.axis_unit(inv), facts.round_of(inv, finding)
+def _finding(inv: Investigation, finding: Finding, pictures: doc.Group) -> Iterator[doc.Block]:
+    unit, round_ = inv.study.load_unit, facts.round_of(inv, finding)
     said = (words.sentence(finding_words.sentence(inv, finding)), finding.explanation, finding.advice)
     yield doc.Prose(" ".join(text for text in said if text))
-    yield from pictures
+    yield pictures
     rows: list[doc.Cells] = []
     for piece in finding.evidence:
         steps = curve_report.address(round_)
@@ -256,8 +258,7 @@ def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ..
                 (doc.Span(window, to=steps), *source),
             )
         )
-    if rows:
-        yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), tuple(rows))
+    yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), tuple(rows))
     if finding.mechanism and not finding_words.tells_mechanism(finding):
         yield doc.Prose(words.sentence(finding_words.mechanism_sentence(finding)))
     id_ = doc.Span(finding.id, "code")
@@ -278,8 +279,7 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
         rows = tuple(
             (doc.Span("; ".join(names), title=by_name[names[0]][0].id), reason) for reason, names in by_reason.items()
         )
-        if rows:
-            yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
+        yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
 
 
 def _refuted(inv: Investigation) -> Iterator[doc.Block]:
@@ -287,24 +287,16 @@ def _refuted(inv: Investigation) -> Iterator[doc.Block]:
     for finding in facts.refuted_findings(inv):
         said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
         rows.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), " ".join(said)))
-    if rows:
-        yield doc.Facts(tuple(rows), "facts wide-facts")
+    yield doc.Facts(tuple(rows), "facts wide-facts")
 
 
-# --- use, time, limits ------------------------------------------------------------------------------------------------
+# --- use, time, limits
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
-    if sentences := stages.sentences(inv):
-        yield doc.Group(tuple(map(doc.Prose, sentences)), only="text")
+    yield doc.Group(tuple(map(doc.Prose, stages.sentences(inv))), only="text")
     if helping := stages.helping(inv):
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
-    level = time_spent.level(inv)
-    to = curve_report.address(inv.rounds[0], level) if level is not None else ""
-    if rows := time_spent.table(inv, to):
-        table = doc.Table(("Resource", *time_spent.COLUMNS), rows, "stack resources")
-        note = doc.Prose(time_spent.heading(inv), "note")
-        yield doc.Group((note, table), heading="Use, saturation, errors", only="page")
-    if pair := (*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),):
-        yield doc.Group(pair, "pair")
+    yield from time_spent.use(inv)
+    yield doc.Group((*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),), "pair")

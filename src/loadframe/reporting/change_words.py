@@ -72,7 +72,6 @@ CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "coun
 
 
 def control_sentence(control: Control) -> str:
-    """A control experiment of a kept remedy, in one line."""
     shown = control.verdict if control.kind == "without" else None
     measured = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
     return f"{CONTROLS[control.kind]} ({control.title}): {measured}{control.because}"
@@ -121,7 +120,7 @@ def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
 
 def durability_sentences(inv: Investigation) -> list[str]:
     """The gain with durability kept and relaxed; empty where the kept changes give up none."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     return [
         f"with durability {'relaxed' if variant.gives_up else 'kept'}: "
         f"{verdict_words.gain_sentence(variant.told, unit)}"

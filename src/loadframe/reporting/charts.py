@@ -6,8 +6,8 @@ import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -26,7 +26,7 @@ from loadframe.reporting import (
     flame,
     gain_bars,
     latencies,
-    limit_bars,
+    limits_report,
     plots,
     quality_words,
     searches,
@@ -35,7 +35,7 @@ from loadframe.reporting import (
     waits,
     words,
 )
-from loadframe.reporting.vega import Plot, Size, render
+from loadframe.reporting.vega import Chart, Plot, Size, render
 from loadframe.system.files import Folder, Whose
 
 Draw = Callable[[Size], Plot | None]
@@ -51,28 +51,6 @@ OF_COMPONENTS = {
 FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """One picture. title: the fact it shows. alt: a description in words. specs: Vega-Lite, one per size, the widest
-    first. metric: the one it shows, if any. svgs: rendered without the title, which the page sets itself."""
-
-    name: str
-    title: str
-    note: str
-    alt: str
-    specs: tuple[dict[str, Any], ...]
-    metric: str = ""
-    svgs: tuple[Markup, ...] = ()
-
-    def jobs(self) -> list[tuple[dict[str, Any], str, str]]:
-        """Arguments for `vega.render`."""
-        return [(spec, f"{self.name}-{number}", self.alt) for number, spec in enumerate(self.specs)]
-
-    @property
-    def spec(self) -> str:
-        return write_json({**self.specs[0], "title": self.title})
-
-
 def page_charts(answer: RunAnswer) -> dict[str, Chart]:
     """Every chart that the record has data for, by name."""
     if isinstance(answer, Investigation) and not plots.load_axis(answer).levels:
@@ -80,7 +58,10 @@ def page_charts(answer: RunAnswer) -> dict[str, Chart]:
     # Vega's engine is slow to start and runs in parallel to Python: it renders while further charts are drawn.
     with ThreadPoolExecutor(max_workers=1) as engine:
         started = engine.submit(vega.start_engine)
-        begun = [(chart, [engine.submit(vega.render, *job) for job in chart.jobs()]) for chart in _charts(answer)]
+        begun: list[tuple[Chart, list[Future[Markup]]]] = []
+        for chart in _charts(answer):
+            named = ((spec, f"{chart.name}-{number}") for number, spec in enumerate(chart.specs))
+            begun.append((chart, [engine.submit(vega.render, spec, name, chart.alt) for spec, name in named]))
         started.result()
         return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
 
@@ -112,17 +93,14 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
     drawing = partial(latencies.percentiles, inv)
     yield from _chart("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
     if len(inv.alternatives) > 1:
-        drawing = partial(plots.alternatives_together, inv)
+        drawing = partial(plots.side_by_side, inv, inv.alternatives)
         title = f"{inv.study.target_kind} and its alternatives by load"
         yield from _chart("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
     for number, alternative in enumerate(inv.alternatives, start=1):
-        drawing = partial(plots.side_by_side, inv, alternative)
+        drawing = partial(plots.side_by_side, inv, (alternative,))
         note = "Shaded bands: 95 % intervals."
-        note += (
-            " Dashed: where their ratio begins to change, with its interval."
-            if alternative.divergence is not None
-            else ""
-        )
+        if alternative.divergence is not None:
+            note += " Dashed: where their ratio begins to change, with its interval."
         yield from _chart(f"side-by-side-{number}", plots.side_by_side_title(inv, alternative), note, drawing, *BOTH)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
     yield from _chart("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
@@ -131,15 +109,14 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
             drawing = partial(plots.metric, inv, name, limit_id=limit_id)
             title = words.sentence(finding_words.metric_words(name))[:-1]
             yield from _chart(f"evidence-{number}", title, "", drawing, HALF, metric=name)
-    for name, state in stages.rounds(inv):
-        title, drawing = stages.title(state, words.axis_unit(inv)), partial(stages.chart, inv, state)
-        yield from _chart(name, title, stages.note(state), drawing, *BOTH)
-    for name, state in waits.rounds(inv):
-        title, drawing = waits.title(state, words.axis_unit(inv)), partial(waits.chart, inv, state)
-        yield from _chart(name, title, waits.note(state), drawing, *BOTH)
-    yield from _chart("limits", limit_bars.title(inv), limit_bars.note(inv), partial(limit_bars.chart, inv), *BOTH)
-    if gain_bars.gains(inv):
-        yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
+    for picture in (stages, waits):
+        for name, state in picture.rounds(inv):
+            title, drawing = picture.title(state, inv.study.load_unit), partial(picture.chart, inv, state)
+            yield from _chart(name, title, picture.note(state), drawing, *BOTH)
+    yield from _chart(
+        "limits", limits_report.title(inv), limits_report.note(inv), partial(limits_report.chart, inv), *BOTH
+    )
+    yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
     yield from _footprint(inv)
     yield from _chart("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
 

@@ -2,7 +2,7 @@
 Actions, JUnit XML for the rest. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from loadframe.formats import said
@@ -11,10 +11,10 @@ from loadframe.reporting import document as doc
 from loadframe.reporting import markdown, rounding, terminal, verdict_words, words
 
 
-def render_comparison(comparison: Comparison, *, width: int = terminal.WIDTH) -> str:
+def render_comparison(comparison: Comparison) -> str:
     asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(comparison))
     answer = verdict_words.comparison_sentence(comparison)
-    return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides), width)
+    return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides))
 
 
 def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
@@ -44,7 +44,7 @@ def _quantity(row: Quantity) -> str:
     return f"{row.name}: {decided}{verdict_words.ratio_words(row.verdict)}, {values}"
 
 
-# --- GitHub Actions ---------------------------------------------------------------------------------------------------
+# --- GitHub Actions
 
 LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
 """Severity of an annotation where a margin was given. Without one nothing fails: worse is a warning."""
@@ -72,15 +72,14 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
         )
         for comparison in comparisons
     )
-    details = (doc.Group((*_blocks(comparison),), summary=f"{comparison.after}: details") for comparison in comparisons)
+    details = []
+    for comparison in comparisons:
+        facts = doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
+        sentence = doc.Prose(verdict_words.comparison_sentence(comparison))
+        details.append(doc.Group((sentence, facts), summary=f"{comparison.after}: details"))
     table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
-    section = doc.Section("Loadframe: compare", "compare", (table, *details))
+    section = doc.section("Loadframe: compare", "compare", (table, *details))
     return markdown.render(doc.Document("Comparisons", (), (section,)))
-
-
-def _blocks(comparison: Comparison) -> Iterator[doc.Block]:
-    yield doc.Prose(verdict_words.comparison_sentence(comparison))
-    yield doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
 
 
 def _level(comparison: Comparison) -> str:
@@ -104,7 +103,7 @@ def _data(text: str) -> str:
     return said.words(text, 4000).replace("%", "%25")
 
 
-# --- JUnit ------------------------------------------------------------------------------------------------------------
+# --- JUnit
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document may have, not even as references (XML 1.0, section 2.2)."""

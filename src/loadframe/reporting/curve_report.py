@@ -63,7 +63,7 @@ def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
     metrics = facts.footprint_metrics(round_.footprint)
     rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
     own = [name for name in STEP_COLUMNS if name != P999 or any(P999 in row for row in rows)]
-    units = {"work": words.work_unit(inv), "unit": words.axis_unit(inv)}
+    units = {"work": inv.study.work_unit, "unit": inv.study.load_unit}
     heads = [doc.Column(STEP_COLUMNS[name].format(**units), side=">") for name in own]
     heads += [doc.Column(name, side=">", title=metric_of(name).what if is_known(name) else "") for name in metrics]
     anchored: set[float] = set()
@@ -109,7 +109,6 @@ def render_curve(
 
 
 def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
-    """Its shape and facts, in sentences."""
     return (f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit, work=work))
 
 
@@ -132,7 +131,7 @@ def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False)
     )
     p95 = doc.Column("p95" if any(row[2] for row in rows) else "", side=">")
     heads = (doc.Column(unit, side=">"), "response time" if response else "throughput", p95, "")
-    return doc.Section("Every level", "levels", (doc.Table(heads, rows),) if rows else ())
+    return doc.section("Every level", "levels", [doc.Table(heads, rows)])
 
 
 def _value(point: CurvePoint, work: str, response: bool) -> str:
@@ -147,7 +146,7 @@ def _value(point: CurvePoint, work: str, response: bool) -> str:
 
 def of_round(inv: Investigation, round_: Round) -> doc.Group:
     """The curve of a round, linked to its steps."""
-    unit, work, curve = words.axis_unit(inv), words.work_unit(inv), round_.curve
+    unit, work, curve = inv.study.load_unit, inv.study.work_unit, round_.curve
     first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
     state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"
     rows = tuple(

@@ -1,15 +1,15 @@
 """A report as one record, built once from the result of a run; terminal.py, html.py and markdown.py render it."""
 
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from markupsafe import Markup
 
 from loadframe.model import Change, ChangeRecord, Host, RunQuality, StudySummary
 from loadframe.reporting import quality_words, rounding, words
-from loadframe.reporting.charts import Chart
+from loadframe.reporting.vega import Chart
 from loadframe.units import show
 
 AWAY = frozenset({"settings", "environment", "reproduce"})
@@ -55,7 +55,7 @@ def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
     return tuple(piece for name in names for piece in (", ", Span(name, "code")))[1:]
 
 
-# --- blocks -----------------------------------------------------------------------------------------------------------
+# --- blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Group:
 Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Drawing | Group
 
 
-# --- the document -----------------------------------------------------------------------------------------------------
+# --- the document
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +228,25 @@ class Document:
         return tuple(section for section in self.sections if section.blocks)
 
 
+def section(heading: str, anchor: str, blocks: Iterable[Block], place: str = "", only: Only = "") -> Section:
+    """Without blocks that have nothing to show: a table without rows, a list without items."""
+    return Section(heading, anchor, tuple(_filled(blocks)), place, only)
+
+
+def _filled(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        shown = replace(block, blocks=tuple(_filled(block.blocks))) if isinstance(block, Group) else block
+        match shown:
+            case Group(()) | Items(()) | Facts(()) | Settings(()) | Diff(()) | Table(rows=()):
+                continue
+        yield shown
+
+
 def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
-    """A section with a list of items."""
-    cells = tuple(items)
-    return Section(heading, anchor, (Items(cells),) if cells else ())
+    return section(heading, anchor, [Items(tuple(items))])
 
 
-# --- parts of every kind of report ------------------------------------------------------------------------------------
+# --- parts of every kind of report
 
 
 def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
@@ -242,7 +254,7 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
     if about is None:
         return Section("", "environment", ())
     study, host = about.study, about.host
-    unit, levels = words.study_unit(study), words.and_list([rounding.exact(level) for level in study.levels])
+    unit, levels = study.load_unit, words.and_list([rounding.exact(level) for level in study.levels])
     virtual = f", {host.virtualisation}" if host.virtualisation else ""
     rows: tuple[tuple[Words, Words], ...] = (
         ("Target", words.target_name(study)),
@@ -254,14 +266,13 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
         *((f"{name[:1].upper()}{name[1:]}", value) for name, value in host.facts.items()),
         *more,
     )
-    return Section("What was measured", "environment", (Facts(rows),), "What was measured", "page")
+    return section("What was measured", "environment", [Facts(rows)], "What was measured", "page")
 
 
 def quality(run_quality: RunQuality | None, warnings: Sequence[str]) -> Section:
     """How the run went, and what to read with care."""
     sentences = (*(() if run_quality is None else quality_words.sentences(run_quality)), *warnings)
-    items = tuple(words.sentence(text) for text in sentences)
-    return Section("Run quality", "quality", (Items(items),) if items else (), "Run quality")
+    return section("Run quality", "quality", [Items(tuple(map(words.sentence, sentences)))], "Run quality")
 
 
 def brief_quality(run_quality: RunQuality | None) -> Aside:
@@ -275,4 +286,4 @@ def reproduce(run: str, *lines: tuple[str, str]) -> Section:
     places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}
     again = ("loadframe report {run}", "this page again, from the record")
     commands = tuple((command.format(**places), what) for command, what in (*lines, again))
-    return Section("Reproduce", "reproduce", (Commands(commands),), "Reproduce", "page")
+    return section("Reproduce", "reproduce", [Commands(commands)], "Reproduce", "page")

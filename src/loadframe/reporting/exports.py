@@ -180,7 +180,6 @@ def _plain(cell: polars.Expr) -> polars.Expr:
 
 
 def parquet_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
-    """The tables as one Parquet file."""
     data = io.BytesIO()
     polars.concat(tables).write_parquet(data)
     return data.getvalue()

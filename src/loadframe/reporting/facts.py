@@ -232,12 +232,10 @@ def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
 
 
 def label_of(inv: Investigation, round_: Round) -> str:
-    """Label of a round's state in the charts."""
     return next((state.label for state in series(inv) if state.round is round_ and state.curve is not None), "")
 
 
 def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
-    """The rows of its steps, grouped by level."""
     grouped: dict[float, list[Mapping[str, float]]] = {}
     for row in round_.footprint:
         if math.isfinite(row.get("level", math.nan)):
@@ -246,7 +244,6 @@ def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
 
 
 def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
-    """The values of one metric by level, where it was measured."""
     measured = {
         level: [row[metric] for row in rows if math.isfinite(row.get(metric, math.nan))]
         for level, rows in by_level(round_).items()

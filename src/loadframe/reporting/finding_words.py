@@ -59,11 +59,10 @@ def evidence_brief(evidence: Evidence) -> str:
     return f"{evidence_value(evidence)} {evidence.window.partition(', at ')[0]}".strip()
 
 
-def evidence_sentence(evidence: Evidence, unit: str = "") -> str:
+def evidence_sentence(evidence: Evidence) -> str:
     """One piece of evidence in a line: metric, value, threshold and window."""
-    window = evidence_window(evidence, unit)
-    notes = [evidence_threshold(evidence) and f"threshold: {evidence_threshold(evidence)}", window]
-    note = "; ".join(note for note in notes if note)
+    threshold = evidence_threshold(evidence)
+    note = "; ".join(filter(None, (threshold and f"threshold: {threshold}", evidence.window)))
     return f"{evidence_value(evidence)}{f' ({note})' if note else ''}"
 
 
@@ -84,7 +83,7 @@ def tells_mechanism(finding: Finding) -> bool:
 
 def sentence(inv: Investigation, finding: Finding) -> str:
     """A finding's title with its status, the load at which it begins, and what ruled it out in another state."""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
     against = "".join(
         f"; {state}, this spoke against it: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding)
@@ -108,20 +107,12 @@ def chain(inv: Investigation, limit: Limit) -> str:
 
 
 def cause(inv: Investigation, id_: str) -> str:
-    """The title of a cause or a limit, as a heading."""
-    return heading(inside(inv, id_))
-
-
-def inside(inv: Investigation, id_: str) -> str:
-    """The same within a sentence: title of this run's finding or limit, else of the signature, else the id in words."""
+    """As a heading: the title of this run's finding or limit, else of the signature, else the id in words."""
     rounds = (*inv.rounds, *(alternative.round for alternative in inv.alternatives))
-    titles = {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
-    titles = {
-        **TITLES,
-        **titles,
-        **{finding.id: finding.title for round_ in rounds for finding in round_.findings if finding.title},
-    }
-    return titles.get(id_, id_.replace(".", ": ", 1).replace("_", " "))
+    limits = {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
+    findings = {finding.id: finding.title for round_ in rounds for finding in round_.findings if finding.title}
+    titles = TITLES | limits | findings
+    return heading(titles.get(id_, id_.replace(".", ": ", 1).replace("_", " ")))
 
 
 def remedy(inv: Investigation, id_: str) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from loadframe.model import ClassShare, FlameFrame, Investigation, Profile, ProfileKind
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
-from loadframe.reporting.markup import element
+from loadframe.reporting.html import element
 
 PLACES = {
     "below": "below the bend",
@@ -34,7 +34,7 @@ def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") ->
 
 def where(inv: Investigation, profile: Profile) -> str:
     """ "past the bend, at 64 active jobs, after the changes"."""
-    level = words.load(profile.level, words.axis_unit(inv))
+    level = words.load(profile.level, inv.study.load_unit)
     after = ", after the changes" if inv.rounds and profile.treatment != inv.rounds[0].treatment else ""
     if profile.place in ("lowest", "highest"):
         return f"{PLACES[profile.place]}, {level}{after}"
@@ -74,7 +74,6 @@ def cost(value_ms: float) -> str:
 
 
 def threads(class_share: ClassShare | None) -> str:
-    """Average number of threads."""
     return rounding.plain(class_share.amount) if class_share is not None else ""
 
 
@@ -107,7 +106,6 @@ def _changes(inv: Investigation, profile: Profile) -> str:
 
 
 def threads_sentence(inv: Investigation, profile: Profile) -> str:
-    """What the target's threads did, on average."""
     named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
     parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in named)
     total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
@@ -124,7 +122,6 @@ def rest_sentence(inv: Investigation, profile: Profile) -> str:
 
 
 def quality_sentence(profile: Profile) -> str:
-    """How far the samples can be trusted."""
     said = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
     if profile.unresolved_share:
         said.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")
@@ -147,24 +144,23 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
     base = profile.against
     if base is None:
         return ""
-    level = words.load(base.level, words.axis_unit(inv))
+    level = words.load(base.level, inv.study.load_unit)
     return "the state as given" if base.treatment != profile.treatment else f"{BASELINES[base.place]} ({level})"
 
 
-def missing_sentences(inv: Investigation) -> tuple[str, ...]:
+def missing_sentences(inv: Investigation) -> list[str]:
     """What could not be sampled, and how to get it."""
-    return tuple(
-        f"not sampled: {requirement.what} ({words.strip(requirement.how_to_get_it)})"
+    return [
+        f"Not sampled: {requirement.what} ({words.strip(requirement.how_to_get_it)})."
         for requirement in inv.profile_missing
-    )
+    ]
 
 
 def summary(inv: Investigation) -> list[str]:
     """For a screen: the CPU time (or else the threads) of the first state past the bend, and what is missing."""
     cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
     states = [threads_sentence(inv, profile) for profile in of_kind(inv, "threads") if profile.place in HIGH]
-    lines = (cpu or states)[:1]
-    return [words.sentence(line) for line in (*lines, *missing_sentences(inv))]
+    return [*map(words.sentence, (cpu or states)[:1]), *missing_sentences(inv)]
 
 
 WIDTH = 1200
@@ -174,8 +170,8 @@ CHARACTER = 6.7
 PADDING = 4
 FEWEST = 5
 """A box with room for fewer characters has no name."""
-SHADES = (1.25, 2.0)
-"""Ratios below the first get the palest shade, from the second on the strongest."""
+SHADES = (math.log(1.25), math.log(2.0))
+"""Logarithms of ratios: below the first they get the palest shade, from the second on the strongest."""
 
 
 def svg(profile: Profile, *, label: str) -> Markup:
@@ -196,7 +192,7 @@ def _frame(frame: FlameFrame, y: int) -> Markup:
     said = f"{name}{' (kernel)' if name != frame.name else ''}: {rounding.percent(frame.width)} of the samples"
     if frame.change is not None:
         said += f", {rounding.plain(frame.change)} times the CPU time per request"
-    classes = " ".join(part for part in (f"k-{frame.class_id}" if frame.class_id else "", shade(frame.change)) if part)
+    classes = f"{f'k-{frame.class_id} ' if frame.class_id else ''}{shade(frame.change)}".strip()
     return box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
 
 
@@ -217,11 +213,11 @@ def fitted(name: str, width: float) -> str:
 
 def shade(change: float | None) -> str:
     """The class of a change's shade: up or down, 1 (slight) to 3 (strong); "" for none."""
-    if change is None or change <= 0:
-        return ""
-    size = abs(math.log(change))
-    strength = 1 + sum(size >= math.log(step) for step in SHADES)
-    return f"{'up' if change > 1 else 'down'}{strength}"
+    return "" if change is None or change <= 0 else _shade(math.log(change), SHADES)
+
+
+def _shade(by: float, steps: Sequence[float]) -> str:
+    return f"{'up' if by > 0 else 'down'}{1 + sum(abs(by) >= step for step in steps)}"
 
 
 Z_BOX = 3.29
@@ -305,13 +301,10 @@ def beyond_chance(node: Node, difference: Difference) -> bool:
 
 def difference_shade(node: Node, difference: Difference) -> str:
     """up or down, 1 (slight) to 3 (strong); "" for no proven difference."""
-    if not beyond_chance(node, difference):
-        return ""
-    size = abs(node.after - node.before)
-    return f"{'up' if node.after > node.before else 'down'}{1 + sum(size >= step for step in POINTS)}"
+    return _shade(node.after - node.before, POINTS) if beyond_chance(node, difference) else ""
 
 
-# --- in words ---------------------------------------------------------------------------------------------------------
+# --- in words
 
 
 def difference_sentence(inv: Investigation, difference: Difference) -> str:
@@ -321,7 +314,7 @@ def difference_sentence(inv: Investigation, difference: Difference) -> str:
     if before is not None and after is not None:
         price = f"a request costs {cost(before)} of CPU before and {cost(after)} after"
     moved = [f"{name} {_shares(node)}" for name, node in changed(difference)[:FIRST]]
-    where = f"at {words.load(difference.after.level, words.axis_unit(inv))}"
+    where = f"at {words.load(difference.after.level, inv.study.load_unit)}"
     parts = [f"the {difference.after.component}'s CPU time {where}, before against after the changes"]
     parts += [price] if price else []
     parts += [f"shares that changed most: {'; '.join(moved)}"] if moved else ["no share differs beyond chance"]
@@ -356,7 +349,7 @@ def _percent(share: float) -> str:
     return rounding.percent(share) if share >= NARROWEST else "less than 0.25 %"
 
 
-# --- the drawing ------------------------------------------------------------------------------------------------------
+# --- the drawing
 
 
 def difference_svg(inv: Investigation, difference: Difference) -> Markup:

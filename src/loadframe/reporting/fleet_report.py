@@ -16,23 +16,26 @@ def fleet_json(check: FleetCheck) -> dict[str, Any]:
     return {"schema": "loadframe.fleet/1", "fit": check.fit, **asdict(check)}
 
 
-def render_fleet(check: FleetCheck, *, width: int = 110) -> str:
+def render_fleet(check: FleetCheck) -> str:
     """The answer first, then the problems, the hosts and their links."""
     problems = (
         f"{'Refused' if problem.refuses else 'Mind'}: {problem.about}: {problem.fact}. {problem.remedy}".rstrip()
         for problem in check.problems
     )
     missing = (f"{host.name}: {', '.join(host.missing)}" for host in check.hosts if host.missing)
-    links: tuple[doc.Block, ...] = (doc.Table(LINK_HEAD, tuple(map(_link, check.links))),) if check.links else ()
+    links: list[doc.Block] = [doc.Table(LINK_HEAD, tuple(map(_link, check.links)))]
     if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in check.links):
-        links += (doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"),)
+        links.append(doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"))
     sections = (
         doc.listed("What speaks against it", problems),
-        doc.Section("Hosts", "hosts", (doc.Table(HEAD, tuple(map(_host, check.hosts))),)),
+        doc.section("Hosts", "hosts", [doc.Table(HEAD, tuple(map(_host, check.hosts)))]),
         doc.listed(NOT_THERE, missing),
-        doc.Section("Links, one encrypted connection each, one after another", "links", links),
+        doc.section("Links, one encrypted connection each, one after another", "links", links),
     )
-    return terminal.render(doc.Document("Fleet", (_answer(check),), sections), width)
+    reached = sum(host.facts is not None for host in check.hosts)
+    fit = "fit to be loaded" if check.fit else "not fit to be loaded as it is"
+    answer = f"Fleet {check.name}: {reached} of {len(check.hosts)} hosts reached, {fit}"
+    return terminal.render(doc.Document("Fleet", (answer,), sections), width=110)
 
 
 def drivers_sentence(drivers: FleetDrivers) -> str:
@@ -74,12 +77,12 @@ def fleet_limits_json(limits: Sequence[FleetLimit]) -> list[dict[str, Any]]:
 def fleet_limits(limits: Sequence[FleetLimit]) -> doc.Section:
     """Each limit of each host, the fullest first."""
     table = doc.Table(LIMITS_HEAD, tuple(map(_limit, _ranked(limits))))
-    unseen = tuple(
+    unseen = (
         doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
         for fleet_limit in limits
         if fleet_limit.unseen
     )
-    return doc.Section("Limits of the hosts", "hosts", (table, *unseen) if limits else ())
+    return doc.section("Limits of the hosts", "hosts", (table, *unseen))
 
 
 def fleet_limits_sentences(limits: Sequence[FleetLimit]) -> list[str]:
@@ -117,12 +120,6 @@ HEAD: doc.Heads = (
     *doc.numbers("clock off by", "drift, millionths"), "CPUs in use",
 )  # fmt: skip
 LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median", "99 %", "there", "back"))
-
-
-def _answer(check: FleetCheck) -> str:
-    reached = sum(host.facts is not None for host in check.hosts)
-    fit = "fit to be loaded" if check.fit else "not fit to be loaded as it is"
-    return f"Fleet {check.name}: {reached} of {len(check.hosts)} hosts reached, {fit}"
 
 
 def _host(host: HostCheck) -> tuple[str, ...]:

@@ -30,7 +30,6 @@ def render_forecast(
     *,
     unit: str = "",
     calibration: Calibration | None = None,
-    width: int = terminal.WIDTH,
     work: str = WORK,
 ) -> str:
     """What saturates first and what each load will give, or why that is unknown. unit, work: of load and throughput."""
@@ -41,11 +40,11 @@ def render_forecast(
         off = f"the median error was {rounding.percent(calibration.median_error)}"
         earlier.append(f"On this machine the interval held in {held}; {off}.")
     sections = (
-        doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
+        doc.section("Forecast", "forecast", tables(forecast, unit, work)),
         doc.listed("Mind", forecast.notes),
         doc.listed("Earlier forecasts", earlier),
     )
-    return terminal.render(doc.Document("Forecast", tuple(outcome(forecast, unit, work)), sections), width)
+    return terminal.render(doc.Document("Forecast", tuple(outcome(forecast, unit, work)), sections))
 
 
 def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
@@ -82,10 +81,9 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
         latency = [_latency(point.latency_p95_ms) if point.latency_p95_ms else ""] * slow
         cells = (rounding.exact(point.load), *_interval(point.throughput), *latency)
         rows.append((*cells, *(_scored(came.get(point.load)) if came else ())))
-    if rows:
-        yield doc.Table(heads, tuple(rows))
-    if full := sorted(_full(forecast, unit), key=lambda row: row[0]):
-        yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), tuple(row for _, row in full))
+    yield doc.Table(heads, tuple(rows))
+    full = sorted(_full(forecast, unit), key=lambda row: row[0])
+    yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), tuple(row for _, row in full))
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
@@ -193,19 +191,19 @@ def _no_less(text: str, value: float, seen: float) -> str:
     return rounding.exact(value) if value.is_integer() and float(plain.replace(",", "")) < seen else plain
 
 
-def render_growth(forecast: GrowthForecast, *, width: int = 100) -> str:
+def render_growth(forecast: GrowthForecast) -> str:
     """The rate now, the end of memory, rate and time at each size, and the refused sizes."""
     if forecast.refused is not None:
-        return terminal.render(doc.Document("", (f"No forecast. {forecast.refused}",), ()), width)
+        return terminal.render(doc.Document("", (f"No forecast. {forecast.refused}",), ()))
     entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
     heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if forecast.scored else ()))
     table = doc.Table(heads, tuple(_row(point, forecast.scored) for point in forecast.at))
     sections = (
-        doc.Section("Forecast", "forecast", (table,) if forecast.at else ()),
+        doc.section("Forecast", "forecast", [table]),
         doc.listed("Not forecast", (f"{refusal.entries:,.0f}: {refusal.because}" for refusal in forecast.not_at)),
         doc.listed("Mind", forecast.notes),
     )
-    return terminal.render(doc.Document("Growth", tuple(sentences(forecast)), sections), width)
+    return terminal.render(doc.Document("Growth", tuple(sentences(forecast)), sections))
 
 
 def render_following(steps: Sequence[Following], followed: Followed) -> str:
@@ -219,7 +217,7 @@ def render_following(steps: Sequence[Following], followed: Followed) -> str:
         rows.append((rounding.exact(step.offered), *grows, rounding.plain(step.applied), step.verdict))
     rate, lag, applied = doc.numbers("changes/s", "lag grows by, 1/s", "applied")
     heads: doc.Heads = (rate, lag, "(95 %)", applied, "")
-    section = doc.Section("Each rate", "rates", (doc.Table(heads, tuple(rows)),))
+    section = doc.section("Each rate", "rates", [doc.Table(heads, tuple(rows))])
     return terminal.render(doc.Document("Following", tuple(following_sentences(followed)), (section,)))
 
 
@@ -271,10 +269,9 @@ def _row(point: GrowthPoint, scored: Sequence[GrowthScored]) -> tuple[str, ...]:
     cells = (f"{point.entries:,.0f}", rate[0], f"{rate[1]} to {rate[2]}", time[0], f"{time[1]} to {time[2]}")
     if not scored:
         return cells
-    came = next((score for score in scored if score.entries == point.entries), None)
-    return (*cells, "" if came is None else _came(came))
-
-
-def _came(scored: GrowthScored) -> str:
-    rate, seconds = ("inside" if held else "outside" for held in (scored.rate_inside, scored.seconds_inside))
-    return f"{rounding.plain(scored.rate)}/s {rate}, {rounding.seconds(scored.seconds)} {seconds}"
+    for score in scored:
+        if score.entries == point.entries:
+            held = ["inside" if inside else "outside" for inside in (score.rate_inside, score.seconds_inside)]
+            came = f"{rounding.plain(score.rate)}/s {held[0]}, {rounding.seconds(score.seconds)} {held[1]}"
+            return (*cells, came)
+    return (*cells, "")

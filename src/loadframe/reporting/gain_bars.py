@@ -9,11 +9,10 @@ from typing import Any
 from loadframe.diagnosis.conclusion import kept_trials
 from loadframe.model import Investigation, Ladder, Verdict
 from loadframe.reporting import change_words, rounding, vega, verdict_words, words
-from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Canvas, Plot, Size
+from loadframe.reporting.vega import AFTER, BETWEEN, CHARACTER_PX, INK, QUIET, Canvas, Plot, Size
 
 NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
-CHARACTER_PX = 6.9
 FURTHEST = 10.0
 """An interval is cut at this many times its ratio either way: that of two blocks would flatten all others."""
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -48,7 +47,7 @@ def gains(inv: Investigation) -> list[Gain]:
     return [gain for gain in tried if gain.verdict.has_ratio]
 
 
-# --- in words ---------------------------------------------------------------------------------------------------------
+# --- in words
 
 
 def title(inv: Investigation) -> str:
@@ -56,29 +55,23 @@ def title(inv: Investigation) -> str:
     tried = [gain for gain in gains(inv) if gain.kept is not None]
     if len(tried) == 1:
         said = {True: "is clear of", False: "is within reach of", None: "beside"}[tried[0].clear]
-        at = verdict_words.verdict_levels(tried[0].verdict, words.axis_unit(inv))
+        at = verdict_words.verdict_levels(tried[0].verdict, inv.study.load_unit)
         return f"The gain {at}, {verdict_words.ratio(tried[0].verdict)} times, {said} the noise of its own blocks"
     clear = sum(gain.clear is True for gain in tried)
     judged = sum(gain.clear is not None for gain in tried)
     if not judged:
         return f"What each of the {len(tried)} changes gives"
-    every = "each is" if clear == judged == len(tried) else f"{clear} {'is' if clear == 1 else 'are'}"
+    every = "each is" if clear == judged == len(tried) else "1 is" if clear == 1 else f"{clear} are"
     return f"{len(tried)} changes were tried; {every} clear of the noise of its own blocks"
 
 
 def note(inv: Investigation) -> str:
-    """How to read the chart."""
     meaning = "Dot: the ratio of the throughputs, with its interval. "
     if any(gain.verdict.floor is not None for gain in gains(inv)):
         meaning += "Grey band: noise floor, each state against itself, block against block, in the same blocks. "
     cut = any(_reach(gain.verdict) != (gain.verdict.low, gain.verdict.high) for gain in gains(inv))
     meaning += "An arrow: the interval goes on." if cut else "Dashed: no difference."
     return f"{meaning} {change_words.parts_sentence(inv)}".rstrip()
-
-
-def alt(inv: Investigation) -> str:
-    """Each row in a sentence."""
-    return " ".join(f"{gain.name}: {_said(gain)}." for gain in gains(inv))
 
 
 def _said(gain: Gain) -> str:
@@ -88,7 +81,7 @@ def _said(gain: Gain) -> str:
     return "; ".join(part for part in (verdict_words.ratio_words(gain.verdict), fate, noise) if part)
 
 
-# --- the drawing ------------------------------------------------------------------------------------------------------
+# --- the drawing
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
@@ -104,7 +97,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     for gain, (name, said) in zip(drawn, heads, strict=True):
         top = drawing.row(top, gain, name, said)
     drawing.scale(top)
-    drawing.told = alt(inv)
+    drawing.told = " ".join(f"{gain.name}: {_said(gain)}." for gain in drawn)
     return drawing
 
 
@@ -128,10 +121,7 @@ class _Drawing(Canvas):
 
     def row(self, top: float, gain: Gain, name: Sequence[str], said: Sequence[str]) -> float:
         """One change; returns the top of the next one."""
-        for number, line in enumerate(name):
-            self.label(0, top + LINE_PX * number, line, INK, fontWeight=600)
-        for number, line in enumerate(said, start=len(name)):
-            self.label(0, top + LINE_PX * number, line, QUIET)
+        self.heading(0, top, LINE_PX, name, [(line, QUIET) for line in said])
         top += LINE_PX * (len(name) + len(said))
         middle, colour = top + LANE_PX / 2, BETWEEN if gain.kept is False else INK if gain.kept is None else AFTER
         if gain.verdict.floor is not None:

@@ -1,18 +1,19 @@
-"""A document as one self-contained HTML file, fully readable without its few lines of script. User text is escaped by
-markup.py, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows only the page's own
-scripts and style, by their hashes."""
+"""A document as one self-contained HTML file, fully readable without its few lines of script. Every attribute and every
+text is escaped by `element`, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows only
+the page's own scripts and style, by their hashes."""
 
+import base64
+import hashlib
 import shlex
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from itertools import groupby
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from loadframe.model import Change, ChangeRecord
 from loadframe.reporting import document as doc
 from loadframe.reporting import facts, words
-from loadframe.reporting.markup import element, joined, policy
 from loadframe.version import __version__
 
 STEPS = "steps.jsonl"
@@ -28,11 +29,11 @@ FILES: Mapping[str, tuple[str, ...]] = {
 }
 """Prefix of a figure's name -> files of the run folder; other figures are drawn from the steps."""
 TO = "figures"
-
-
 SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom": "flame.js"}
 """Ids of the script elements -> their files."""
 HEADINGS = {"": "h3", "small": "h4"}
+Attribute = str | int | float
+VOID = frozenset({"meta", "input"})
 
 
 def own_scripts() -> list[str]:
@@ -42,6 +43,35 @@ def own_scripts() -> list[str]:
 
 def read(name: str) -> str:
     return resources.files("loadframe.reporting").joinpath(name).read_text(encoding="utf-8")
+
+
+def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
+    """One element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
+    rendered = Markup("").join(
+        Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != ""
+    )
+    if tag in VOID:
+        return Markup("<{tag}{told}>").format(tag=tag, told=rendered)
+    return Markup("<{tag}{told}>{inside}</{tag}>").format(tag=tag, told=rendered, inside=joined(*inside))
+
+
+def joined(*inside: str | Markup) -> Markup:
+    """Concatenated text and elements; text is escaped."""
+    return Markup("").join(map(escape, inside))
+
+
+def policy(scripts: list[str], styles: list[str]) -> str:
+    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) that allows only a page's own scripts and styles."""
+    return (
+        f"default-src 'none'; script-src {hashes(scripts)}; style-src {hashes(styles)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def hashes(texts: list[str]) -> str:
+    """Source expressions of a Content-Security-Policy that allow exactly these texts."""
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
 
 
 def render(document: doc.Document) -> str:

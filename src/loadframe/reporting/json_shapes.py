@@ -93,13 +93,14 @@ def ledger_json(now: LedgerNow) -> Json:
 
 def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
+    of_workers = stages.of_workers(inv)
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
         "gain": inv.gain,
         "reach": verdict_words.reach_of(inv),
         "stages": stages.table(inv),
-        "enough": stages.enough(inv),
-        "more": stages.more(inv),
+        "enough": of_workers and of_workers.enough,
+        "more": of_workers and of_workers.more,
         "answers": inv.answers,
     }
     return _object({"schema": "loadframe.investigation/1", **_fields(inv), **more})

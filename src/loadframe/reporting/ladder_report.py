@@ -3,32 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
+from loadframe.progress import counted
 from loadframe.reporting import change_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
-from loadframe.reporting.document import Row
 
 FULL = 0.9
 """Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
 TOLD = 0.02
 """Share of the machine's CPUs below which other programs' use is not mentioned."""
-HEAD = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
 
 
 def states(ladder: Ladder) -> tuple[StateUse, ...]:
     """States with any measured CPU use."""
     return tuple(use for use in ladder.cpu_use if use.threads or use.components)
-
-
-def row(use: StateUse) -> Row:
-    """The cells of HEAD; CPU time in CPUs."""
-    cells = (
-        use.state or "at the start",
-        _shown(use.threads),
-        _shown(use.kinds),
-        _shown(use.components),
-        "" if use.busy is None else rounding.percent(use.busy),
-    )
-    return Row(cells)
 
 
 def sentences(ladder: Ladder) -> Iterator[str]:
@@ -91,9 +78,9 @@ def of(ladder: Ladder) -> doc.Document:
         kind="Ladder of gains",
         answer=lines(ladder),
         sections=(
-            doc.Section("The ladder", "ladder", tuple(_ladder(ladder)), "The ladder"),
-            doc.Section("The busiest threads", "cpu", tuple(_threads(ladder)), "The busiest threads"),
-            doc.Section("Settings to copy", "settings", tuple(_settings(ladder)), "Settings to copy"),
+            doc.section("The ladder", "ladder", _ladder(ladder), "The ladder"),
+            doc.section("The busiest threads", "cpu", _threads(ladder), "The busiest threads"),
+            doc.section("Settings to copy", "settings", _settings(ladder), "Settings to copy"),
             doc.environment(about, *NO_GOVERNOR * ("governor" not in ladder.host.facts)),
             doc.quality(ladder.quality, ladder.warnings),
             doc.reproduce(ladder.run, ("loadframe ladder {study}", "the whole ladder")),
@@ -107,7 +94,7 @@ def of(ladder: Ladder) -> doc.Document:
 
 def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     if ladder.total is not None:
-        unit, total = words.study_unit(ladder.study), ladder.total.told
+        unit, total = ladder.study.load_unit, ladder.total.told
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
         lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
         yield doc.Aside(doc.Span(verdict_words.headline(total), to="#ladder"), tuple(lines), "gain", "page")
@@ -158,7 +145,18 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
     if not uses:
         return
     yield from map(doc.Prose, sentences(ladder))
-    yield doc.Table(HEAD, tuple(map(row, uses)))
+    rows = (
+        (
+            use.state or "at the start",
+            _shown(use.threads),
+            _shown(use.kinds),
+            _shown(use.components),
+            "" if use.busy is None else rounding.percent(use.busy),
+        )
+        for use in uses
+    )
+    heads = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
+    yield doc.Table(heads, tuple(rows))
     at = " at the highest level" if len(ladder.study.levels) > 1 else ""
     yield doc.Prose(
         f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "
@@ -168,22 +166,20 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
 
 
 def _settings(ladder: Ladder) -> Iterator[doc.Block]:
-    if ladder.to_copy:
-        yield doc.Settings(ladder.to_copy)
-    if changes := ladder.net_changes:
-        yield doc.Group((doc.Diff(changes),), summary="Before and after", only="page")
+    yield doc.Settings(ladder.to_copy)
+    yield doc.Group((doc.Diff(ladder.net_changes),), summary="Before and after", only="page")
 
 
 def lines(ladder: Ladder) -> tuple[str, ...]:
     """The answer: what to set and its gain, without intervals; what it costs; which change gives most."""
     if not ladder.finished:
-        tried = f"{len(ladder.rungs)} change{'' if len(ladder.rungs) == 1 else 's'}"
         better = words.and_list([rung.change for rung in ladder.kept])
-        return (f"Stopped after {tried}.{f' Better until then: {better}.' if better else ''}",)
+        until = f" Better until then: {better}." if better else ""
+        return (f"Stopped after {counted(len(ladder.rungs), 'change')}.{until}",)
     count, kept = len(ladder.rungs), len(ladder.kept)
     if ladder.total is None:
         return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)
-    unit, names = words.study_unit(ladder.study), words.and_list([rung.change for rung in ladder.kept])
+    unit, names = ladder.study.load_unit, words.and_list([rung.change for rung in ladder.kept])
     gain = verdict_words.led_gain(ladder.total.told, unit)
     said = f"Set {_named(ladder.kept[0]) if kept == 1 else names}: {gain}."
     if not gain:
@@ -197,7 +193,6 @@ def lines(ladder: Ladder) -> tuple[str, ...]:
 
 
 def answer(ladder: Ladder) -> str:
-    """The answer in one paragraph."""
     return " ".join(lines(ladder))
 
 
@@ -205,7 +200,7 @@ def proof(ladder: Ladder, total: Verdict) -> str:
     """What the whole gain rests on: blocks of its own, or the product of the trials."""
     if "product" in total.method:
         return "It is the product of the trials, which decided what is kept: it may be overstated."
-    return verdict_words.proof_sentence(total, words.study_unit(ladder.study))
+    return verdict_words.proof_sentence(total, ladder.study.load_unit)
 
 
 def _named(rung: Rung) -> str:
@@ -219,7 +214,6 @@ def _told(rung: Rung, fate: str) -> str:
 
 
 def next_step(ladder: Ladder) -> str:
-    """What to do with the result."""
     if not ladder.finished:
         return f"Run it again to finish it; the finished steps are kept in {ladder.run}."
     unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.told and not rung.told.decided]
@@ -234,7 +228,6 @@ def next_step(ladder: Ladder) -> str:
 
 
 def fate(rung: Rung, *, keeps_all: bool = False) -> str:
-    """Outcome of a change, in words."""
     if rung.refused:
         return "refused by the target"
     if rung.kept:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from loadframe.model import Investigation, LatencyDistribution
 from loadframe.reporting import rounding, words
-from loadframe.reporting.vega import AFTER, BEFORE, PercentileAxis, Plot, Size, ValueAxis
+from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, ValueAxis, quantity
 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
@@ -20,16 +20,27 @@ FEW_BEYOND = 10
 
 
 def percentiles(inv: Investigation, size: Size) -> Plot | None:
-    """Latency over percentile, both logarithmic; the dot at the right end is the longest request."""
+    """Latency over percentile, both logarithmic: 90, 99 and 99.9 are equally spaced (HdrHistogram's plots). The dot at
+    the right end is the longest request. one_in: of how many requests one lies above."""
     drawn = _states(inv)
     if not drawn:
         return None
     values = [point.latency_ms for _, _, distribution in drawn for point in distribution.points]
-    most = max(point.one_in for _, _, distribution in drawn for point in distribution.points)
+    most = max(2.0, *(point.one_in for _, _, distribution in drawn for point in distribution.points))
+    percentile = quantity(
+        "one_in",
+        "percentile of the requests (log scale)",
+        {"type": "log", "domain": [1, most], "nice": False},
+        values=[2, *(10**power for power in range(1, max(math.ceil(math.log10(most)), 1) + 1))],
+        labelExpr="format(100 - 100 / datum.value, '.12~g')",
+        labelOverlap="greedy",
+        labelSeparation=4,
+        grid=True,
+    )
     axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
-    plot = Plot(size, PercentileAxis(most).channel(), axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
+    plot = Plot(size, percentile, axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
     for label, colour, distribution in drawn:
-        rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in distribution.points]
+        rows = [{"one_in": point.one_in, "value": point.latency_ms} for point in distribution.points]
         plot.draw("line", rows, colour, strokeWidth=2.2)
         plot.draw("point", rows[-1:], colour, filled=True, size=38, opacity=1)
         plot.end(label, colour, rows[-1])
@@ -46,7 +57,7 @@ def title(inv: Investigation) -> str:
     said = [(words.milliseconds(_quantities(distribution)[name]), label) for label, _, distribution in drawn]
     values = ", ".join(f"{value} {label}" for value, label in said) if len(said) > 1 else said[0][0]
     but = "; the slowest requests take longer" if slower(inv) else ""
-    return f"Latencies at {words.load(drawn[0][2].level, words.axis_unit(inv))}: {name} {values}{but}"
+    return f"Latencies at {words.load(drawn[0][2].level, inv.study.load_unit)}: {name} {values}{but}"
 
 
 def slower(inv: Investigation) -> str:
@@ -62,7 +73,7 @@ def slower(inv: Investigation) -> str:
     )
     if not name or after["p50"] >= before["p50"] or after[name] <= SLOWER * before[name]:
         return ""
-    loads = words.load(drawn[0].level, words.axis_unit(inv))
+    loads = words.load(drawn[0].level, inv.study.load_unit)
     few = ", from few requests" if any(_beyond(distribution, name) < FEW_BEYOND for distribution in drawn) else ""
     return (
         f"At {loads}, 1 request in {BEYOND[name]:,} took longer than {words.milliseconds(after[name])}, before "
@@ -72,7 +83,6 @@ def slower(inv: Investigation) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """What the curves include and how certain they are."""
     drawn = [distribution for _, _, distribution in _states(inv)]
     parts = ["All requests of the windows at this level, merged by their counts; the dot is the longest one."]
     if left_out := sum(distribution.left_out for distribution in drawn):

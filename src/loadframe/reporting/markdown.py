@@ -39,33 +39,29 @@ def _aside(aside: doc.Aside) -> Iterator[str]:
 def blocks(shown: Iterable[doc.Block]) -> Iterator[str]:
     """The blocks' paragraphs, to be separated by empty lines."""
     for block in shown:
-        yield from _block(block)
-
-
-def _block(block: doc.Block) -> Iterator[str]:
-    match block:
-        case doc.Prose(told, look) if not look.startswith("note"):
-            yield inline(told).strip()
-        case doc.Items(items):
-            yield "\n".join(f"- {inline(item)}" for item in items)
-        case doc.Table():
-            yield from _table(block)
-        case doc.Facts(rows):
-            yield "\n".join(f"- **{inline(name)}:** {inline(content)}" for name, content in rows)
-        case doc.Settings(lines):
-            yield _fenced(lines)
-        case doc.Diff(changes):
-            yield "\n".join(f"- {text(change_words.change(change))}" for change in changes)
-        case doc.Commands(lines):
-            yield _fenced(f"{command}   # {what}" for command, what in lines)
-        case doc.Group(only="page"):
-            return
-        case doc.Group(inside, summary=summary) if summary:
-            yield from (f"<details><summary>{text(summary)}</summary>", *blocks(inside), "</details>")
-        case doc.Group(inside):
-            yield from (f"#### {inline(block.heading)}" * bool(block.heading), *blocks(inside))
-        case doc.Figure(inside=inside):
-            yield from blocks(inside)
+        match block:
+            case doc.Prose(told, look) if not look.startswith("note"):
+                yield inline(told).strip()
+            case doc.Items(items):
+                yield "\n".join(f"- {inline(item)}" for item in items)
+            case doc.Table():
+                yield from _table(block)
+            case doc.Facts(rows):
+                yield "\n".join(f"- **{inline(name)}:** {inline(content)}" for name, content in rows)
+            case doc.Settings(lines):
+                yield _fenced(lines)
+            case doc.Diff(changes):
+                yield "\n".join(f"- {text(change_words.change(change))}" for change in changes)
+            case doc.Commands(lines):
+                yield _fenced(f"{command}   # {what}" for command, what in lines)
+            case doc.Group(only="page"):
+                continue
+            case doc.Group(inside, summary=summary) if summary:
+                yield from (f"<details><summary>{text(summary)}</summary>", *blocks(inside), "</details>")
+            case doc.Group(inside):
+                yield from (f"#### {inline(block.heading)}" * bool(block.heading), *blocks(inside))
+            case doc.Figure(inside=inside):
+                yield from blocks(inside)
 
 
 def _table(table: doc.Table) -> Iterator[str]:

@@ -12,7 +12,7 @@ NEEDED = ("ndb_mgmd", "ndbmtd", "ndb_mgm")
 HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a trial"}
 
 
-def render_ndb(report: NdbReport, *, width: int = 110) -> str:
+def render_ndb(report: NdbReport) -> str:
     """The nodes of the file, its findings, the worst first, and what was not checked."""
     counts = (
         counted(len(report.data_nodes), "data node"),
@@ -32,7 +32,7 @@ def render_ndb(report: NdbReport, *, width: int = 110) -> str:
         *(() if report.start is None else (_start(report.start),)),
         doc.listed("Not checked", _unchecked(report)),
     )
-    return terminal.render(doc.Document("MySQL Cluster", tuple(answer), sections), width)
+    return terminal.render(doc.Document("MySQL Cluster", tuple(answer), sections), width=110)
 
 
 def _node(node: NdbDataNode) -> str:
@@ -73,7 +73,7 @@ def _start(start: NdbStart) -> doc.Section:
     else:
         head = f"starts with it: all data nodes on this machine, after {start.seconds:.1f} s"
     left_out = doc.Prose(f"Left out: {', '.join(start.left_out)}" if start.left_out else "")
-    return doc.Section(f"{start.version} {head}", "start", (*blocks, left_out))
+    return doc.section(f"{start.version} {head}", "start", (*blocks, left_out))
 
 
 def _unchecked(report: NdbReport) -> Iterator[str]:

@@ -21,12 +21,10 @@ class NextStep:
 
     @property
     def heading(self) -> str:
-        """Heading of the box."""
         return "Next limit" if self.limit else "Next"
 
     @property
     def text(self) -> str:
-        """Both, in one paragraph."""
         return f"{self.action} Why: {self.why}" if self.why else self.action
 
 
@@ -62,7 +60,7 @@ def next_step(inv: Investigation) -> NextStep:
     if inv.outcome.kind == "stopped-answering":
         if inv.stop is not None and inv.stop.went_on:
             cure = "Raise `cage.memory`, or have the target use less" if inv.stop.full else "Read the target's log"
-            return NextStep(f"{cure}; until then keep it below {words.load(inv.stop.level, words.axis_unit(inv))}.")
+            return NextStep(f"{cure}; until then keep it below {words.load(inv.stop.level, inv.study.load_unit)}.")
         return NextStep(
             "See the service's own log at that time; restart it, and measure again with lower levels, or with this one "
             "alone, to see whether it stops there again."
@@ -71,7 +69,12 @@ def next_step(inv: Investigation) -> NextStep:
         return without_limit(inv)
     if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == _first_id(inv)):
         return NextStep(words.sentence(MORE_CPU), "The CPUs are the limit; no change of a setting was tried.")
-    return _next_limit(inv, inv.next_limit) if inv.next_limit else without_limit(inv)
+    if inv.next_limit is None:
+        return without_limit(inv)
+    first = words.sentence(next_limit_words(inv, inv.next_limit))
+    unproved = " Suspected, not proved." if is_suspected(inv, inv.next_limit) else ""
+    action = f"{first}{unproved} {what_moves(inv, inv.next_limit)}".strip()
+    return NextStep(action, words.sentence(inv.next_limit.because), limit=True)
 
 
 def without_limit(inv: Investigation) -> NextStep:
@@ -88,10 +91,10 @@ def without_limit(inv: Investigation) -> NextStep:
                 "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
             )
         case "no-limit-reached":
-            highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
+            highest = f" above {words.load(max(inv.study.levels), inv.study.load_unit)}" if inv.study.levels else ""
             return NextStep(f"Test higher loads: add levels{highest}.")
         case "limit-not-seen" if inv.rounds[-1].curve.points[0].load > 1 and is_flat(inv.rounds[-1].curve):
-            lowest = words.load(inv.rounds[-1].curve.points[0].load, words.axis_unit(inv))
+            lowest = words.load(inv.rounds[-1].curve.points[0].load, inv.study.load_unit)
             return NextStep(
                 "Measure from a load of 1.",
                 f"The lowest level, {lowest}, is on the plateau already, so that the curve does not show how many "
@@ -124,7 +127,7 @@ def without_limit(inv: Investigation) -> NextStep:
 
 def none_in_sight(inv: Investigation) -> str:
     """For a last state whose limit is not known."""
-    last, unit = inv.rounds[-1].curve, words.axis_unit(inv)
+    last, unit = inv.rounds[-1].curve, inv.study.load_unit
     if conclusion.stops_growing(last) is not None:
         return f"not known. Throughput {words.curve_phrase(last, unit)}, and nothing that is seen is exhausted there."
     highest = max((point.load for point in last.points), default=0.0)
@@ -201,13 +204,6 @@ def _first_id(inv: Investigation) -> str:
     return findings[0].id if findings else ""
 
 
-def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
-    first = words.sentence(next_limit_words(inv, limit))
-    unproved = " Suspected, not proved." if is_suspected(inv, limit) else ""
-    why = words.sentence(limit.because) if limit.because else ""
-    return NextStep(f"{first}{unproved} {what_moves(inv, limit)}".strip(), why, limit=True)
-
-
 def what_moves(inv: Investigation, limit: NextLimit) -> str:
     """ "To get more, use a faster disk, ...", or the advice of its finding; "" where neither is known."""
     if move := ACTIONS.get(limit.id):
@@ -234,7 +230,7 @@ def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
     if limit.load is None or not inv.rounds:
         return title
     last = inv.rounds[-1]
-    unit, highest = words.axis_unit(inv), last.curve.points[-1].load
+    unit, highest = inv.study.load_unit, last.curve.points[-1].load
     acts = (acts_from(last, finding) for finding in last.findings if finding.id == limit.id)  # as the answer has it
     same = next((start for start in acts if start is not None and start.load == limit.load), None)
     interval = same or last.interval_of(limit) or LoadInterval(*3 * (limit.load,))

@@ -103,7 +103,7 @@ def _resources(learned: Learned, unit: str) -> doc.Section:
         for demand in learned.demands
     )
     table = doc.Table(("Resource", "Highest use", "Takes per request", FULL), rows)
-    return doc.Section("Resources", "resources", (table,) if rows else ())
+    return doc.section("Resources", "resources", [table])
 
 
 def _needs(demand: ObservedDemand) -> Iterator[str]:
@@ -271,7 +271,6 @@ def import_json(watch: ImportedWatch) -> dict[str, Any]:
 
 
 def render_import(watch: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
-    """The import in words."""
     unit = said.words(watch.load, 100)
     highest = "no load" if watch.highest_load is None else f"{unit} up to {rounding.plain(watch.highest_load)}"
     span = f"{moment(watch.from_s)} to {moment(watch.to_s)}"
@@ -291,7 +290,7 @@ def render_import(watch: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
     table = doc.Table(("Limit", doc.Column("Highest use", side=">"), FULL), rows)
     on = f"{said.words(watch.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
     sections = (
-        doc.Section("Limits", "limits", (table,) if rows else ()),
+        doc.section("Limits", "limits", [table]),
         doc.listed("Mind", (said.words(note, 400) for note in watch.notes)),
         doc.listed("Day files", (on,) if watch.folder else ()),
     )

@@ -19,47 +19,41 @@ PREFIX = "loadframe_"
 RATE = "requests_per_second"
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A metric's meaning. unit: the suffix of its name; "" for counts, and for loads, whose unit the study chooses."""
-
-    help: str
-    unit: str = ""
-
-
-FAMILIES: Mapping[str, Family] = {
-    "run_info": Family("A run: its study, target and load axis. Always 1."),
-    "run_started_timestamp_seconds": Family("When the run was started, in seconds since 1970.", "seconds"),
-    "run_ended": Family("1 for a run that ended as it should; 0 for one that was stopped, was killed, or still runs."),
-    "treatment_info": Family("A state of the target, under the letter that the other metrics use. Always 1."),
-    f"throughput_{RATE}": Family("Throughput at a load: the curve.", RATE),
-    f"throughput_low_{RATE}": Family("Lower end of the 95 % interval of the throughput at a load.", RATE),
-    f"throughput_high_{RATE}": Family("Upper end of the 95 % interval of the throughput at a load.", RATE),
-    "latency_p95_seconds": Family("95 % of the requests at a load took no longer.", "seconds"),
-    f"peak_throughput_{RATE}": Family("The highest throughput of the curve.", RATE),
-    "peak_load": Family("The load at which throughput is highest, in the unit of the axis."),
-    "knee_load": Family("The load at which the curve bends, in the unit of the axis."),
-    "knee_load_low": Family("Lower end of the interval of the knee."),
-    "knee_load_high": Family("Upper end of the interval of the knee."),
-    "cliff_load": Family("The load at which throughput has fallen, in the unit of the axis."),
-    "cliff_kept_ratio": Family("Share of the throughput that is left after the cliff.", "ratio"),
-    "capacity_load": Family("The highest load that meets the study's objective, in the unit of the axis."),
-    "limit_ceiling": Family("The ceiling of a limit, in its own unit. +Inf: the machine sets none."),
-    "limit_use": Family("The highest use of a limit that was measured, in its own unit."),
-    "limit_use_ratio": Family("Use of a limit as a share of its ceiling.", "ratio"),
-    "limit_exhausted_load": Family("The load at which a limit runs out, in the unit of the axis."),
-    "limit_exhausted_load_low": Family("Lower end of the interval of the load at which a limit runs out."),
-    "limit_exhausted_load_high": Family("Upper end of the interval of the load at which a limit runs out."),
-    "finding_info": Family("A cause with its status: suspected, helped, confirmed or refuted. Always 1."),
-    "gain_ratio": Family("Throughput of the last state over that of the first, at the load of the answer.", "ratio"),
-    "gain_low_ratio": Family("Lower end of the interval of the gain.", "ratio"),
-    "gain_high_ratio": Family("Upper end of the interval of the gain.", "ratio"),
-    "steps": Family("Finished steps of the run."),
-    "steps_flagged": Family("Steps that carry a flag, by flag: what disturbed them."),
-    "recorder_cpu_cores": Family("CPUs that the recorder used: 0.01 is one hundredth of a core.", "cores"),
-    "recorder_memory_bytes": Family("Resident memory of the recorder.", "bytes"),
+UNITS = (RATE, "seconds", "ratio", "cores", "bytes")
+"""Suffixes of names; counts have none, and loads, whose unit the study chooses."""
+FAMILIES: Mapping[str, str] = {
+    "run_info": "A run: its study, target and load axis. Always 1.",
+    "run_started_timestamp_seconds": "When the run was started, in seconds since 1970.",
+    "run_ended": "1 for a run that ended as it should; 0 for one that was stopped, was killed, or still runs.",
+    "treatment_info": "A state of the target, under the letter that the other metrics use. Always 1.",
+    f"throughput_{RATE}": "Throughput at a load: the curve.",
+    f"throughput_low_{RATE}": "Lower end of the 95 % interval of the throughput at a load.",
+    f"throughput_high_{RATE}": "Upper end of the 95 % interval of the throughput at a load.",
+    "latency_p95_seconds": "95 % of the requests at a load took no longer.",
+    f"peak_throughput_{RATE}": "The highest throughput of the curve.",
+    "peak_load": "The load at which throughput is highest, in the unit of the axis.",
+    "knee_load": "The load at which the curve bends, in the unit of the axis.",
+    "knee_load_low": "Lower end of the interval of the knee.",
+    "knee_load_high": "Upper end of the interval of the knee.",
+    "cliff_load": "The load at which throughput has fallen, in the unit of the axis.",
+    "cliff_kept_ratio": "Share of the throughput that is left after the cliff.",
+    "capacity_load": "The highest load that meets the study's objective, in the unit of the axis.",
+    "limit_ceiling": "The ceiling of a limit, in its own unit. +Inf: the machine sets none.",
+    "limit_use": "The highest use of a limit that was measured, in its own unit.",
+    "limit_use_ratio": "Use of a limit as a share of its ceiling.",
+    "limit_exhausted_load": "The load at which a limit runs out, in the unit of the axis.",
+    "limit_exhausted_load_low": "Lower end of the interval of the load at which a limit runs out.",
+    "limit_exhausted_load_high": "Upper end of the interval of the load at which a limit runs out.",
+    "finding_info": "A cause with its status: suspected, helped, confirmed or refuted. Always 1.",
+    "gain_ratio": "Throughput of the last state over that of the first, at the load of the answer.",
+    "gain_low_ratio": "Lower end of the interval of the gain.",
+    "gain_high_ratio": "Upper end of the interval of the gain.",
+    "steps": "Finished steps of the run.",
+    "steps_flagged": "Steps that carry a flag, by flag: what disturbed them.",
+    "recorder_cpu_cores": "CPUs that the recorder used: 0.01 is one hundredth of a core.",
+    "recorder_memory_bytes": "Resident memory of the recorder.",
 }
-"""Every exported metric, by its name without the prefix, in the order of the text."""
+"""Meaning of every exported metric, by its name without the prefix, in the order of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +65,10 @@ class Sample:
     labels: Mapping[str, str]
 
 
-def text(samples: Iterable[Sample], families: Mapping[str, Family] = FAMILIES) -> str:
+def text(samples: Iterable[Sample]) -> str:
     """The exposition of these samples, ended by "# EOF". NaN is left out; of two samples with one name and labels the
     first is kept, as a reader refuses the second. KeyError for an undeclared family."""
+    families = {**FAMILIES, **WATCH_FAMILIES}
     lines: dict[str, dict[str, str]] = {}
     for sample in samples:
         if sample.family not in families:
@@ -91,7 +86,6 @@ def of_runs(runs: Iterable[CaseStudy]) -> str:
 
 
 def samples_of(run: CaseStudy) -> Iterator[Sample]:
-    """Everything that a run exports."""
     own = {"run": run.name, "study": run.study.name}
     yield from _of_run(run, own)
     for name, state in run.states.items():
@@ -168,15 +162,14 @@ def _interval(
         yield Sample(f"{name}{end}{unit}", quantity, own)
 
 
-# --- the text ---------------------------------------------------------------------------------------------------------
+# --- the text
 
 
-def _family(name: str, family: Family, values: Mapping[str, str]) -> Iterator[str]:
+def _family(name: str, meaning: str, values: Mapping[str, str]) -> Iterator[str]:
     whole = f"{PREFIX}{name}"
     yield f"# TYPE {whole} gauge"
-    if family.unit:
-        yield f"# UNIT {whole} {family.unit}"
-    yield f"# HELP {whole} {_escaped(family.help)}"
+    yield from (f"# UNIT {whole} {unit}" for unit in UNITS if name.endswith(f"_{unit}"))
+    yield f"# HELP {whole} {_escaped(meaning)}"
     for labels, value in values.items():
         yield f"{whole}{labels} {value}"
 
@@ -193,26 +186,26 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-WATCH_FAMILIES: Mapping[str, Family] = {
-    "watch_info": Family("A watch: what is watched, and the metric that is its load. Always 1."),
-    "watch_sampled_timestamp_seconds": Family("When counters were read last, in seconds since 1970.", "seconds"),
-    "watch_target_present": Family("1 while the service that is watched is there, 0 while it is not."),
-    "watch_load": Family("The load, in the unit of its metric."),
-    f"watch_throughput_{RATE}": Family("Requests that the service counted, per second.", RATE),
-    "watch_value": Family("A counter that was read, by its name; rates are per second."),
-    "watch_response_seconds": Family("The time that the last unit of work took, from its intended start.", "seconds"),
-    "watch_unit_failed": Family("1 if the last unit of work failed."),
-    "watch_limit_use_ratio": Family("Use of a limit as a share of its ceiling.", "ratio"),
-    "watch_limit_reached_load": Family("The load at which a limit will be reached."),
-    "watch_limit_reached_timestamp_seconds": Family("When the load gets there, in seconds since 1970.", "seconds"),
-    "watch_bend_load": Family("The load at which the response bends."),
-    "watch_leak_ends_timestamp_seconds": Family("When a slow leak ends, in seconds since 1970.", "seconds"),
-    "watch_alarms": Family("Alarms in the days that were read, by their kind."),
-    "watch_alarm_timestamp_seconds": Family("When the last alarm of a kind was raised.", "seconds"),
-    "watch_cost_cpu_cores": Family("CPUs that the watcher and its children used: 0.001 is a thousandth.", "cores"),
-    "watch_cost_memory_bytes": Family("Resident memory of the lasting process.", "bytes"),
+WATCH_FAMILIES: Mapping[str, str] = {
+    "watch_info": "A watch: what is watched, and the metric that is its load. Always 1.",
+    "watch_sampled_timestamp_seconds": "When counters were read last, in seconds since 1970.",
+    "watch_target_present": "1 while the service that is watched is there, 0 while it is not.",
+    "watch_load": "The load, in the unit of its metric.",
+    f"watch_throughput_{RATE}": "Requests that the service counted, per second.",
+    "watch_value": "A counter that was read, by its name; rates are per second.",
+    "watch_response_seconds": "The time that the last unit of work took, from its intended start.",
+    "watch_unit_failed": "1 if the last unit of work failed.",
+    "watch_limit_use_ratio": "Use of a limit as a share of its ceiling.",
+    "watch_limit_reached_load": "The load at which a limit will be reached.",
+    "watch_limit_reached_timestamp_seconds": "When the load gets there, in seconds since 1970.",
+    "watch_bend_load": "The load at which the response bends.",
+    "watch_leak_ends_timestamp_seconds": "When a slow leak ends, in seconds since 1970.",
+    "watch_alarms": "Alarms in the days that were read, by their kind.",
+    "watch_alarm_timestamp_seconds": "When the last alarm of a kind was raised.",
+    "watch_cost_cpu_cores": "CPUs that the watcher and its children used: 0.001 is a thousandth.",
+    "watch_cost_memory_bytes": "Resident memory of the lasting process.",
 }
-"""Every metric of a watch, by its name without the prefix."""
+"""The same of a watch."""
 KNOWN = ("head", "unit", "target", "model", "cost")
 """The kinds of which only the latest line counts."""
 HOLDS_S = 300.0
@@ -226,20 +219,22 @@ def of_watch(lines: Iterable[WatchLine], name: str) -> str:
     seen = Seen()
     for line in lines:
         seen.take(line)
-    return text(seen.samples(name), WATCH_FAMILIES)
+    return text(seen.samples(name))
 
 
 class Seen:
-    """The state of a watch after its lines so far."""
+    """The state of a watch after its lines so far, with the last value of each metric that still holds."""
 
     def __init__(self) -> None:
         self._last: dict[str, WatchLine] = {}
-        self._read = _Read()
         self._alarms: dict[str, tuple[int, float]] = {}
+        self._sampled_s: float | None = None
+        self._pruned_s = -HOLDS_S
+        self._readings: dict[tuple[str, str, str], tuple[float, float]] = {}
 
     def take(self, line: WatchLine) -> None:
         if line.kind == "sample":
-            self._read.take(line)
+            self._sample(line.at_s, line.data)
         elif line.kind in KNOWN:
             self._last[line.kind] = line
         elif line.kind == "alarm":
@@ -258,45 +253,34 @@ class Seen:
         for kind, tell in TOLD.items():
             if kind in last:
                 yield from tell(last[kind].data, own)
-        yield from self._read.told(own)
+        if self._sampled_s is not None:
+            yield Sample("watch_sampled_timestamp_seconds", self._sampled_s, own)
+            for (family, label, reading), (at_s, value) in self._readings.items():
+                if abs(self._sampled_s - at_s) <= HOLDS_S:
+                    yield Sample(family, float(value), {**own, label: reading} if label else own)
         for kind, (count, last_s) in self._alarms.items():
             yield Sample("watch_alarms", float(count), {**own, "alarm": kind})
             yield Sample("watch_alarm_timestamp_seconds", last_s, {**own, "alarm": kind})
 
-
-class _Read:
-    """The last value of each metric that still holds."""
-
-    def __init__(self) -> None:
-        self._at_s: float | None = None
-        self._pruned_s = -HOLDS_S
-        self._last: dict[tuple[str, str, str], tuple[float, float]] = {}
-
-    def take(self, line: WatchLine) -> None:
-        at_s = self._at_s = line.at_s
-        if len(self._last) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
+    def _sample(self, at_s: float, data: Mapping[str, Any]) -> None:
+        self._sampled_s = at_s
+        if len(self._readings) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
             self._pruned_s = at_s
-            self._last = {key: reading for key, reading in self._last.items() if abs(at_s - reading[0]) <= HOLDS_S}
-        self._keep("watch_load", line.data.get("load"))
-        self._keep(f"watch_throughput_{RATE}", line.data.get("throughput"))
-        for name, value in _table(line.data.get("values")).items():
+            self._readings = {
+                key: reading for key, reading in self._readings.items() if abs(at_s - reading[0]) <= HOLDS_S
+            }
+        self._keep("watch_load", data.get("load"))
+        self._keep(f"watch_throughput_{RATE}", data.get("throughput"))
+        for name, value in _table(data.get("values")).items():
             self._keep("watch_value", value, "metric", str(name))
-        for name, value in _table(line.data.get("use")).items():
+        for name, value in _table(data.get("use")).items():
             self._keep("watch_limit_use_ratio", value, "limit", str(name))
 
-    def told(self, own: Mapping[str, str]) -> Iterator[Sample]:
-        if self._at_s is None:
-            return
-        yield Sample("watch_sampled_timestamp_seconds", self._at_s, own)
-        for (family, label, name), (at_s, value) in self._last.items():
-            if abs(self._at_s - at_s) <= HOLDS_S:
-                yield from _if_number(family, value, {**own, label: name} if label else own)
-
     def _keep(self, family: str, value: Any, label: str = "", name: str = "") -> None:
-        if _is_number(value) and self._at_s is not None and len(name) <= LONGEST_NAME:
+        if _is_number(value) and self._sampled_s is not None and len(name) <= LONGEST_NAME:
             key = family, label, name
-            if key in self._last or len(self._last) < MOST_READ:
-                self._last[key] = self._at_s, value
+            if key in self._readings or len(self._readings) < MOST_READ:
+                self._readings[key] = self._sampled_s, value
 
 
 def _head(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:

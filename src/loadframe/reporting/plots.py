@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,12 @@ OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 BOX_WIDTH = 12
 
 
-# --- the proof: throughput over load --------------------------------------------------------------------------------
+# --- the proof: throughput over load
 
 
 def proof_title(inv: Investigation) -> str:
     """The fact that the chart of throughput over load shows; "" without a curve."""
-    drawn, unit = facts.series(inv), words.axis_unit(inv)
+    drawn, unit = facts.series(inv), inv.study.load_unit
     if not drawn or drawn[0].curve is None:
         return ""
     first, after = drawn[0].curve, drawn[-1].curve
@@ -100,8 +101,7 @@ def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
 
 
 def per_second(inv: Investigation) -> str:
-    """Title of the throughput axis."""
-    return f"{words.work_unit(inv)} per second"
+    return f"{inv.study.work_unit} per second"
 
 
 def wants_log(drawn: Sequence[facts.Series]) -> bool:
@@ -118,47 +118,29 @@ def _draw_curve(plot: Plot, state: facts.Series, colour: str = "", **look: Any) 
     plot.end(state.label, colour, rows[-1])
 
 
-def alternatives_together(inv: Investigation, size: Size) -> Plot | None:
-    """Throughput of the target and of all alternatives over the levels."""
+def side_by_side(inv: Investigation, others: Sequence[Alternative], size: Size) -> Plot | None:
+    """Throughput of the target and of alternatives over the levels, and where a single one diverges."""
     if not inv.rounds:
         return None
-    plot, drawn = _beside(inv, inv.alternatives, size)
-    _draw_curve(plot, drawn[0])
-    for number, other in enumerate(drawn[1:]):
+    first = inv.rounds[0]
+    target = facts.Series("before", inv.study.target_kind, first.curve.points, None, first)
+    drawn = [facts.Series("after", other.name, other.round.curve.points, None, other.round) for other in others]
+    plot = Plot(size, load_axis(inv).channel(), _throughput_axis([target, *drawn], per_second(inv)))
+    if len(others) == 1 and (divergence := others[0].divergence) is not None:
+        plot.shade(divergence.low, divergence.high, INK, 0.1)
+        plot.rule(divergence.load, INK)
+    _draw_curve(plot, target)
+    for number, other in enumerate(drawn):
         again, place = divmod(number, len(OTHERS))
         dashes: dict[str, Any] = {"strokeDash": [6, 2 + 2 * again]} if again else {}
         _draw_curve(plot, other, OTHERS[place], **dashes)
     return plot
 
 
-def side_by_side(inv: Investigation, alternative: Alternative, size: Size) -> Plot | None:
-    """Throughput of the target and of an alternative over the levels, and where they diverge."""
-    if not inv.rounds:
-        return None
-    plot, drawn = _beside(inv, (alternative,), size)
-    if alternative.divergence is not None:
-        plot.shade(alternative.divergence.low, alternative.divergence.high, INK, 0.1)
-        plot.rule(alternative.divergence.load, INK)
-    for series in drawn:
-        _draw_curve(plot, series)
-    return plot
-
-
-def _beside(inv: Investigation, others: Sequence[Alternative], size: Size) -> tuple[Plot, list[facts.Series]]:
-    """The target and alternatives, and an empty plot with their axes."""
-    first = inv.rounds[0]
-    drawn = [
-        facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
-        *(facts.Series("after", other.name, other.round.curve.points, None, other.round) for other in others),
-    ]
-    return Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv))), drawn
-
-
 def side_by_side_title(inv: Investigation, alternative: Alternative) -> str:
-    """The fact that the side-by-side chart shows."""
     if alternative.divergence is None:
         return f"{inv.study.target_kind} and {alternative.name} by load"
-    where = alternatives.place_of(alternative.divergence, alternative, words.axis_unit(inv))
+    where = alternatives.place_of(alternative.divergence, alternative, inv.study.load_unit)
     if not alternatives.differ(alternative):
         return f"The ratio of {inv.study.target_kind} and {alternative.name} changes {where}"
     return f"{inv.study.target_kind} and {alternative.name} diverge {where}"
@@ -190,7 +172,7 @@ def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
     plot.write(at, plot.y.high, ", ".join(parts), colour, **look)
 
 
-# --- latency, blocks, metrics ---------------------------------------------------------------------------------------
+# --- latency, blocks, metrics
 
 
 def latency(inv: Investigation, size: Size) -> Plot | None:
@@ -212,11 +194,11 @@ def latency_title(inv: Investigation) -> str:
     level = max(common)
     said = [words.milliseconds(table[level]) for table in tables]
     values = f"{said[0]} before, {said[1]} after" if len(said) > 1 else said[0]
-    return f"p95 latency at {words.load(level, words.axis_unit(inv))}: {values}"
+    return f"p95 latency at {words.load(level, inv.study.load_unit)}: {values}"
 
 
 def _has_latency(point: CurvePoint) -> bool:
-    return point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms) and point.latency_p95_ms > 0
+    return 0 < (point.latency_p95_ms or 0.0) < math.inf
 
 
 def boxes(inv: Investigation, size: Size) -> Plot | None:
@@ -274,15 +256,7 @@ def forecast(inv: Investigation, size: Size) -> Plot | None:
     if foretold is None or not foretold.at or before is None:
         return None
     measured = throughput_rows(before)
-    expected = [
-        {
-            "load": point.load,
-            "value": point.throughput.value,
-            "low": point.throughput.low,
-            "high": point.throughput.high,
-        }
-        for point in foretold.at
-    ]
+    expected = [{"load": point.load, **asdict(point.throughput)} for point in foretold.at]
     top = max(row["high"] for row in (*measured, *expected))
     if not math.isfinite(top):
         return None
@@ -403,4 +377,4 @@ def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, st
 def load_axis(inv: Investigation) -> LoadAxis:
     """The load axis of all charts: the levels that were measured."""
     loads = {point.load for state in facts.series(inv) for point in state.points}
-    return LoadAxis(words.axis_unit(inv), tuple(sorted(loads)))
+    return LoadAxis(inv.study.load_unit, tuple(sorted(loads)))

@@ -94,5 +94,5 @@ def silence_sentence(inv: Investigation) -> str:
     still = "; the whole machine stalled" if worst.stalled_ms >= facts.SILENT_MS else ""
     loads = {silence.load for _, silence in silences}
     often = f", and at {len(loads)} loads in total" if len(loads) > 1 else ""
-    at, longest = words.load(worst.load, words.axis_unit(inv)), words.milliseconds(worst.silence_ms)
+    at, longest = words.load(worst.load, inv.study.load_unit), words.milliseconds(worst.silence_ms)
     return f"No request completed for up to {longest} ({name}, at {at}{often}){still}."

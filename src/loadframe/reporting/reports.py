@@ -24,7 +24,7 @@ def of(answer: RunAnswer, about: About | None = None, went: RunQuality | None = 
     """Without pictures. about, went: of a capacity search, whose record has none."""
     match answer:
         case Investigation():
-            return case_study.of(answer)
+            return case_study.of(answer, {})
         case Ladder():
             return ladder_report.of(answer)
         case Tuning():

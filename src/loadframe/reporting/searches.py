@@ -4,10 +4,10 @@ import itertools
 import math
 
 from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial, Verdict
+from loadframe.progress import counted
 from loadframe.reporting import rounding, vega, verdict_words, words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, LoadAxis, Plot, Size, ValueAxis
-from loadframe.reporting.words import study_unit as unit
 
 KINDS = {
     "trial": (AFTER, "circle"),
@@ -20,7 +20,6 @@ DEEPEST = 20.0
 
 
 def kind(trial: TuningTrial) -> str:
-    """Outcome of a trial."""
     if trial.ratio is None:
         return "failed"
     if trial.missed:
@@ -44,7 +43,6 @@ def title(tuning: Tuning) -> str:
 
 
 def note(tuning: Tuning) -> str:
-    """Meaning of its lines and marks."""
     lowest, _ = _range(tuning)
     sentences = ["Line: the best trial so far. Dotted: the start."]
     if tuning.told is not None:
@@ -137,13 +135,11 @@ LOGARITHMIC = 8.0
 
 
 def capacity_title(search: Capacity) -> str:
-    """The fact that the picture shows."""
     met, missed = (sum(trial.met is wanted for trial in _drawn(search)) for wanted in (True, False))
-    return f"{met} trial{'' if met == 1 else 's'} met the objective, {missed} missed it"
+    return f"{counted(met, 'trial')} met the objective, {missed} missed it"
 
 
 def capacity_note(search: Capacity) -> str:
-    """How to read it."""
     between = "" if None in (search.low, search.high) else " Shaded: between the level shown to meet and that to miss."
     return f"A dot is a trial: blue met the objective, orange missed it.{between}"
 
@@ -159,7 +155,7 @@ def capacity(search: Capacity, size: Size) -> Plot | None:
     low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
     levels = tuple(sorted({trial.load for trial in drawn}))
     axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
-    plot = Plot(size, LoadAxis(unit(search), levels).channel(), axis)
+    plot = Plot(size, LoadAxis(search.load_unit, levels).channel(), axis)
     if search.low is not None and search.high is not None:
         plot.shade(search.low, search.high, AFTER, 0.12)
     for met, colour in ((True, AFTER), (False, BEFORE)):
@@ -173,7 +169,7 @@ def capacity(search: Capacity, size: Size) -> Plot | None:
         for trial in drawn
     ]
     by_level = [
-        f"{words.load(level, unit(search))}: {', '.join(text for load, text in said if load == level)}"
+        f"{words.load(level, search.load_unit)}: {', '.join(text for load, text in said if load == level)}"
         for level in levels
     ]
     plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."

@@ -1,11 +1,9 @@
 """The stages of a pipeline: for each stage and level a bar of its workers' time, and the queue before it."""
 
-from collections.abc import Sequence
-
 from loadframe.analysis.in_service import WORTH
 from loadframe.analysis.stages import Stage, stages_in
 from loadframe.metrics import pipelines
-from loadframe.model import CLIENT_AXES, Investigation, LoadInterval, More
+from loadframe.model import CLIENT_AXES, Curve, Investigation, More
 from loadframe.model.verdict import decide
 from loadframe.reporting import facts, plots, rounding, verdict_words, words
 from loadframe.reporting.vega import INK, QUIET, Canvas, Plot, Size
@@ -49,7 +47,6 @@ def title(series: facts.Series, unit: str) -> str:
 
 
 def note(series: facts.Series) -> str:
-    """Meaning of the bars."""
     meaning = (
         "Each bar is the time of all workers of a stage; before it the queue, with the number of operations in it."
     )
@@ -61,19 +58,21 @@ def note(series: facts.Series) -> str:
 def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
     """A row for each stage, in the order of the pipeline, a column for each level."""
     levels = _levels(series)
-    shown = _some(sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW])
+    shown, most = sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW]
+    if len(shown) > most:
+        shown = [shown[round(number * (len(shown) - 1) / (most - 1))] for number in range(most)]
     names = list(dict.fromkeys(name for cells in levels.values() for name in cells))[:MOST_STAGES]
     if not names:
         return None
     drawing = _Drawing(Size(size.width, HEAD_PX + ROW_PX * len(names)), len(shown), len(names))
     for column, level in enumerate(shown):
-        drawing.head(column, words.load(level, words.axis_unit(inv)) if len(shown) < 2 else rounding.plain(level))
+        drawing.head(column, words.load(level, inv.study.load_unit) if len(shown) < 2 else rounding.plain(level))
         for row, name in enumerate(names):
             if name in levels[level]:
                 drawing.cell(column, row, levels[level][name])
     for row, name in enumerate(names):
         drawing.name(row, name)
-    drawing.legend(words.axis_unit(inv))
+    drawing.legend(inv.study.load_unit)
     return drawing
 
 
@@ -92,22 +91,17 @@ def table(inv: Investigation) -> list[dict[str, object]]:
     ]
 
 
-def enough(inv: Investigation) -> LoadInterval | None:
-    """The number of workers that is enough in the first state, for a load that counts workers."""
-    return inv.rounds[0].curve.enough if inv.rounds and inv.study.axis in HELPERS else None
-
-
-def more(inv: Investigation) -> More | None:
-    """What the best level gives over the lowest one, in the same case."""
-    return inv.rounds[0].curve.more if inv.rounds and inv.study.axis in HELPERS else None
+def of_workers(inv: Investigation) -> Curve | None:
+    """The curve of the first state, for a load that counts workers."""
+    return inv.rounds[0].curve if inv.rounds and inv.study.axis in HELPERS else None
 
 
 def helping(inv: Investigation) -> str:
     """ "More threads stopped helping at 2 threads (1 to 3): ...", for a pipeline whose load counts workers."""
-    curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
-    if curve is None or inv.study.axis not in HELPERS:
+    curve = of_workers(inv)
+    if curve is None or not rounds(inv):
         return ""
-    unit = words.axis_unit(inv)
+    unit = inv.study.load_unit
     if curve.enough is None:
         last = words.load(max(point.load for point in curve.points), unit)
         return f"It was not seen that more {unit} stop helping, up to {last}.{_gives(curve.more, unit)}"
@@ -137,7 +131,7 @@ def sentences(inv: Investigation) -> list[str]:
     levels = _levels(states[0][1])
     load = max(levels)
     lines = [f"- {name}: {_said(cell)}" for name, cell in list(levels[load].items())[:MOST_STAGES]]
-    return [helping(inv), f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *lines]
+    return [helping(inv), f"At {words.load(load, inv.study.load_unit)}, of the time of their workers:", *lines]
 
 
 def _said(cell: Stage) -> str:
@@ -158,7 +152,7 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f} %"
 
 
-# --- the drawing ------------------------------------------------------------------------------------------------------
+# --- the drawing
 
 
 class _Drawing(Canvas):
@@ -220,7 +214,7 @@ class _Drawing(Canvas):
         self.label(x, y, label, colour, baseline="middle", **look)
 
 
-# --- the data ---------------------------------------------------------------------------------------------------------
+# --- the data
 
 
 def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:
@@ -230,9 +224,3 @@ def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:
         if cells := {stage.name: stage for stage in stages_in(means)}:
             by_level[level] = cells
     return by_level
-
-
-def _some(levels: Sequence[float], most: int) -> list[float]:
-    if len(levels) <= most:
-        return list(levels)
-    return [levels[round(number * (len(levels) - 1) / (most - 1))] for number in range(most)]

@@ -16,7 +16,11 @@ def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
     asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
     if more:
         last = wrapped(f"More: {more}", width, 0, 2)
-        parts = [first, [*_fitting(asides, SCREEN - len(first) - 1 - len(last)), *last]]
+        room = SCREEN - len(first) - 1 - len(last)
+        fitting: list[str] = []
+        for aside in asides:
+            fitting += aside if len(fitting) + len(aside) <= room else []
+        parts = [first, [*fitting, *last]]
     else:
         parts = [first, [line for aside in asides for line in aside]]
         parts += [
@@ -35,44 +39,33 @@ def _aside(aside: doc.Aside, width: int) -> list[str]:
     return [*wrapped(f"{heading}:", width, 0, 2), *(piece for line in lines for piece in wrapped(line, width))]
 
 
-def _fitting(parts: Iterable[list[str]], room: int) -> Iterator[str]:
-    for part in parts:
-        if len(part) <= room:
-            yield from part
-            room -= len(part)
-
-
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
     """The lines of these blocks, indented."""
     for block in shown:
-        yield from _block(block, width)
-
-
-def _block(block: doc.Block, width: int) -> Iterator[str]:
-    match block:
-        case doc.Prose(told, look) if not look.startswith("note"):
-            yield from wrapped(doc.plain(told), width, 2, 0)
-        case doc.Items(items):
-            for item in items:
-                yield from wrapped(f"- {doc.plain(item)}", width)
-        case doc.Table():
-            yield from _table(block, width)
-        case doc.Facts(rows):
-            for name, told in rows:
-                yield from wrapped(f"- {doc.plain(name)}: {doc.plain(told)}", width)
-        case doc.Settings(lines):
-            yield from (f"    {line}" for line in lines)
-        case doc.Diff(changes):
-            for change in changes:
-                yield from wrapped(f"- {change_words.change(change)}", width)
-        case doc.Commands(lines):
-            yield from (f"    {command}" for command, _ in lines)
-        case doc.Group() if block.only != "page":
-            heading = doc.plain(block.heading) or block.summary
-            yield from wrapped(heading, width, 2, 0)
-            yield from blocks(block.blocks, width)
-        case doc.Figure(inside=inside):
-            yield from blocks(inside, width)
+        match block:
+            case doc.Prose(told, look) if not look.startswith("note"):
+                yield from wrapped(doc.plain(told), width, 2, 0)
+            case doc.Items(items):
+                for item in items:
+                    yield from wrapped(f"- {doc.plain(item)}", width)
+            case doc.Table():
+                yield from _table(block, width)
+            case doc.Facts(rows):
+                for name, told in rows:
+                    yield from wrapped(f"- {doc.plain(name)}: {doc.plain(told)}", width)
+            case doc.Settings(lines):
+                yield from (f"    {line}" for line in lines)
+            case doc.Diff(changes):
+                for change in changes:
+                    yield from wrapped(f"- {change_words.change(change)}", width)
+            case doc.Commands(lines):
+                yield from (f"    {command}" for command, _ in lines)
+            case doc.Group() if block.only != "page":
+                heading = doc.plain(block.heading) or block.summary
+                yield from wrapped(heading, width, 2, 0)
+                yield from blocks(block.blocks, width)
+            case doc.Figure(inside=inside):
+                yield from blocks(inside, width)
 
 
 def _named(head: str, cell: str) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from loadframe.model import Investigation, Profile, ProfileKind
+from loadframe.reporting import curve_report, facts, finding_words, flame, plots, verdict_words, waits, words
 from loadframe.reporting import document as doc
-from loadframe.reporting import facts, finding_words, flame, plots, verdict_words, waits, words
-from loadframe.reporting.markup import element, joined
+from loadframe.reporting.html import element, joined
 from loadframe.units import show_metric
 
 TABLES: Mapping[ProfileKind, str] = {
@@ -29,15 +29,12 @@ READING = (
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
     """In a text the largest classes in a sentence; on a page tables and flame graphs."""
-    if sentences := flame.summary(inv):
-        yield doc.Group(tuple(map(doc.Prose, sentences)), only="text")
+    yield doc.Group(tuple(map(doc.Prose, flame.summary(inv))), only="text")
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
-    if inv.profile_missing:
-        shown.append(doc.Items(tuple(map(words.sentence, flame.missing_sentences(inv)))))
-    if shown:
-        yield doc.Group(tuple(shown), only="page")
+    shown.append(doc.Items(tuple(flame.missing_sentences(inv))))
+    yield doc.Group(tuple(shown), only="page")
 
 
 def _tables(inv: Investigation) -> Iterator[doc.Block]:
@@ -51,8 +48,7 @@ def _tables(inv: Investigation) -> Iterator[doc.Block]:
                 continue
             costs = ((flame.share(share), flame.demand(share)) for share in shares)
             rows.append((name, *((of, doc.Span(f"{cost} per request", "below")) if cost else of for of, cost in costs)))
-        if shown:
-            yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
+        yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
 
 
 def _drawings(inv: Investigation) -> Iterator[doc.Block]:
@@ -158,8 +154,6 @@ RESOURCES = (
         ("workload.errors",),
     ),
 )
-COLUMNS = ("Use", "Saturation", "Errors")
-NOT_COUNTED = "not counted"
 
 
 def metrics() -> frozenset[str]:
@@ -168,34 +162,25 @@ def metrics() -> frozenset[str]:
     return frozenset((*of_resources, *waits.METRICS))
 
 
-def level(inv: Investigation) -> float | None:
-    """The highest level at which every shown state was measured; None without one."""
-    levels = [set(facts.by_level(state.round)) for state in plots.measured_ends(inv)]
-    return max(set.intersection(*levels), default=None) if levels else None
-
-
-def heading(inv: Investigation) -> str:
-    """ "At 320 active jobs, before -> after the changes", and how to read the table."""
-    at = level(inv)
-    if at is None:
-        return ""
-    sides = ", before \u2192 after the changes" if len(plots.measured_ends(inv)) > 1 else ""
-    where = f"At {words.load(at, words.axis_unit(inv))}{sides}"
-    return f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
-
-
-def table(inv: Investigation, to: str = "") -> tuple[doc.Cells, ...]:
-    """The resources with any value other than zero, at the highest level. to: link to its steps."""
-    at = level(inv)
-    if at is None:
-        return ()
-    states = [facts.means(facts.by_level(state.round)[at]) for state in plots.measured_ends(inv)]
+def use(inv: Investigation) -> Iterator[doc.Block]:
+    """The resources with any value other than zero, at the highest level at which every shown state was measured."""
+    measured = [facts.by_level(state.round) for state in plots.measured_ends(inv)]
+    levels = set.intersection(*map(set, measured)) if measured else set()
+    if not levels:
+        return
+    at = max(levels)
+    states, to = [facts.means(by_level[at]) for by_level in measured], curve_report.address(inv.rounds[0], at)
     rows: list[doc.Cells] = []
     for resource in RESOURCES:
         quantities = ((resource.use, resource.high), (resource.saturation, math.inf), (resource.errors, math.inf))
         if any(state.get(name) for names, _ in quantities for name in _first(names, states) for state in states):
             rows.append((resource.name, *(_cell(names, states, high, to) for names, high in quantities)))
-    return tuple(rows)
+    sides = ", before \u2192 after the changes" if len(states) > 1 else ""
+    where = f"At {words.load(at, inv.study.load_unit)}{sides}"
+    note = f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
+    table = doc.Table(("Resource", "Use", "Saturation", "Errors"), tuple(rows), "stack resources")
+    if rows:
+        yield doc.Group((doc.Prose(note, "note"), table), heading="Use, saturation, errors", only="page")
 
 
 def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
@@ -212,4 +197,4 @@ def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: flo
         loud = name == names[0] and any(state.get(name, 0.0) >= high for state in states)
         what = words.sentence(finding_words.metric_words(name))[:-1]
         return doc.Span(" \u2192 ".join(shown), "high" if loud else "", to), doc.Span(what, "below")
-    return doc.Span(NOT_COUNTED, "note")
+    return doc.Span("not counted", "note")

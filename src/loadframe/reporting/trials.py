@@ -8,29 +8,25 @@ from loadframe.reporting import document as doc
 
 
 def tried(inv: Investigation) -> Iterator[doc.Block]:
-    """The changes that were tried, each with its proof."""
     for trial in (trial for round_ in inv.rounds for trial in round_.tried):
         kept = doc.Span(verdict_words.FATES[trial.kept], f"tag {'confirmed' if trial.kept else 'refuted'}")
         yield doc.Group((*_trial(inv, trial),), "trial", (f"{finding_words.heading(trial.remedy.title)} ", kept))
 
 
 def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
-    unit, work = words.axis_unit(inv), words.work_unit(inv)
+    unit, work = inv.study.load_unit, inv.study.work_unit
     blocks = f" {verdict_words.block_ratios(trial.told)}".rstrip()
     note = f" {words.sentence(trial.note)}" if trial.note and trial.kept else ""
     yield doc.Prose((doc.Span(words.sentence(change_words.trial_sentence(trial, unit)), "b"), blocks, note))
     yield _chain(trial)
-    if trial.controls:
-        yield doc.Items(tuple(words.sentence(change_words.control_sentence(control)) for control in trial.controls))
-    if trial.levels:
-        yield levels(trial.levels, unit, f"Before, {work}/s", f"After, {work}/s", "steps.jsonl")
-    if trial.operations:
-        times = tuple(
-            (rounding.exact(row.load), row.name, words.milliseconds(row.before_ms), words.milliseconds(row.after_ms))
-            for row in trial.operations
-        )
-        load, before, after = doc.numbers(words.capital(unit), "Mean time before", "Mean time after")
-        yield doc.Table((load, "Kind of request", before, after), times, "figures")
+    yield doc.Items(tuple(words.sentence(change_words.control_sentence(control)) for control in trial.controls))
+    yield levels(trial.levels, unit, f"Before, {work}/s", f"After, {work}/s", "steps.jsonl")
+    times = tuple(
+        (rounding.exact(row.load), row.name, words.milliseconds(row.before_ms), words.milliseconds(row.after_ms))
+        for row in trial.operations
+    )
+    load, before, after = doc.numbers(words.capital(unit), "Mean time before", "Mean time after")
+    yield doc.Table((load, "Kind of request", before, after), times, "figures")
     if price := change_words.price_sentences(trial.remedy.price):
         yield doc.Prose((doc.Span("Cost.", "b"), *(f" {words.sentence(line)}" for line in price)), "price")
     if trial.told.method:
@@ -80,7 +76,6 @@ def _chain(trial: Trial) -> doc.Table:
 
 def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
     """The share of each kept change in the whole gain."""
-    durability = change_words.durability_sentences(inv)
     if len(inv.ladder) > 1:
         yield from drawn
         rows = (
@@ -95,8 +90,8 @@ def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Blo
         )
         heads = ("Change", "Gain", "95 % interval", doc.Column("Share of the whole", "Share"), "Trade-off")
         yield doc.Table(heads, tuple(rows))
-    if durability:
-        yield doc.Group(tuple(doc.Prose(words.sentence(text), "card") for text in durability), "pair cards")
+    durability = (doc.Prose(words.sentence(text), "card") for text in change_words.durability_sentences(inv))
+    yield doc.Group(tuple(durability), "pair cards")
 
 
 def untried(inv: Investigation) -> Iterator[doc.Block]:
@@ -109,8 +104,7 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
         rows.append(
             (finding_words.heading(skipped.remedy.title), (*changes, dot, " ".join(map(words.sentence, remarks))))
         )
-    if rows:
-        yield doc.Facts(tuple(rows), "facts wide-facts")
+    yield doc.Facts(tuple(rows), "facts wide-facts")
 
 
 def settings(inv: Investigation) -> Iterator[doc.Block]:

@@ -11,6 +11,7 @@ from loadframe.model import (
     TuningProof,
     TuningTrial,
 )
+from loadframe.progress import counted
 from loadframe.reporting import change_words, facts, rounding, trials, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
@@ -42,13 +43,13 @@ def of(tuning: Tuning) -> doc.Document:
         kind="Search for settings",
         answer=(answer(tuning),),
         sections=(
-            doc.Section("Settings to copy", "settings", tuple(_settings(tuning)), "Settings to copy"),
-            doc.Section("The proof", "proof", tuple(_proof(tuning)), "The proof"),
-            doc.Section("Other proofs, which failed", "other-proofs", _failed(tuning)),
-            doc.Section("The objective", "objective", tuple(_objective(tuning))),
-            doc.Section("Settings that were varied, and the value of each", "worth", tuple(_worth(tuning)), VALUES),
-            doc.Section("Every trial, the best first", "trials", tuple(_trials(tuning)), "Every trial"),
-            doc.Section("Not varied", "left-out", (doc.Facts(left_out, "facts wide-facts"),) if left_out else ()),
+            doc.section("Settings to copy", "settings", _settings(tuning), "Settings to copy"),
+            doc.section("The proof", "proof", _proof(tuning), "The proof"),
+            doc.section("Other proofs, which failed", "other-proofs", _failed(tuning)),
+            doc.section("The objective", "objective", _objective(tuning)),
+            doc.section("Settings that were varied, and the value of each", "worth", _worth(tuning), VALUES),
+            doc.section("Every trial, the best first", "trials", _trials(tuning), "Every trial"),
+            doc.section("Not varied", "left-out", [doc.Facts(left_out, "facts wide-facts")]),
             doc.environment(about),
             doc.quality(tuning.quality, tuning.warnings),
             doc.reproduce(
@@ -67,7 +68,7 @@ def of(tuning: Tuning) -> doc.Document:
 def _asides(tuning: Tuning) -> Iterator[doc.Aside]:
     verdict, changing = tuning.told, changed(tuning)
     if verdict is not None:
-        levels = verdict_words.verdict_levels(verdict, words.study_unit(tuning.study)) if tuning.study else ""
+        levels = verdict_words.verdict_levels(verdict, tuning.study.load_unit) if tuning.study else ""
         fresh = "" if verdict.may_overstate else " fresh"
         overstated = verdict_words.MAY_OVERSTATE if verdict.may_overstate else ""
         lines = (
@@ -145,7 +146,7 @@ def _objective(tuning: Tuning) -> Iterator[doc.Block]:
     if tuning.objective is None:
         return
     missed = sum(bool(trial.missed) for trial in tuning.trials)
-    trials = f" {missed} trial{'' if missed == 1 else 's'} clearly missed it." if missed else ""
+    trials = f" {counted(missed, 'trial')} clearly missed it." if missed else ""
     yield doc.Prose(f"The objective: {objective(tuning.objective.asked)}.{trials} At the levels that were judged:")
     levels = (
         f"{words.load(level.load, tuning.axis_unit)}: as given {_side(level.before)}"
@@ -203,23 +204,20 @@ def _trials(tuning: Tuning) -> Iterator[doc.Block]:
     yield doc.Group((doc.Table(columns, tuple(map(_trial, ranked)), most=MOST_TRIALS),), summary=head)
 
 
-def _trial(trial: TuningTrial) -> doc.Row:
+def _trial(trial: TuningTrial) -> doc.Cells:
     changes = [f"{name} = {facts.shown(value)}" for name, value in trial.changes.items()]
-    return doc.Row(
-        (
-            f"{trial.number}{f' on {trial.host}' if trial.host else ''}",
-            "" if trial.ratio is None else rounding.plain(trial.ratio),
-            doc.code_list(changes) or "as given",
-            REASONS[trial.reason],
-            fate(trial),
-        )
+    return (
+        f"{trial.number}{f' on {trial.host}' if trial.host else ''}",
+        "" if trial.ratio is None else rounding.plain(trial.ratio),
+        doc.code_list(changes) or "as given",
+        REASONS[trial.reason],
+        fate(trial),
     )
 
 
 def answer(tuning: Tuning) -> str:
     """What to set and its gain, without an interval where it is proved."""
-    count = len(tuning.trials)
-    varied = f"{count} trial{'' if count == 1 else 's'} of {len(tuning.settings)} settings"
+    varied = f"{counted(len(tuning.trials), 'trial')} of {len(tuning.settings)} settings"
     if tuning.end == "stopped":
         return f"Stopped after {varied}; nothing was proved. Go on with --resume."
     if tuning.end == "nothing-better":
@@ -285,7 +283,6 @@ def other_proofs(tuning: Tuning) -> list[TuningProof]:
 
 
 def changed(tuning: Tuning) -> list[TunedSetting]:
-    """The settings that are recommended to change."""
     return [setting for setting in tuning.settings if setting.after != setting.before]
 
 

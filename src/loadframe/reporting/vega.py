@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any
 
 from markupsafe import Markup
 
 from loadframe.errors import RunError
+from loadframe.formats.json_text import write_json
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import rounding
 
@@ -20,6 +21,8 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
 """Pixels between two labels at the ends of lines, so that they do not touch."""
+CHARACTER_PX = 6.9
+"""Of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
 SLACK = 1.2
 """Pixels per character: a browser without the fonts of FONT takes a wider one, which would cut off the last names."""
 
@@ -83,35 +86,11 @@ class ValueAxis:
         return (value - self.low) / (self.high - self.low)
 
 
-@dataclass(frozen=True, slots=True)
-class PercentileAxis:
-    """Percentiles, logarithmic in the share above them: 90, 99 and 99.9 are equally spaced (HdrHistogram's plots).
-    FIELD: of how many requests one lies above. most: its largest value."""
-
-    FIELD: ClassVar[str] = "one_in"
-    most: float
-
-    def channel(self) -> Channel:
-        decades = max(math.ceil(math.log10(max(self.most, 2.0))), 1)
-        return quantity(
-            self.FIELD,
-            "percentile of the requests (log scale)",
-            {"type": "log", "domain": [1, max(self.most, 2.0)], "nice": False},
-            values=[2, *(10**power for power in range(1, decades + 1))],
-            labelExpr="format(100 - 100 / datum.value, '.12~g')",
-            labelOverlap="greedy",
-            labelSeparation=4,
-            grid=True,
-        )
-
-
 def quantity(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> Channel:
-    """A number on an axis."""
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def text(field: str = "label") -> Channel:
-    """A field that is written as text."""
     return {"field": field, "type": "nominal"}
 
 
@@ -175,7 +154,6 @@ class Plot:
         self.add("rule", [{"load": load}], {"x": self.x}, color=colour, strokeDash=[4, 3], strokeWidth=1.2)
 
     def write(self, load: float, value: float, label: str, colour: str, **look: Any) -> None:
-        """A text at a position."""
         row = {self.x["field"]: load, "value": value, "label": label}
         encoding = {"x": self.x, "y": self.y.channel(), "text": text()}
         self.add("text", [row], encoding, color=colour, **look)
@@ -272,12 +250,38 @@ class Canvas(Plot):
         mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
         self.add("text", [{"x": x, "y": y, "label": label}], {**self.place, "text": text()}, color=colour, **mark)
 
+    def heading(
+        self, left: float, top: float, line_px: int, title: Sequence[str], said: Sequence[tuple[str, str]]
+    ) -> None:
+        for number, line in enumerate(title):
+            self.label(left, top + line_px * number, line, INK, fontWeight=600)
+        for number, (line, colour) in enumerate(said, start=len(title)):
+            self.label(left, top + line_px * number, line, colour)
+
     def boxes(self, rows: Rows, colour: str, kind: str = "rect", **look: object) -> None:
         """From x to x2 and from y to y2; lines where `kind` is rule."""
         self.add(kind, rows, {**self.place, "x2": {"field": "x2"}, "y2": {"field": "y2"}}, color=colour, **look)
 
     def box(self, left: float, right: float, top: float, bottom: float, colour: str, **look: Any) -> None:
         self.boxes([{"x": left, "x2": right, "y": top, "y2": bottom}], colour, **look)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One picture. title: the fact it shows. alt: a description in words. specs: Vega-Lite, one per size, the widest
+    first. metric: the one it shows, if any. svgs: rendered without the title, which the page sets itself."""
+
+    name: str
+    title: str
+    note: str
+    alt: str
+    specs: tuple[Spec, ...]
+    metric: str = ""
+    svgs: tuple[Markup, ...] = ()
+
+    @property
+    def spec(self) -> str:
+        return write_json({**self.specs[0], "title": self.title})
 
 
 SI, PLAIN = "~s", ",.6~g"

@@ -186,7 +186,6 @@ def block_ratios(verdict: Verdict) -> str:
 
 
 def margin_sentence(margin: Margin) -> str:
-    """Whether the allowed loss was exceeded."""
     return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
 
 
@@ -204,7 +203,6 @@ def sessions_sentence(sessions: Sessions) -> str:
 
 
 def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
-    """How much data would decide."""
     if needed.count is not None:
         return f"About {needed.count:,} {needed.what} of each side would tell, if they go on like these."
     if sessions is None:
@@ -344,7 +342,6 @@ def answers_sentence(compared: AnswersCompared) -> str:
 
 
 def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
-    """Sentences on answers that differ or were not compared."""
     return [answers_sentence(comparison) for comparison in compared if not comparison.equal]
 
 

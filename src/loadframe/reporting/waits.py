@@ -69,7 +69,8 @@ def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
     hidden = {"idle"} if _hides_idle(levels) else set()
     names = [name for name in BANDS if name not in hidden and any(counts[name] for counts in levels.values())]
     top = max(sum(counts[name] for name in names) for counts in levels.values()) or 1.0
-    cpus = _cpus(series)
+    limits = (row.get("target.cpu.limit", math.nan) for row in series.round.footprint)
+    cpus = max(filter(math.isfinite, limits), default=None)
     high = max(top, cpus) if cpus is not None and cpus < CPUS_SHOWN_BELOW * top else top
     plot = Plot(size, plots.load_axis(inv).channel(), ValueAxis("threads", 0.0, high * 1.12))
     floor = dict.fromkeys(levels, 0.0)
@@ -101,9 +102,3 @@ def _levels(series: facts.Series) -> dict[float, dict[str, float]]:
 def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
     idle = max(counts["idle"] for counts in levels.values())
     return idle > IDLE_HIDES * max(sum(counts.values()) - counts["idle"] for counts in levels.values())
-
-
-def _cpus(series: facts.Series) -> float | None:
-    limits = (row.get("target.cpu.limit", math.nan) for row in series.round.footprint)
-    known = [limit for limit in limits if math.isfinite(limit)]
-    return max(known, default=None)

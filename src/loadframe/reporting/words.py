@@ -8,10 +8,8 @@ from loadframe.diagnosis.plateau import is_flat
 from loadframe.model import (
     WORK,
     Bend,
-    Capacity,
     Curve,
     CurvePoint,
-    Investigation,
     Limit,
     LoadInterval,
     Scalability,
@@ -28,21 +26,7 @@ def target_name(study: StudySummary) -> str:
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
 
-# --- loads, throughput, curves ----------------------------------------------------------------------------------------
-
-
-def axis_unit(inv: Investigation) -> str:
-    return study_unit(inv.study)
-
-
-def study_unit(study: StudySummary | Capacity) -> str:
-    """What the load axis counts, in the user's words."""
-    return study.axis_unit or study.axis.replace("_", " ")
-
-
-def work_unit(inv: Investigation) -> str:
-    """What throughput counts, in the user's words."""
-    return inv.study.work_unit or WORK
+# --- loads, throughput, curves
 
 
 def load(value: float, unit: str) -> str:
@@ -225,7 +209,7 @@ def limit_number(value: float | None, limit: Limit) -> str:
     return show(value, limit.unit)
 
 
-# --- grammar ----------------------------------------------------------------------------------------------------------
+# --- grammar
 
 
 def strip(text: str) -> str:
