@@ -16,8 +16,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from loadframe.indexing.beneath import Beneath, Passed, below, looked_up, parent_of
-from loadframe.indexing.entries import Change, Entry, id_of
+from loadframe.indexing.beneath import Beneath, Passed, below, looked_up
+from loadframe.indexing.entries import Change, Entry, id_of, split
 from loadframe.indexing.readers import Reader, Records
 from loadframe.indexing.store import Batch, Row, Store, as_signed, parts, rows_of
 
@@ -147,7 +147,7 @@ class Following:
         try:
             return looked_up(self._tree, path, self.done.passed)
         except OSError as error:
-            self.done.passed.refuse(error, path)
+            self.done.passed.refuse(error)
             self._refused.add(path)
             return None
 
@@ -247,7 +247,7 @@ class _Wanted:
         all_readable = os.geteuid() == 0
         for change in changes:
             places = {change.path, change.to} if change.kind == "rename" else {change.path}
-            parents = {parent_of(path) for path in places}
+            parents = {split(path)[0] for path in places}
             self.paths |= places | parents
             self.above |= parents
             if change.file:
@@ -261,7 +261,7 @@ class _Wanted:
 
 def _above(path: bytes) -> Iterator[bytes]:
     while path:
-        path = parent_of(path)
+        path, _ = split(path)
         yield path
 
 
