@@ -16,7 +16,7 @@ BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
 
 @dataclass(frozen=True)
 class InFolder:
-    """tree: its root. folder: for the logs. database: as store.connect; PASSWORD may hold a password instead."""
+    """tree: its root. folder: for the logs. database: as store.connect."""
 
     tree: str
     folder: str
@@ -41,7 +41,7 @@ class InFolder:
 class Config(InFolder):
     """scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of a stage in a process. batch:
     entries in one. queue: entries that may wait before a stage. seconds: how long; 0: for one scan. rewrite: write
-    unchanged entries, too. forget: after a whole scan, remove entries that it did not see."""
+    unchanged entries, too."""
 
     scanners: int = 1
     scan_threads: int = 1
@@ -52,7 +52,6 @@ class Config(InFolder):
     queue: int = 10_000
     seconds: float = 0.0
     rewrite: bool = False
-    forget: bool = True
 
     @property
     def shape(self) -> Shape:
@@ -73,6 +72,3 @@ def write_whole(path: Path, text: str) -> None:
         Folder(path.parent, Whose.NAMED).replace(path.name, text.encode())
     except RunError as error:
         raise OSError(errno.EIO, error.fact) from error
-
-
-PASSWORD = "LOADFRAME_DATABASE_PASSWORD"

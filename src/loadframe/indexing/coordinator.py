@@ -71,7 +71,7 @@ class Coordinator:
 
     def _end_scan(self) -> None:
         """What a whole scan did not see is gone, unless the file system failed."""
-        if self._config.forget and self._board.counted()["failed"] == self._failed:
+        if self._board.counted()["failed"] == self._failed:
             self._forgotten += self._store.forget_before(self._scan_began_ns)
         applied = self._board.sum(DB_APPLY, ENTRIES) - sum(scan["entries"] for scan in self._scans)
         self._scans.append({"entries": applied, "seconds": time.monotonic() - self._scan_began_s})

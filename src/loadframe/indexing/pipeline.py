@@ -60,10 +60,7 @@ class Process:
         return Coordinator(self.config, self.board, self.frontier, store, self.now_ns)
 
     def _store(self) -> Store:
-        database = dict(self.config.database)
-        if password := os.environ.get(configs.PASSWORD):
-            database["password"] = password
-        store = connect(database)
+        store = connect(self.config.database)
         self._stack.callback(store.close)
         return store
 
