@@ -191,7 +191,7 @@ def scan(tree: Path, scanners: int = 1, threads: int = 1, take: Take = nothing) 
     Beneath(tree).close()  # refused here, and not by each process
     with tempfile.TemporaryDirectory(prefix="loadframe-scan-") as folder:
         path = Path(folder) / "board"
-        Board.make(path, shape)
+        path.write_bytes(bytes(shape.bytes))
         began_s = time.monotonic()
         children: list[int] = []
         try:

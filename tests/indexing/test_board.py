@@ -35,7 +35,7 @@ def boards(tmp_path: Path) -> Iterator[list[Board]]:
     """That of two processes, as each of them has it."""
     shape = Shape(2, (2, 1, 1, 1))
     with ExitStack() as stack:
-        Board.make(tmp_path / "board", shape)
+        (tmp_path / "board").write_bytes(bytes(shape.bytes))
         made = [Board(tmp_path / "board", shape, process) for process in range(2)]
         for board in made:
             stack.callback(board.close)

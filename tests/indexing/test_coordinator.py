@@ -27,7 +27,7 @@ def config(tmp_path: Path, sqlite_database: dict[str, str]) -> Config:
 
 @pytest.fixture
 def board(config: Config) -> Iterator[Board]:
-    Board.make(config.path(configs.BOARD), config.shape)
+    config.path(configs.BOARD).write_bytes(bytes(config.shape.bytes))
     with closing(Board(config.path(configs.BOARD), config.shape, 0)) as board:
         yield board
 
