@@ -35,8 +35,15 @@ ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
 """Whose paths are remembered."""
-KINDS = {CREATE: "create", MOVED_TO: "create", ATTRIB: "setattr", CLOSE_WRITE: "close_write"}
-GONE = {DELETE: "unlink", MOVED_FROM: "unlink"}
+KINDS = {
+    DELETE: "unlink",
+    MOVED_FROM: "unlink",
+    CREATE: "create",
+    MOVED_TO: "create",
+    ATTRIB: "setattr",
+    CLOSE_WRITE: "close_write",
+}
+"""Of a record with several, the name goes before it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +178,7 @@ class Fanotify(OfKernel):
             elif to is not None:
                 self._record("create", to, file=event.file)
         if at is not None:
-            for bit, kind in (GONE | KINDS).items():
+            for bit, kind in KINDS.items():
                 if event.mask & bit:
                     self._record(kind, at, file=event.file)
 
