@@ -5,7 +5,7 @@ as throughput."""
 
 import http.client
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +15,7 @@ from typing import cast
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
-from loadframe.host.processes import Allowance
-from loadframe.model import Checked, Declared, Endpoint, SettingValue
+from loadframe.model import Checked, Endpoint
 from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
 from loadframe.workloads.base import ELSEWHERE
@@ -69,15 +68,9 @@ class Http(Common[HttpOptions]):
     model = HttpOptions
     levels = (1, MOST_CONNECTIONS)
 
-    def __init__(
-        self,
-        options: Mapping[str, SettingValue],
-        allowance: Allowance | None = None,
-        declared: Declared | None = None,
-    ) -> None:
-        """declared: requests, a login and a think time. Raises StudyError for invalid combinations."""
-        super().__init__(options, allowance)
-        given, declared = self.options, declared or Declared()
+    def set_up(self) -> None:
+        """The study may declare requests, a login and a think time."""
+        given, declared = self.options, self.declared
         largest = given.largest_bytes or given.smallest_bytes
         if largest < given.smallest_bytes:
             raise StudyError(

@@ -18,8 +18,7 @@ from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.formats.said import words
 from loadframe.host.environment import located
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError, Lines, whole_lines
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
@@ -76,11 +75,10 @@ class JMeter(OwnScript[JMeterOptions]):
     makes_files = False  # JMeter appends rows without a header to an existing file
     needs = staticmethod(requirements)
 
-    def __init__(
-        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
-    ) -> None:
-        """axis: the property that gets the level. Raises StudyError if it cannot be one, or for no test plan."""
-        super().__init__(options, allowance, axis=axis)
+    def set_up(self) -> None:
+        """The axis is the property that gets the level."""
+        super().set_up()
+        (axis,) = self.axes
         if not PROPERTY.fullmatch(axis):
             raise StudyError(
                 f"load.axis = {axis!r} is no name of a property of JMeter.",

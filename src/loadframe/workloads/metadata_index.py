@@ -12,7 +12,6 @@ from typing import Any
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.host.environment import importing, python
 from loadframe.host.privilege import make_private, of_uid, rights_of
-from loadframe.host.processes import Allowance
 from loadframe.indexing import config as configs
 from loadframe.indexing import store as stores
 from loadframe.indexing import trees
@@ -72,8 +71,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
     model = MetadataIndexOptions
     levels = (1, MOST_THREADS)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self._prepared = _Prepared()
         self._ran: _Ran | None = None
         self._begins_indexed = self.options.start == "indexed"
@@ -284,8 +282,8 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
     judged = ("change",)
     levels = (1, 1_000_000)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
+        super().set_up()
         self._begins_indexed, self._acknowledged = True, 0
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:

@@ -2,14 +2,12 @@
 concurrency = threads, rate = requests/s, served by `threads` connections). read fetches one row by its key, update
 writes one row again, transfer changes two rows in one transaction."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, SettingValue
+from loadframe.model import Endpoint
 from loadframe.workloads import databases, sysbench
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
@@ -76,8 +74,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
     model = OltpOptions
     levels = (1, MOST_THREADS)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self._mix = mix_of(self.options, MIX)
         if self.options.hot_rows > self.options.rows:
             raise StudyError(

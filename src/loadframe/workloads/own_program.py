@@ -17,8 +17,8 @@ from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.said import words
 from loadframe.host.identity import end_all, identify, marked
-from loadframe.host.processes import Allowance, spawn
-from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement, SettingValue
+from loadframe.host.processes import spawn
+from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement
 from loadframe.workloads import asking, beginning, command_lines, step_files
 from loadframe.workloads.command_lines import LineError, Lines
 from loadframe.workloads.command_output import ClockError, Instant, Life, Output, of_lines
@@ -203,8 +203,7 @@ class OwnProgram(Common[Options], Generic[Options]):
     """The files that may hold statistics of a pipeline's stages."""
     late_s = 0.0
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self.names = ["request"]  # of requests that have no name of their own
         self._warmup_s = 0.0
 
@@ -334,12 +333,8 @@ class OwnProgram(Common[Options], Generic[Options]):
 class OwnScript(OwnProgram[Options]):
     """A program that runs a file of the user's, whose axis may be any word that the file follows."""
 
-    def __init__(
-        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = ""
-    ) -> None:
-        super().__init__(options, allowance)
-        if axis:
-            self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
+    def set_up(self) -> None:
+        super().set_up()
         self.file = file_at(self.options.file) if self.options.file else None  # type: ignore[attr-defined]
 
     def trials(self) -> Sequence[Sequence[str]]:

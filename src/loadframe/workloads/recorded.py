@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from loadframe.connections.http_words import METHODS, NOT_SENT, SAFE
 from loadframe.errors import StudyError
-from loadframe.host.processes import Allowance
-from loadframe.model import Declared, Endpoint, SettingValue
+from loadframe.model import Endpoint
 from loadframe.workloads import asking, by_address, http_driver
 from loadframe.workloads.arrivals import Schedule
 from loadframe.workloads.asking import ask
@@ -29,15 +28,9 @@ class Recorded(Common[Options]):
     levels = (1, MOST_CONNECTIONS)
     order: Order
 
-    def __init__(
-        self,
-        options: Mapping[str, SettingValue],
-        allowance: Allowance | None = None,
-        declared: Declared | None = None,
-    ) -> None:
-        """declared: a login. Raises StudyError for what does not fit. The file is read later."""
-        super().__init__(options, allowance)
-        self._sessions = ByAddress(declared or Declared(), "", "status", 0.0, writes=self.options.writes)
+    def set_up(self) -> None:
+        """The study may declare a login. The file is read later."""
+        self._sessions = ByAddress(self.declared, "", "status", 0.0, writes=self.options.writes)
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:

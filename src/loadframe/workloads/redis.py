@@ -6,7 +6,7 @@ latencies, and as quantiles, whose p95 and p99 lie far from these percentiles. A
 interpolated linearly. memtier_benchmark 2 writes an HdrHistogram."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,8 +21,7 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.host.environment import importing, located, python
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import ownership
 from loadframe.workloads.command_lines import LineError, Lines, Second, whole_lines
 from loadframe.workloads.kind import KindOfWorkload, demand, program
@@ -172,8 +171,8 @@ class Redis(OwnProgram[RedisOptions]):
     levels = (1, MOST_CLIENTS)
     files = ("parts.jsonl",)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
+        super().set_up()
         self.late_s = MEMTIER_LATE_S if self.options.program == MEMTIER else 0.0
         if not RATIO.fullmatch(self.options.ratio) or not any(map(int, self.options.ratio.split(":"))):
             raise StudyError(

@@ -11,15 +11,14 @@ completes a job of the pool submits another one under the same number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from loadframe.connections.mariadb_connection import server_version
 from loadframe.host.environment import python_package
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
 from loadframe.workloads.common import Common
 from loadframe.workloads.databases import await_gone, drop_schema, make_schema_over, name_of
@@ -176,8 +175,7 @@ class RenderFarm(Farm[RenderFarmOptions]):
     model = RenderFarmOptions
     levels = (1, MOST_JOBS)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
