@@ -292,8 +292,7 @@ def learn(
 
 def alike(body: bytes, other: bytes, checked: Checked) -> bool:
     """Whether two bodies agree as far as this check looks."""
-    of_both = {"bytes": body == other, "length": len(body) == len(other)}
-    return of_both.get(checked, True)
+    return {"bytes": body == other, "length": len(body) == len(other)}.get(checked, True)
 
 
 def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from loadframe.connections.http_connection import ERRORS, Connection
+from loadframe.connections.http_connection import ERRORS, Connection, parts
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
 from loadframe.model import Checked, Endpoint
@@ -315,16 +315,13 @@ def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
 def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) -> None:
     most = LARGEST_OBJECT + HEADERS_BYTES
     connection = Connection(address, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
-    content = bytearray(1 << 18)
     try:
         for number in numbers:
             if ended.is_set():
                 return
             answer = connection.get(path_of(number))
-            while answer.readinto(content):
+            for _ in parts(answer):
                 pass
-            if answer.length:  # readinto does not say so
-                raise http.client.IncompleteRead(b"", answer.length)
             if answer.status != http.client.OK:
                 raise TargetError(
                     f"The cache at {address} answers {path_of(number)} with status {answer.status}", remedy=ITS_LOG

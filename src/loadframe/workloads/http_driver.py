@@ -33,19 +33,11 @@ from loadframe.workloads.kind import program
 CHECKED: tuple[Checked, ...] = ("status", "length", "bytes", "size")
 HEAD = [("asks", "<u8"), ("sessions", "<u8")]
 PIECE = [("offset", "<u8"), ("size", "<u8")]
+PIECES = ("head", "body", "wanted", "contains", "fails")
 RECORD = [
     ("up_to", "<f8"),
     ("think_s", "<f8"),
-    ("head_offset", "<u8"),
-    ("head_size", "<u8"),
-    ("body_offset", "<u8"),
-    ("body_size", "<u8"),
-    ("wanted_offset", "<u8"),
-    ("wanted_size", "<u8"),
-    ("contains_offset", "<u8"),
-    ("contains_size", "<u8"),
-    ("fails_offset", "<u8"),
-    ("fails_size", "<u8"),
+    *((f"{piece}_{name}", form) for piece in PIECES for name, form in PIECE),
     ("shortest", "<u8"),
     ("longest", "<u8"),
     ("operation", "<u4"),
@@ -120,7 +112,7 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
     pieces += sessions
     sizes = np.array([len(piece) for piece in pieces], dtype=np.uint64)
     offsets = begin + np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
-    fields = ("head", "body", "contains", "fails")
+    fields = [piece for piece in PIECES if piece != "wanted"]
     of_asks = len(fields) * len(asks)
     for at, name in enumerate(fields):
         records[f"{name}_offset"] = offsets[at : of_asks : len(fields)]
@@ -141,18 +133,6 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
 def contents(asks: Sequence[Ask]) -> bytes:
     """The bodies of right answers, as the records of a block refer to them."""
     return b"".join(ask.known.body for ask in asks) + b"\0"  # an empty file cannot be mapped
-
-
-def handed_over(content: bytes) -> int:
-    """A memfd with this content, for a process that inherits it; the caller closes it."""
-    descriptor = os.memfd_create("loadframe-requests", os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(content)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 SCRIPT = Path(__file__).with_name("http.lua")
@@ -272,9 +252,7 @@ def start(
         to_come = files.enter_context(step_files.create(schedule, US))
         # Opened a second time by its descriptor: the driver's user may replace files in this folder.
         waiting = files.enter_context(Path(f"/proc/self/fd/{to_come.fileno()}").open("rb", buffering=0))
-        block = None if plan.table is not None else handed_over(plan.block)
-        if block is not None:
-            files.callback(os.close, block)
+        block = None if plan.table is not None else files.enter_context(step_files.in_memory(plan.block))
         process = spawn(
             [*command, *_arguments(plan, folder, connections, closed=rate is None, block=block)],
             _bounded(allowance, connections, plan),

@@ -33,18 +33,17 @@ GET_IT = (
 PROPERTY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 SAVED = {
     "jmeter.save.saveservice.output_format": "csv",
-    "jmeter.save.saveservice.print_field_names": "true",
     "jmeter.save.saveservice.default_delimiter": ",",
     "jmeter.save.saveservice.timestamp_format": "ms",
-    "jmeter.save.saveservice.time": "true",
-    "jmeter.save.saveservice.label": "true",
-    "jmeter.save.saveservice.successful": "true",
-    "jmeter.save.saveservice.response_code": "true",
-    "jmeter.save.saveservice.response_message": "true",
-    "jmeter.save.saveservice.bytes": "true",
-    "jmeter.save.saveservice.autoflush": "true",
     "sampleresult.timestamp.start": "true",
-}
+    **{
+        f"jmeter.save.saveservice.{name}": "true"
+        for name in (
+            "print_field_names", "time", "label", "successful",
+            "response_code", "response_message", "bytes", "autoflush",
+        )
+    },
+}  # fmt: skip
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 COLUMNS = (*NEEDED, "responseCode", "responseMessage", "bytes")
 

@@ -134,13 +134,12 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         endpoint: Endpoint,
         duration_s: float | None,
     ) -> ProcessDriver:
-        """The configuration may have a password, so it is handed over as a descriptor of memory."""
+        """The configuration may have a password, so it is handed over in memory."""
         environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
-        with os.fdopen(os.memfd_create("configuration.json"), "wb", buffering=0) as file:
-            file.write(config.text().encode())
-            command = python(module, f"/dev/fd/{file.fileno()}")
+        with step_files.in_memory(config.text().encode()) as file:
+            command = python(module, f"/dev/fd/{file}")
             workers = [
-                Worker([*command, str(number)], log, printed, environment, (file.fileno(),))
+                Worker([*command, str(number)], log, printed, environment, (file,))
                 for number, (log, printed) in enumerate(processes)
             ]
             return start_together(

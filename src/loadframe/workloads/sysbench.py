@@ -4,7 +4,6 @@ options the installed sysbench and its scripts have, by their own help, and what
 
 import functools
 import itertools
-import os
 import re
 import subprocess
 import time
@@ -155,8 +154,8 @@ def _shared_out(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
-    """How to reach the server, as the descriptor of a configuration file in memory: any user can read argv, and a file
-    on disk would outlive a command that is killed. Raises StudyError for what cannot stand in it."""
+    """How to reach the server, as the descriptor of a configuration file in memory: any user can read argv. Raises
+    StudyError for what cannot stand in it."""
     engine = databases.engine_of(endpoint)
     given: dict[str, str] = {**engine.parameters(endpoint), **_shared_out(endpoint)}
     lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
@@ -166,9 +165,9 @@ def _account(endpoint: Endpoint) -> Iterator[int]:
                 f"sysbench cannot be given a {name} that has a line break or blanks at its ends.",
                 remedy="Use another user or password for the load.",
             )
-    with os.fdopen(os.memfd_create("sysbench.conf"), "wb", buffering=0) as file:
-        file.write("".join(f"{name}={value}\n" for name, value in lines.items() if value).encode())
-        yield file.fileno()
+    text = "".join(f"{name}={value}\n" for name, value in lines.items() if value)
+    with step_files.in_memory(text.encode()) as file:
+        yield file
 
 
 SCRIPTS = (

@@ -5,6 +5,7 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,11 @@ def start_together(
         once_ready()
         start_s = beginning.instant_s(START_AFTER_S)
         for process in processes:
-            _tell(process, f"{start_s!r}\n")
+            assert process.stdin is not None
+            # The driver reports a worker that died between "ready" and now, with the worker's own words.
+            with suppress(BrokenPipeError):
+                process.stdin.write(f"{start_s!r}\n".encode())
+                process.stdin.close()
     except BaseException:
         ProcessDriver(name, processes, logs=logs, printed=printed, end_s=None).kill()
         raise
@@ -103,13 +108,3 @@ def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printe
                 details="\n".join(last_lines(output)),
             )
         process.stdout.close()
-
-
-def _tell(process: subprocess.Popen[bytes], line: str) -> None:
-    assert process.stdin is not None
-    # The driver reports a worker that died between "ready" and now, with the worker's own words.
-    try:
-        process.stdin.write(line.encode())
-        process.stdin.close()
-    except BrokenPipeError:
-        return
