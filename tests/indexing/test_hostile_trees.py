@@ -325,7 +325,7 @@ CHANGES_WITHIN = """
 import sys
 from pathlib import Path
 from loadframe.errors import MachineError
-from loadframe.indexing.choosing import KERNEL
+from loadframe.indexing.keeping import KERNEL
 root = Path(sys.argv[2])
 try:
     reader = KERNEL[sys.argv[1]](root)

@@ -17,7 +17,7 @@ from loadframe.host.environment import located
 from loadframe.host.privilege import US, Privilege
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Checked, Endpoint, Requirement, Think
-from loadframe.workloads import beginning, step_files
+from loadframe.workloads import step_files
 from loadframe.workloads.arrivals import (
     ARRIVALS,
     HEAD_START_S,
@@ -25,6 +25,7 @@ from loadframe.workloads.arrivals import (
     Schedule,
     await_ready,
     let_begin,
+    longest_s,
 )
 from loadframe.workloads.asking import host_of
 from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
@@ -240,7 +241,7 @@ def start(
         path.unlink(missing_ok=True)
     # The script keeps the time; wrk's own limit ends one that hangs.
     grace_s = max(GRACE_S, SILENT_S, duration_s)
-    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + beginning.longest_s() + duration_s + grace_s)
+    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + longest_s() + duration_s + grace_s)
     # wrk has room for three descriptors per connection (ae.c; events of others are lost silently), and a thread of ours
     # has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
     room = 2 * connections - 1

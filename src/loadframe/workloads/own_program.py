@@ -19,7 +19,7 @@ from loadframe.formats.said import words
 from loadframe.host.identity import end_all, identify, marked
 from loadframe.host.processes import spawn
 from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement
-from loadframe.workloads import asking, beginning, command_lines, step_files
+from loadframe.workloads import arrivals, asking, command_lines, step_files
 from loadframe.workloads.command_lines import LineError, Lines
 from loadframe.workloads.command_output import ClockError, Instant, Life, Output, of_lines
 from loadframe.workloads.common import Common, Options
@@ -279,7 +279,7 @@ class OwnProgram(Common[Options], Generic[Options]):
             step_files.write(path, b"", user)
         command = self.command_line(endpoint, level, folder, duration_s)
         variables = self._told(endpoint, level, duration_s) | {"LOADFRAME_OUTPUT": str(outputs[0])}
-        beginning.wait()
+        arrivals.wait()
         started = Instant.now()
         with step_files.create(printed[0], user) as stderr, step_files.create(printed[1], user) as stdout:
             process = spawn(

@@ -22,8 +22,8 @@ from loadframe.formats.plain_numbers import finite
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.host.environment import importing, located, python
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads import ownership
 from loadframe.workloads.command_lines import LineError, Lines, Second, whole_lines
+from loadframe.workloads.databases import MARK
 from loadframe.workloads.kind import KindOfWorkload, demand, program
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_program import OwnProgram
@@ -193,7 +193,7 @@ class Redis(OwnProgram[RedisOptions]):
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys:
         """Where it makes keys in a Redis that is not ours."""
-        return OwnKeys.found(endpoint.address, endpoint.options[ownership.MARK], self.needs_bytes())
+        return OwnKeys.found(endpoint.address, endpoint.options[MARK], self.needs_bytes())
 
     def needs_bytes(self) -> int | None:
         """The most memory that the keys take; None if each request adds to them."""

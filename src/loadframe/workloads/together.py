@@ -13,7 +13,7 @@ from loadframe.errors import WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.signals import told
-from loadframe.workloads import beginning, step_files
+from loadframe.workloads import arrivals, step_files
 from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, last_lines
 
 READY_WITHIN_S = 60.0
@@ -54,7 +54,7 @@ def start_together(
         processes.extend(_spawn(worker, allowance) for worker in workers)
         _await_ready(name, processes, printed)
         once_ready()
-        start_s = beginning.instant_s(START_AFTER_S)
+        start_s = arrivals.instant_s(START_AFTER_S)
         for process in processes:
             assert process.stdin is not None
             # The driver reports a worker that died between "ready" and now, with the worker's own words.
