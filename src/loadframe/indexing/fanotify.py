@@ -30,6 +30,8 @@ _INFO = struct.Struct("=BBH")
 _VERSION = 3
 _FILE, _DIRECTORY_AND_NAME, _OLD, _NEW = 1, 2, 10, 12
 _FSID = 8
+QUEUE_LENGTH = "fanotify/max_queued_events"
+"""The kernel's bound on waiting records."""
 READ_BYTES = 1 << 18
 ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
@@ -160,7 +162,7 @@ class Fanotify(OfKernel):
         self._lost = ""
         for event in events(data):
             if event.mask & OVERFLOW:
-                self._lost = f"the queue of fanotify was full ({queue_length()} records)"
+                self._lost = f"the queue of fanotify was full ({shown_limit(QUEUE_LENGTH)} records)"
                 self._paths.clear()
             else:
                 self._tell(event)
@@ -247,11 +249,6 @@ REMEDIES = {
     errno.EOPNOTSUPP: f"This file system has no handles. {OTHERWISE}",
     errno.EXDEV: f"This is a subvolume, whose file system has another identity. {OTHERWISE}",
 }
-
-
-def queue_length() -> str:
-    """The kernel's bound on waiting records, for messages."""
-    return shown_limit(Path("/proc/sys/fs/fanotify/max_queued_events"))
 
 
 def path_of(opened: int) -> bytes | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
 from loadframe.indexing.beneath import joined, shown
-from loadframe.indexing.readers import OfKernel, Records, UnreadableEventError, shown_limit
+from loadframe.indexing.readers import LIMITS, OfKernel, Records, UnreadableEventError, shown_limit
 
 # <sys/inotify.h>
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
@@ -20,7 +20,6 @@ ONLYDIR, EXCL_UNLINK = 0x01000000, 0x04000000
 WATCHED = ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | ONLYDIR | EXCL_UNLINK
 _EVENT = struct.Struct("=iIII")
 READ_BYTES = 1 << 18
-LIMITS = Path("/proc/sys/fs/inotify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,8 @@ class Inotify(OfKernel):
             self.close()
             raise MachineError(
                 f"inotify does not follow {root}: {error.strerror}",
-                remedy=f"End other programs of this user that use inotify, or raise {LIMITS}/max_user_instances.",
+                remedy="End other programs of this user that use inotify, or raise "
+                f"{LIMITS}/inotify/max_user_instances.",
             ) from error
         self._paths: dict[int, bytes] = {}
         self._leaving: dict[int, tuple[bytes, bool]] = {}
@@ -85,7 +85,7 @@ class Inotify(OfKernel):
         if kernel.readable(self._queue, 0 if waited else timeout_s):
             for event in events(os.read(self._queue, READ_BYTES)):
                 if event.mask & OVERFLOW:
-                    lost = f"the queue of inotify was full ({limit('max_queued_events')} records)"
+                    lost = f"the queue of inotify was full ({shown_limit('inotify/max_queued_events')} records)"
                 else:
                     self._take(event)
         for cookie, leaving in waited.items():
@@ -203,11 +203,7 @@ class Inotify(OfKernel):
                 raise
             raise MachineError(
                 f"inotify has no more watches, at the directory {shown(path) or '.'}: {self.watches:,} directories are"
-                f" watched, and {limit('max_user_watches')} watches are all that this user may have",
-                remedy=f"Raise {LIMITS}/max_user_watches, follow with fanotify as root, or follow a smaller tree.",
+                f" watched, and {shown_limit('inotify/max_user_watches')} watches are all that this user may have",
+                remedy=f"Raise {LIMITS}/inotify/max_user_watches, follow with fanotify as root, or follow a smaller "
+                "tree.",
             ) from error
-
-
-def limit(name: str) -> str:
-    """A limit of inotify, for messages."""
-    return shown_limit(LIMITS / name)

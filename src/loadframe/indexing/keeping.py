@@ -22,10 +22,10 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing.config import RESULT, STATISTICS, InFolder, write_whole
 from loadframe.indexing.entries import Change
-from loadframe.indexing.fanotify import Fanotify, queue_length
+from loadframe.indexing.fanotify import QUEUE_LENGTH, Fanotify
 from loadframe.indexing.following import Following
-from loadframe.indexing.inotify import Inotify, limit
-from loadframe.indexing.readers import Reader, Records
+from loadframe.indexing.inotify import Inotify
+from loadframe.indexing.readers import Reader, Records, shown_limit
 from loadframe.indexing.recorded import Injected, Recorded
 from loadframe.indexing.store import Store, StoreError, connect
 from loadframe.model import Requirement
@@ -86,7 +86,10 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 
 def permitted(place: Path) -> list[Requirement]:
     """The change logs as `loadframe doctor` shows them, tried on a directory without subdirectories."""
-    details = {"fanotify": f"{queue_length()} records may wait", "inotify": f"{limit('max_user_watches')} directories"}
+    details = {
+        "fanotify": f"{shown_limit(QUEUE_LENGTH)} records may wait",
+        "inotify": f"{shown_limit('inotify/max_user_watches')} directories",
+    }
     requirements = []
     for name, opened in KERNEL.items():
         refused = ""

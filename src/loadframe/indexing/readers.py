@@ -76,9 +76,12 @@ class UnreadableEventError(ValueError):
     """Bytes that are no events of a kernel interface."""
 
 
-def shown_limit(path: Path) -> str:
-    """A number of the kernel's, for messages."""
+LIMITS = Path("/proc/sys/fs")
+
+
+def shown_limit(name: str) -> str:
+    """A limit of the kernel's on change logs (below LIMITS), for messages."""
     try:
-        return f"{int(path.read_text(encoding='ascii', errors='replace')):,}"
+        return f"{int((LIMITS / name).read_text(encoding='ascii', errors='replace')):,}"
     except (OSError, ValueError):
         return "an unknown number of"

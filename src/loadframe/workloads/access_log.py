@@ -42,7 +42,6 @@ class AccessLog(Recorded[AccessLogOptions]):
     axes = frozenset({"speed"})
     axis_unit = "times the recorded speed"
     operations: tuple[str, ...] = ("read", "write")
-    judged = operations
     model = AccessLogOptions
     levels = (1, FASTEST)
     order: Order = "replay"

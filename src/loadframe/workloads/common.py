@@ -54,6 +54,15 @@ class Common(Generic[Options]):
         assert self._allowance is not None, "a workload that is only asked about is never started"
         return self._allowance
 
+    @property
+    def operations(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """All operations, unless a class says otherwise."""
+        return self.operations
+
     def check_level(self, level: float) -> int:
         """The level as a whole number of `axis_unit`. Raises StudyError if it is not one of the axis."""
         (axis,) = self.axes

@@ -68,10 +68,6 @@ class Har(Recorded[HarOptions]):
         """The recorded paths, each with its method; beyond MOST_OPERATIONS they share one name."""
         return self._session.operations if self.options.file else (OTHERS,)
 
-    @property
-    def judged(self) -> tuple[str, ...]:
-        return self.operations
-
     def think_s(self) -> float:
         if self.order != "walk":
             return 0.0

@@ -63,7 +63,6 @@ class Http(Common[HttpOptions]):
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
-    judged = operations
     trials = staticmethod(http_driver.trials)
     model = HttpOptions
     levels = (1, MOST_CONNECTIONS)
@@ -83,7 +82,7 @@ class Http(Common[HttpOptions]):
         self._asked = ByAddress(declared, given.paths, checked, exponent, writes=given.writes)
         if self._asked.given:
             self.target_kinds = self.target_kinds & by_address.KINDS
-        self.operations = self.judged = self._asked.operations or Http.operations
+        self.operations = self._asked.operations or Http.operations
         self._think = declared.think_time
         if self._think is not None and self.rate(self.levels[0]) is not None:
             raise StudyError(

@@ -43,7 +43,6 @@ class JobQueue(Common[JobQueueOptions]):
     axes = frozenset({"concurrency"})
     axis_unit = "workers"
     operations: tuple[str, ...] = ("submit", "claim", "complete")
-    judged = operations
     one_lock = True
     model = JobQueueOptions
     levels = (1, MOST_WORKERS)

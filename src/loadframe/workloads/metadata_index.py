@@ -67,7 +67,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
     axis_unit = "threads"
     work_unit = "entries"
     operations: tuple[str, ...] = ("scan",)
-    judged: tuple[str, ...] = ("scan",)
     model = MetadataIndexOptions
     levels = (1, MOST_THREADS)
 
@@ -278,7 +277,6 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
     axis_unit = "changes/s"
     work_unit = "changes"
     operations = ("change",)
-    judged = ("change",)
     levels = (1, 1_000_000)
 
     def set_up(self) -> None:

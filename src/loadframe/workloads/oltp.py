@@ -69,7 +69,6 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
     axes = frozenset({"concurrency"})
     axis_unit = "threads"
     operations: tuple[str, ...] = MIX
-    judged = operations
     trials = staticmethod(sysbench.trials)
     model = OltpOptions
     levels = (1, MOST_THREADS)

@@ -212,10 +212,6 @@ class OwnProgram(Common[Options], Generic[Options]):
         return tuple(self.names)
 
     @property
-    def judged(self) -> tuple[str, ...]:
-        return self.operations
-
-    @property
     def open_loop(self) -> bool:
         """Whether its requests begin when they should, whatever becomes of earlier ones."""
         return not OPEN_LOOP_AXES.isdisjoint(self.axes)

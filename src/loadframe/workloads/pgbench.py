@@ -85,7 +85,6 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
     axes = frozenset({"clients"})
     axis_unit = "clients"
     operations: tuple[str, ...] = ("transaction",)
-    judged = operations
     model = PgbenchOptions
     levels = (1, MOST_CLIENTS)
 

@@ -46,22 +46,15 @@ LONGEST_MS = 3_600_000.0
 
 @dataclass(frozen=True)
 class Report:
-    """name: of the test, in lower case. length_s: how long it took. values_ms, counts: its latencies."""
+    """name: of the test, in lower case. length_s: how long it took. values_ms, counts: its latencies. seconds: (second
+    from 0, requests), if they were counted."""
 
     name: str
     requests: int
     length_s: float
     values_ms: NDArray[np.float64]
     counts: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Memtier:
-    """started_s: time of day. reports: by kind of request. seconds: for each report, (second from 0, requests)."""
-
-    started_s: float
-    reports: tuple[Report, ...]
-    seconds: tuple[tuple[tuple[int, int], ...], ...]
+    seconds: tuple[tuple[int, int], ...] = ()
 
 
 def read_report(text: str) -> Report:
@@ -76,24 +69,25 @@ def read_report(text: str) -> Report:
     return Report(title["title"].strip().lower(), count, count / per_s, values_ms, counts)
 
 
-def read_memtier(text: str) -> Memtier:
-    """What memtier_benchmark writes with --json-out-file. Raises ValueError."""
+def read_memtier(text: str) -> tuple[float, list[Report]]:
+    """What memtier_benchmark writes with --json-out-file: its start (time of day, s), and a report for each kind of
+    request. Raises ValueError."""
     try:
         stats = parse_json(text)["ALL STATS"]
         started_s, length_s = (float(stats["Runtime"][key]) / 1000.0 for key in ("Start time", "Total duration"))
         if not 0 < length_s <= LONGEST_MS or not 0 < started_s < 1e12:
             raise ValueError(f"it took {length_s:g} s from {started_s:g} on")
-        kinds = [
+        reports = [
             _kind(name, stats[key], length_s)
             for key, name in KINDS_OF_MEMTIER.items()
             if stats.get(key, {}).get("Count", 0)
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it is no report of memtier_benchmark 2 ({error!r})") from error
-    return Memtier(started_s, tuple(kind for kind, _ in kinds), tuple(seconds for _, seconds in kinds))
+    return started_s, reports
 
 
-def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tuple[tuple[int, int], ...]]:
+def _kind(name: str, part: dict[str, Any], length_s: float) -> Report:
     histogram = decode(part["Percentile Latencies"]["Histogram log format"]["Compressed Histogram"])
     seconds = tuple((int(second), int(row["Count"])) for second, row in part["Time-Serie"].items())
     counted, total = int(histogram.counts.sum()), sum(count for _, count in seconds)
@@ -101,7 +95,7 @@ def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tup
         raise ValueError(f"{name}: it counts {part['Count']}, its histogram {counted}, its seconds {total}")
     if any(not 0 <= second <= length_s or count < 0 for second, count in seconds):
         raise ValueError(f"{name}: it has seconds that are not of its {length_s:g} s")
-    return Report(name, counted, length_s, histogram.middles / 1000.0, histogram.counts), seconds
+    return Report(name, counted, length_s, histogram.middles / 1000.0, histogram.counts, seconds)
 
 
 def _points(text: str, count: int) -> list[tuple[int, float]]:
@@ -247,7 +241,7 @@ class Redis(OwnProgram[RedisOptions]):
             try:
                 part = parse_json(line)
                 if self.options.program == MEMTIER:
-                    _take_memtier(lines, number, read_memtier(part["text"]))
+                    _take_memtier(lines, number, *read_memtier(part["text"]))
                 else:
                     _take_part(lines, number, read_report(part["text"]), float(part["begin"]), float(part["end"]))
             except (JsonError, ValueError, KeyError, TypeError) as error:
@@ -271,13 +265,13 @@ def _take_part(lines: Lines, number: int, report: Report, begin_s: float, end_s:
     )
 
 
-def _take_memtier(lines: Lines, number: int, run: Memtier) -> None:
+def _take_memtier(lines: Lines, number: int, started_s: float, reports: list[Report]) -> None:
     """The requests of each second, with latencies drawn from those of the whole run."""
-    lines.zero_s = run.started_s
-    for report, seconds in zip(run.reports, run.seconds, strict=True):
+    lines.zero_s = started_s
+    for report in reports:
         each_ms = np.random.default_rng(number).permutation(np.repeat(report.values_ms, report.counts))
-        ends = np.cumsum([count for _, count in seconds])
-        for (second, count), values_ms in zip(seconds, np.split(each_ms, ends[:-1]), strict=True):
+        ends = np.cumsum([count for _, count in report.seconds])
+        for (second, count), values_ms in zip(report.seconds, np.split(each_ms, ends[:-1]), strict=True):
             lines.seconds.append(
                 Second(
                     line=number,

@@ -21,7 +21,7 @@ from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
 from loadframe.workloads.common import Common
-from loadframe.workloads.databases import await_gone, drop_schema, make_schema_over, name_of
+from loadframe.workloads.databases import InOwnSchema, await_gone, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute, schema_of
@@ -46,11 +46,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (*sysbench.requirements(kind), python_package(kind, "pymysql", "mariadb"))
 
 
-def tables_of(job: int | str, tables_per_job: int) -> list[str]:
-    """The names of a job's tables, in the order of their creation."""
-    return [f"{kind}_{job}" for kind in TABLE_KINDS[:tables_per_job]]
-
-
 @dataclass(frozen=True)
 class FarmOptions:
     tables_per_job: int = whole(5, 1, MOST_TABLES_PER_JOB, "tables that each job keeps")
@@ -63,7 +58,7 @@ class FarmOptions:
 Options = TypeVar("Options", bound=FarmOptions)
 
 
-class Farm(Common[Options]):
+class Farm(InOwnSchema, Common[Options]):
     """What both workloads do to the job store."""
 
     target_kinds = frozenset({"mariadb", "mysql"})
@@ -96,8 +91,7 @@ class Farm(Common[Options]):
             connection,
             [
                 f"CREATE OR REPLACE TABLE {schema}.{name} {made}" if at_once else MADE_AND_FILLED.format(schema, name)
-                for job in jobs
-                for name in tables_of(job, self.options.tables_per_job)
+                for name in (f"{kind}_{job}" for job in jobs for kind in TABLE_KINDS[: self.options.tables_per_job])
             ],
         )
 
@@ -125,9 +119,6 @@ class Farm(Common[Options]):
                 "filled": filled,
             },
         )
-
-    def remove(self, endpoint: Endpoint) -> None:
-        drop_schema(endpoint)
 
 
 def missing_jobs(connection: Connection, schema: str, wanted: int, tables_per_job: int) -> list[int]:
@@ -171,7 +162,6 @@ class RenderFarm(Farm[RenderFarmOptions]):
     axes = frozenset({"active_jobs"})
     axis_unit = "active jobs"
     operations: tuple[str, ...] = MIX
-    judged = operations
     model = RenderFarmOptions
     levels = (1, MOST_JOBS)
 
@@ -234,10 +224,6 @@ class RenderFarmBurst(Farm[BurstOptions]):
             "rows": self.options.rows_per_table,
         }
         return self.run("render_farm_burst.lua", endpoint, folder, None, own)
-
-    def after_step(self, endpoint: Endpoint) -> None:
-        with connected(endpoint, "to tidy up after a step") as connection:
-            await_gone(connection, endpoint)
 
 
 KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), requirements)

@@ -38,7 +38,6 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     axes = frozenset({"threads"})
     axis_unit = "threads"
     operations: tuple[str, ...] = ("transaction",)
-    judged = operations
     trials = staticmethod(sysbench.trials)
     model = SysbenchOptions
     levels = (1, MOST_THREADS)
