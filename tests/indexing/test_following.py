@@ -282,16 +282,12 @@ class Scripted:
 
     def __init__(self, *given: Records) -> None:
         self.given = list(given)
-        self.acknowledged = 0
 
     def read(self, timeout_s: float) -> Records:
         return self.given.pop(0) if self.given else Records()
 
     def inode_of(self, file: bytes) -> int | None:
         return int(file)
-
-    def acknowledge(self, number: int) -> None:
-        self.acknowledged = number
 
     def close(self) -> None:
         pass

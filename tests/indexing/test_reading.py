@@ -39,9 +39,6 @@ class Endless:
     def inode_of(self, file: bytes) -> int | None:
         return None
 
-    def acknowledge(self, number: int) -> None:
-        pass
-
     def close(self) -> None:
         self.closed = True
 

@@ -1,5 +1,5 @@
 """The change log, applied: the paths of records are looked up in the tree (GET_INFO_FS) and written to the database
-(DB_APPLY), a batch in one transaction with the number of its last record (acknowledge).
+(DB_APPLY), a batch in one transaction with the number of its last record.
 
 A record says that something happened at a path, not what is there now: the tree is asked. So a record that comes twice,
 late, or in another order changes nothing, and records of one path in a batch are one question. With a path its
@@ -125,7 +125,6 @@ class Following:
         self._write(
             entries, again, Batch(removed=removed, seen_ns=seen_ns, log=self._reader.name, number=changes[-1].number)
         )
-        self._reader.acknowledge(changes[-1].number)
         self._applied(changes)
         self._newest_s = changes[-1].time_s
         self.done.records += len(changes)

@@ -66,8 +66,9 @@ class Inotify(OfKernel):
         self._paths: dict[int, bytes] = {}
         self._leaving: dict[int, tuple[bytes, bool]] = {}
         """The first halves of renames by their cookies: the path, and whether it is a directory."""
-        self.unwatched: dict[bytes, str] = {}
-        """Directories without a watch, and why: their entries are not followed."""
+        self._unwatched: set[bytes] = set()
+        """Directories that cannot be read, are on another file system, or are mounted a second time: their entries are
+        not followed."""
         try:
             self._watch_below(b"", tell=False)
         except BaseException:
@@ -124,7 +125,7 @@ class Inotify(OfKernel):
                 self._watch_below(path, tell=leaving is None)
         if event.mask & ATTRIB:
             self._record("setattr", path)
-            if path in self.unwatched:  # it may be readable now
+            if path in self._unwatched:  # it may be readable now
                 self._watch_below(path, tell=True)
         if event.mask & CLOSE_WRITE:
             self._record("close_write", path)
@@ -156,8 +157,8 @@ class Inotify(OfKernel):
                 listing = self._watched(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it vanished; its record is on the way
-            except PermissionError as error:
-                self.unwatched[path] = error.strerror or "not permitted"
+            except PermissionError:
+                self._unwatched.add(path)
                 continue
             for name, is_directory in listing:
                 below = joined(path, name)
@@ -172,14 +173,14 @@ class Inotify(OfKernel):
         try:
             status = os.fstat(listing)
             if status.st_dev != self._tree.status.st_dev:
-                self.unwatched[path] = "another file system"
+                self._unwatched.add(path)
                 return []
             watch = self._add(listing, path)
             if self._is_elsewhere(watch, path, status):
-                self.unwatched[path] = "mounted a second time"
+                self._unwatched.add(path)
                 return []
             self._paths[watch] = path
-            self.unwatched.pop(path, None)
+            self._unwatched.discard(path)
             with os.scandir(listing) as entries:
                 return [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
         finally:

@@ -281,9 +281,6 @@ class Buffered(Reader):
     def inode_of(self, file: bytes) -> int | None:
         return self._reader.inode_of(file)
 
-    def acknowledge(self, number: int) -> None:
-        self._reader.acknowledge(number)
-
     def close(self) -> None:
         with self._changed:
             self._ends = True

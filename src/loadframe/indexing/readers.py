@@ -42,9 +42,6 @@ class Reader(abc.ABC):
         """The inode of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
         return int(file)
 
-    def acknowledge(self, number: int) -> None:  # noqa: B027 - most logs keep no record that was read
-        """Every record up to this one is in the database. Idempotent."""
-
     def close(self) -> None:  # noqa: B027 - most have nothing open
         """Idempotent."""
 
