@@ -16,13 +16,12 @@ from loadframe.connections.http_connection import ERRORS, Connection, parts
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
 from loadframe.model import Checked, Endpoint
-from loadframe.workloads import by_address, http_driver, step_files
+from loadframe.workloads import by_address, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
 from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.by_address import ByAddress, alike
-from loadframe.workloads.common import AtRate, Common, thinking
-from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http_driver import CHECKED, MOST_CONNECTIONS
+from loadframe.workloads.common import AtRate, thinking
+from loadframe.workloads.http_driver import CHECKED, MOST_CONNECTIONS, ByWrk, Plan, requirements
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
@@ -57,15 +56,13 @@ class HttpOptions:
     writes: bool = switch(False, "[[workload.request]] may have methods that change data of a server that runs already")
 
 
-class Http(Common[HttpOptions]):
+class Http(ByWrk[HttpOptions]):
     kind = "http"
     target_kinds = frozenset({"nginx", "nginx-cache", "squid", "varnish"}) | by_address.KINDS
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
-    trials = staticmethod(http_driver.trials)
     model = HttpOptions
-    levels = (1, MOST_CONNECTIONS)
 
     def set_up(self) -> None:
         """The study may declare requests, a login and a think time."""
@@ -114,7 +111,7 @@ class Http(Common[HttpOptions]):
         return (*(() if self._think is None else (thinking(self._think.mean_s),)), *self._asked.notes)
 
     def install(self, endpoint: Endpoint) -> None:
-        demand(http_driver.requirements(self.kind))
+        demand(requirements(self.kind))
         if not self._is_ours(endpoint):
             self._asked.forget()
             self._asked.check(endpoint)
@@ -131,21 +128,7 @@ class Http(Common[HttpOptions]):
         self.check_level(level)
         self._check_answer(endpoint)
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        demand(http_driver.requirements(self.kind))
-        level = self.check_level(level)
-        folder = folder.resolve()
-        return http_driver.start(
-            self.kind,
-            self._plan(endpoint, level, folder),
-            allowance=self.allowance,
-            connections=self.clients(level),
-            folder=folder,
-            duration_s=duration_s,
-            rate=self.rate(level),
-        )
-
-    def _plan(self, endpoint: Endpoint, level: int, folder: Path) -> http_driver.Plan:
+    def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
         options, owner = self.options, self.allowance.user
         if self._is_ours(endpoint):
             table = folder / "objects.bin"
@@ -153,7 +136,7 @@ class Http(Common[HttpOptions]):
             text = folder / "objects.text" if ELSEWHERE in endpoint.options else self._folder(endpoint).text
             if ELSEWHERE in endpoint.options:
                 step_files.write(text, self.objects.text, owner)
-            return http_driver.Plan(
+            return Plan(
                 address=endpoint.address,
                 host=host_of(endpoint),
                 text=text,
@@ -165,16 +148,10 @@ class Http(Common[HttpOptions]):
                 largest_bytes=self.objects.largest,
             )
         asked = self._asked.asks(endpoint)
-        return http_driver.plan(
-            asked,
-            endpoint,
-            folder,
-            owner,
-            sessions=self._asked.open_sessions(endpoint, self.clients(level)),
-            keep_alive=options.keep_alive,
-            compared=options.compared,
-            think=self._think,
-            secret=self._asked.secret,
+        sessions = self._asked.open_sessions(endpoint, self.clients(level))
+        secret = self._asked.secret
+        return self.plan_of(
+            asked, endpoint, folder, sessions, compared=options.compared, think=self._think, secret=secret
         )
 
     def remove(self, endpoint: Endpoint) -> None:
@@ -338,7 +315,7 @@ KIND = KindOfWorkload(
     Http.kind,
     Http,
     rules(HttpOptions),
-    http_driver.requirements,
+    requirements,
     other_axes={"rate": HttpAtRate, "working_set": HttpByWorkingSet},
     tables=frozenset({"login", "request", "think_time"}),
 )
