@@ -20,7 +20,6 @@ from loadframe.connections.mariadb_connection import server_version
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
-from loadframe.workloads.common import Common
 from loadframe.workloads.databases import InOwnSchema, await_gone, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload, demand
@@ -58,11 +57,10 @@ class FarmOptions:
 Options = TypeVar("Options", bound=FarmOptions)
 
 
-class Farm(InOwnSchema, Common[Options]):
+class Farm(InOwnSchema, sysbench.BySysbench[Options]):
     """What both workloads do to the job store."""
 
     target_kinds = frozenset({"mariadb", "mysql"})
-    trials = staticmethod(sysbench.trials)
 
     def install(self, endpoint: Endpoint) -> None:
         demand(requirements(self.kind))
@@ -99,17 +97,14 @@ class Farm(InOwnSchema, Common[Options]):
         self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
     ) -> ProcessDriver:
         """Start sysbench with this script and its own options. seconds: as in start_script."""
-        demand(requirements(self.kind))
         tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
         filled = "after" if endpoint.kind == "mysql" else "made"
-        return sysbench.start_script(
-            self.kind,
+        return self.start_script(
             script,
             endpoint,
-            allowance=self.allowance,
+            folder,
+            seconds,
             threads=self.options.threads,
-            folder=folder,
-            duration_s=seconds,
             options={
                 **sysbench.OURS,
                 **own,

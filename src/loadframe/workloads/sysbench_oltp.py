@@ -10,11 +10,11 @@ from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
-from loadframe.workloads.common import AtRate, Common
+from loadframe.workloads.common import AtRate
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, rules, whole
-from loadframe.workloads.sysbench import SCRIPTS, checked, installed, requirements, run_script, start_script
+from loadframe.workloads.sysbench import SCRIPTS, BySysbench, checked, installed, requirements, run_script
 
 MOST_THREADS = 4096
 MOST_PREPARING = 4
@@ -30,7 +30,7 @@ class SysbenchOptions:
     connections: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
-class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
+class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
     """Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
 
     kind = "sysbench"
@@ -38,7 +38,6 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     axes = frozenset({"threads"})
     axis_unit = "threads"
     operations: tuple[str, ...] = ("transaction",)
-    trials = staticmethod(sysbench.trials)
     model = SysbenchOptions
     levels = (1, MOST_THREADS)
 
@@ -68,8 +67,8 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
         script = installed(self.options.script).script
         sysbench.prove(endpoint, self.allowance)
-        options = {**self._engine(endpoint), **self._given}
-        run_script(script, "prepare", endpoint, allowance=self.allowance, threads=threads, options=options)
+        options = {"threads": threads, **self._engine(endpoint), **self._given}
+        run_script(script, "prepare", endpoint, self.allowance, options)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
                 tables = databases.tables(connection, endpoint)  # otherwise autovacuum analyses them during a step
@@ -84,17 +83,14 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         level = self.check_level(level)
-        demand(requirements(self.kind))
         sysbench.prove(endpoint, self.allowance)
-        return start_script(
-            self.kind,
+        return self.start_script(
             "sysbench_oltp.lua",
             endpoint,
-            allowance=self.allowance,
+            folder,
+            duration_s,
             threads=self.clients(level),
             rate=self.rate(level),
-            folder=folder,
-            duration_s=duration_s,
             options={**self._given, **_asked_again(endpoint), "seconds": repr(float(duration_s))},
             environment={"LOADFRAME_SCRIPT": str(installed(self.options.script).script)},
         )
