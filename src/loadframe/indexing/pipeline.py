@@ -19,7 +19,7 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing import config as configs
 from loadframe.indexing.beneath import Beneath
-from loadframe.indexing.board import OFFSET_NS, STOP, Board, Frontier, Meter, Queue
+from loadframe.indexing.board import GET_INFO_DB, GET_INFO_FS, OFFSET_NS, SCAN, STOP, Board, Frontier, Meter, Queue
 from loadframe.indexing.config import Config
 from loadframe.indexing.coordinator import LOOK_EVERY_S, Coordinator
 from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, hand_on, serve
@@ -69,25 +69,23 @@ class Process:
 
     def _worker(self, stage: int, number: int) -> threading.Thread:
         meter = Meter(self.board, self.board.of_worker(self.number, stage, number))
-        work = (self._scan, self._info, self._look, self._apply)[stage](meter)
+        work = self._work(stage, meter)
         return threading.Thread(target=self._guarded, args=(work,), name=f"{stage}-{number}", daemon=True)
 
-    def _scan(self, meter: Meter) -> Callable[[], None]:
-        return Lister(self._tree(), self.frontier, self.board, meter, self._queues[0], self.config.batch).work
-
-    def _info(self, meter: Meter) -> Callable[[], None]:
-        store = self._store()
-        store.refuse_to_wait()  # ask_database waits, and reports for how long
-        return lambda: serve(self._queues[0], meter, lambda work: ask_database(store, work, meter), self._queues[1])
-
-    def _look(self, meter: Meter) -> Callable[[], None]:
-        give = partial(hand_on, self._queues[2], meter=meter)
-        asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite, give)
-        return lambda: serve(self._queues[1], meter, asker.act, None)
-
-    def _apply(self, meter: Meter) -> Callable[[], None]:
+    def _work(self, stage: int, meter: Meter) -> Callable[[], None]:
+        names, known, looked_up = self._queues
+        if stage == SCAN:
+            return Lister(self._tree(), self.frontier, self.board, meter, names, self.config.batch).work
+        if stage == GET_INFO_DB:
+            store = self._store()
+            store.refuse_to_wait()  # ask_database waits, and reports for how long
+            return lambda: serve(names, meter, lambda work: ask_database(store, work, meter), known)
+        if stage == GET_INFO_FS:
+            give = partial(hand_on, looked_up, meter=meter)
+            asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite, give)
+            return lambda: serve(known, meter, asker.act, None)
         applier = Applier(self._store(), meter, self._acknowledge)
-        return lambda: serve(self._queues[2], meter, applier.act, None)
+        return lambda: serve(looked_up, meter, applier.act, None)
 
     def now_ns(self) -> int:
         """The time of a look: it grows from process to process and from run to run, even if the clock was set back."""

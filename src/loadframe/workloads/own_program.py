@@ -331,7 +331,7 @@ class OwnScript(OwnProgram[Options]):
 
     def set_up(self) -> None:
         super().set_up()
-        self.file = file_at(self.options.file) if self.options.file else None  # type: ignore[attr-defined]
+        self.file = file_at(self.options.file)  # type: ignore[attr-defined]
 
     def trials(self) -> Sequence[Sequence[str]]:
         return () if self.file is None else (("test", "-r", str(self.file)), ("test", "-x", str(self.file.parent)))

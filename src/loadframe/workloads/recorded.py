@@ -37,11 +37,7 @@ class Recorded(ByWrk[Options]):
 
     @property
     def file(self) -> Path:
-        """The file to replay. Raises StudyError if the study names none."""
-        if not self.options.file:
-            raise StudyError(
-                f"workload.options.file is missing: the workload {self.kind} replays a file.", remedy="Give its path."
-            )
+        """The file to replay. Raises StudyError for a path without meaning."""
         try:
             return Path(self.options.file).expanduser().absolute()
         except RuntimeError as error:  # a ~name that has no home
