@@ -100,7 +100,9 @@ class MetadataIndex(Common[MetadataIndexOptions]):
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         folder = folder.resolve()
-        options = self._at(self.check_level(level))
+        (axis,) = self.axes
+        changed: dict[str, Any] = {axis: self.check_level(level)}
+        options = replace(self.options, **changed)
         tree, entries = self._tree(options, folder.parent)
         seconds = 0.0 if self.runs_to_completion else float(duration_s)
         config = _config(options, tree, folder, database_of(endpoint), seconds)
@@ -113,10 +115,10 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             self._index(endpoint, replace(config, seconds=0.0), folder)
             self._prepared.indexed = (config.tree, self.options.indexes)
 
-    def _once_ready(self, tree: str, database: Mapping[str, str]) -> None:
+    def _forget(self, config: Config | Keeping) -> None:
         """With cold = true memory then holds nothing of the tree, apart from a database that is a file."""
         if self.options.cold:
-            self._prepared.cold = metadata_cold.forget(Path(tree), database.get("path"))
+            self._prepared.cold = metadata_cold.forget(Path(config.tree), config.database.get("path"))
 
     def _start(self, endpoint: Endpoint, config: Config, duration_s: float | None) -> ProcessDriver:
         folder, owner = Path(config.folder), self.allowance.user
@@ -146,7 +148,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
                 workers,
                 self.allowance,
                 duration_s,
-                once_ready=lambda: self._once_ready(config.tree, config.database),
+                once_ready=lambda: self._forget(config),
             )
 
     def _ended(self, endpoint: Endpoint) -> _Ran | None:
@@ -197,11 +199,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         else:
             with _connected(endpoint) as store:
                 store.drop()
-
-    def _at(self, level: int) -> MetadataIndexOptions:
-        (axis,) = self.axes
-        changed: dict[str, Any] = {axis: level}
-        return replace(self.options, **changed)
 
     def _check_tree(self) -> None:
         tree = self.options.tree

@@ -265,15 +265,12 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
 
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
     """Until it has a socket for every client; the driver reports one that has ended."""
-    until = time.monotonic() + most_s
-    while process.poll() is None and _sockets(process.pid) < clients and time.monotonic() < until:
+    until, sockets = time.monotonic() + most_s, 0
+    while process.poll() is None and sockets < clients and time.monotonic() < until:
         time.sleep(POLL_S)
-
-
-def _sockets(pid: int) -> int:
-    with suppress(OSError):
-        return sum(str(descriptor.readlink()).startswith("socket:") for descriptor in Path(f"/proc/{pid}/fd").iterdir())
-    return 0
+        with suppress(OSError):
+            opened = Path(f"/proc/{process.pid}/fd").iterdir()
+            sockets = sum(str(descriptor.readlink()).startswith("socket:") for descriptor in opened)
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:

@@ -67,7 +67,10 @@ class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
     def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
         script = installed(self.options.script).script
         sysbench.prove(endpoint, self.allowance)
-        options = {"threads": threads, **self._engine(endpoint), **self._given}
+        options: sysbench.Options = {"threads": threads, **self._given}
+        engine = endpoint.options.get("storage_engine")
+        if engine is not None and STORAGE_ENGINE in installed(self.options.script).options:
+            options = {STORAGE_ENGINE: engine, **options}  # scripts that name an engine at all name InnoDB by default
         run_script(script, "prepare", endpoint, self.allowance, options)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
@@ -75,15 +78,12 @@ class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
                 schema = databases.name_of(endpoint)
                 postgres.execute(connection, [f"VACUUM ANALYZE {schema}.{name}" for name in sorted(tables)])
 
-    def _engine(self, endpoint: Endpoint) -> dict[str, str]:
-        """Scripts that name an engine at all name InnoDB by default."""
-        engine = endpoint.options.get("storage_engine")
-        known = engine is not None and STORAGE_ENGINE in installed(self.options.script).options
-        return {STORAGE_ENGINE: engine} if engine is not None and known else {}
-
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         level = self.check_level(level)
         sysbench.prove(endpoint, self.allowance)
+        # The server's errors that end a request but not its client, in addition to sysbench's own list.
+        errors = endpoint.options.get("request_errors")
+        ignored = {} if errors is None else {"mysql-ignore-errors": f"1213,1020,1205,{errors}"}
         return self.start_script(
             "sysbench_oltp.lua",
             endpoint,
@@ -91,15 +91,9 @@ class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
             duration_s,
             threads=self.clients(level),
             rate=self.rate(level),
-            options={**self._given, **_asked_again(endpoint), "seconds": repr(float(duration_s))},
+            options={**self._given, **ignored, "seconds": repr(float(duration_s))},
             environment={"LOADFRAME_SCRIPT": str(installed(self.options.script).script)},
         )
-
-
-def _asked_again(endpoint: Endpoint) -> dict[str, str]:
-    """The server's errors that end a request but not its client, in addition to sysbench's own list."""
-    more = endpoint.options.get("request_errors")
-    return {} if more is None else {"mysql-ignore-errors": f"1213,1020,1205,{more}"}
 
 
 class SysbenchAtRate(AtRate, Sysbench):
