@@ -122,8 +122,11 @@ class Passed:
     failed: int = 0
     counts: Counter[str] = field(default_factory=Counter)
 
-    def refuse(self, error: OSError) -> None:
-        """Count what cannot be looked into. MachineError where the reason is ours."""
+    def count(self, error: OSError) -> None:
+        """Count what vanished, or cannot be looked into. MachineError where the reason is ours."""
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.vanished += 1
+            return
         self.failed += not lasts(error)
         self.counts[error.strerror or "unreadable"] += 1
 
@@ -135,8 +138,8 @@ def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
     """The entry at this path; None where nothing is. OSError where it may not be looked up."""
     try:
         return entry_of(*split(path), tree.entry(path))
-    except (FileNotFoundError, NotADirectoryError):
-        passed.vanished += 1
+    except (FileNotFoundError, NotADirectoryError) as error:
+        passed.count(error)
         return None
 
 
@@ -176,11 +179,8 @@ def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]
         return
     try:
         listing = tree.listing(path)
-    except (FileNotFoundError, NotADirectoryError):
-        passed.vanished += 1
-        return
     except OSError as error:
-        passed.refuse(error)
+        passed.count(error)
         return
     try:
         with os.scandir(listing) as entries:
@@ -188,11 +188,9 @@ def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]
                 name = os.fsencode(entry.name)
                 try:
                     yield entry_of(path, name, entry.stat(follow_symlinks=False))
-                except FileNotFoundError:
-                    passed.vanished += 1
                 except OSError as error:
-                    passed.refuse(error)
+                    passed.count(error)
     except OSError as error:
-        passed.refuse(error)
+        passed.count(error)
     finally:
         os.close(listing)

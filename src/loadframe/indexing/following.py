@@ -144,7 +144,7 @@ class Following:
         try:
             return looked_up(self._tree, path, self.done.passed)
         except OSError as error:
-            self.done.passed.refuse(error)
+            self.done.passed.count(error)
             self._refused.add(path)
             return None
 
