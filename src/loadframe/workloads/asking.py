@@ -94,7 +94,15 @@ def met(
         why = no_answer(failure) if failure else ""
         if (waited_s := time.monotonic() - begun_s) + pause_s > within_s(endpoint, why):
             if failure is not None:
-                raise gone(endpoint, path, why, waited_s) from failure
+                raise NotRecovered(
+                    f"The server at {endpoint.address} does not answer{path and ' '}{path} ({why}), and did not for "
+                    f"{show(waited_s, 's')} after the load had ended; before it, it answered",
+                    remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory "
+                    "ran out. Start it before it is measured again, or measure lower loads.",
+                    path=path,
+                    waited_s=waited_s,
+                    why=why,
+                ) from failure
             return answer, waited_s
         time.sleep(pause_s)
         again_s = time.monotonic() - begun_s
@@ -115,16 +123,3 @@ def no_answer(error: TargetError) -> str:
     if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
         return words(cause.strerror or cause) or type(cause).__name__
     return ""
-
-
-def gone(endpoint: Endpoint, path: str, why: str, waited_s: float) -> NotRecovered:
-    """The error that the server has not answered for waited_s."""
-    return NotRecovered(
-        f"The server at {endpoint.address} does not answer{path and ' '}{path} ({why}), and did not for "
-        f"{show(waited_s, 's')} after the load had ended; before it, it answered",
-        remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory ran out. "
-        "Start it before it is measured again, or measure lower loads.",
-        path=path,
-        waited_s=waited_s,
-        why=why,
-    )

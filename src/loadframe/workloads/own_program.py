@@ -5,12 +5,11 @@ reported; processes that it starts are recorded and ended with it."""
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import IO, Generic
+from typing import IO, Any, Generic
 
 from loadframe.connections.address import parted
 from loadframe.connections.http_connection import ERRORS, Connection
@@ -41,18 +40,15 @@ CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
 
 @dataclass(eq=False, kw_only=True)
 class OutputDriver(ProcessDriver):
-    """read: its output, given its Life and whether it was `cut_off`. bounds: file -> the most bytes that it may write.
-    duration_s: of the load, from its first request on. open_loop: requests begin when they should. mark: the value of
-    STEP_MARK in its environment. address: of the target. late_s: how long it may continue with what it has begun when
-    its time is up."""
+    """folder: of the step. bounds: file -> the most bytes that it may write. duration_s: of the load, from its first
+    request on. mark: the value of STEP_MARK in its environment. address: of the target."""
 
-    read: Callable[..., Output]
+    program: "OwnProgram[Any]"
+    folder: Path
     bounds: Mapping[Path, int]
     duration_s: float
-    open_loop: bool
     mark: str
     address: str
-    late_s: float = 0.0
     started: Instant = field(default_factory=Instant.now)
     _ended: Instant | None = field(default=None, init=False)
     _flooded: str = field(default="", init=False)
@@ -83,7 +79,7 @@ class OutputDriver(ProcessDriver):
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """The requests that it reports, successful or not."""
-        if not self.open_loop:
+        if not self.program.open_loop:
             return None
         requests = self._read()
         begin_s = requests.end_s - requests.latency_ms / 1000.0
@@ -124,7 +120,7 @@ class OutputDriver(ProcessDriver):
         if self._output is None:
             life = Life(self.started, self._ended or Instant.now())
             try:
-                self._output = self.read(life, cut_off=self._killed or self._overdue)
+                self._output = self.program.written(self.folder, life, cut_off=self._killed or self._overdue)
             except LineError as error:
                 raise self._failure(f"The driver {self.name} printed what Loadframe cannot read: {error}.") from None
             except ClockError as error:
@@ -145,7 +141,7 @@ class OutputDriver(ProcessDriver):
             )
         begun_s = float((requests.end_s - requests.latency_ms / 1000.0).min())
         lasted_s = float(requests.end_s[-1]) - begun_s
-        if self._overdue and lasted_s > self.duration_s + self.late_s + GRACE_S / 2:
+        if self._overdue and lasted_s > self.duration_s + self.program.late_s + GRACE_S / 2:
             raise self._failure(
                 f"The driver {self.name} did not end: it went on for {lasted_s:.3g} s, and a step has "
                 f"{self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
@@ -293,11 +289,10 @@ class OwnProgram(Common[Options], Generic[Options]):
             printed=printed,
             stages=[folder / name for name in self.stages],
             end_s=time.monotonic() + getattr(self.options, "startup_s", STARTUP_S) + duration_s + self.late_s,
-            late_s=self.late_s,
-            read=partial(self.written, folder),
+            program=self,
+            folder=folder,
             bounds={printed[0]: MOST_PRINTED_BYTES, **dict.fromkeys((printed[1], *outputs), MOST_OUTPUT_BYTES)},
             duration_s=duration_s,
-            open_loop=self.open_loop,
             mark=mark,
             address=endpoint.address,
             started=started,

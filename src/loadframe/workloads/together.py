@@ -51,7 +51,19 @@ def start_together(
         log.unlink(missing_ok=True)
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        processes.extend(_spawn(worker, allowance) for worker in workers)
+        for worker in workers:
+            with step_files.create(worker.printed, US) as stderr:
+                process = spawn(
+                    worker.command,
+                    allowance,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    cwd=worker.log.parent,
+                    env=worker.environment,
+                    pass_fds=worker.pass_fds,
+                )
+            processes.append(process)
         _await_ready(name, processes, printed)
         once_ready()
         start_s = arrivals.instant_s(START_AFTER_S)
@@ -69,21 +81,6 @@ def start_together(
     return ProcessDriver(
         name, processes, logs=logs, printed=printed, end_s=end_s, duration_s=asked_s, one_each=one_each
     )  # fmt: skip
-
-
-def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
-    with step_files.create(worker.printed, US) as stderr:
-        pipe = subprocess.PIPE
-        return spawn(
-            worker.command,
-            allowance,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=stderr,
-            cwd=worker.log.parent,
-            env=worker.environment,
-            pass_fds=worker.pass_fds,
-        )
 
 
 def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
