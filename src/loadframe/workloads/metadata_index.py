@@ -102,18 +102,30 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         folder = folder.resolve()
         (axis,) = self.axes
         changed: dict[str, Any] = {axis: self.check_level(level)}
-        options = replace(self.options, **changed)
-        tree, entries = self._tree(options, folder.parent)
         seconds = 0.0 if self.runs_to_completion else float(duration_s)
-        config = _config(options, tree, folder, database_of(endpoint), seconds)
-        self._prepare(endpoint, config, folder)
-        self._ran = _Ran(config, level, entries)
+        config = self._begun(endpoint, replace(self.options, **changed), level, folder, seconds)
         return self._start(endpoint, config, None if self.runs_to_completion else duration_s)
 
-    def _prepare(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
-        if self._begins_indexed and self._prepared.indexed != (config.tree, self.options.indexes):
+    def _begun(
+        self, endpoint: Endpoint, options: MetadataIndexOptions, level: float, folder: Path, seconds: float
+    ) -> Config:
+        """Make the tree, and have it in the database if steps begin so. What the pipeline of this step does."""
+        tree, entries = self._tree(options, folder.parent)
+        names = ("scanners", "scan_threads", "info_threads", "db_threads", "batch", "rewrite")
+        config = Config(
+            tree=tree,
+            folder=str(folder),
+            database=database_of(endpoint),
+            fs_threads=max(options.fs_threads, options.scan_threads),
+            queue=options.max_pending,
+            seconds=seconds,
+            **{name: getattr(options, name) for name in names},
+        )
+        if self._begins_indexed and self._prepared.indexed != (tree, options.indexes):
             self._index(endpoint, replace(config, seconds=0.0), folder)
-            self._prepared.indexed = (config.tree, self.options.indexes)
+            self._prepared.indexed = (tree, options.indexes)
+        self._ran = _Ran(config, level, entries)
+        return config
 
     def _forget(self, config: Config | Keeping) -> None:
         """With cold = true memory then holds nothing of the tree, apart from a database that is a file."""
@@ -292,13 +304,10 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         import numpy as np
 
         folder, rate = folder.resolve(), self.check_level(level)
-        tree, entries = self._tree(self.options, folder.parent)
-        config = _config(self.options, tree, folder, database_of(endpoint), 0.0)
-        self._prepare(endpoint, config, folder)
-        self._ran = _Ran(config, level, entries)
+        config = self._begun(endpoint, self.options, level, folder, 0.0)
         keeping = Keeping(
-            tree=tree,
-            folder=str(folder),
+            tree=config.tree,
+            folder=config.folder,
             database=config.database,
             log=INJECTED,
             change_rate=rate,
@@ -352,21 +361,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
 
     version = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None
     return (Requirement(kind, "SQLite 3.24 or newer", version, "use a Python linked with a newer SQLite"),)
-
-
-def _config(
-    options: MetadataIndexOptions, tree: str, folder: Path, database: Mapping[str, str], seconds: float
-) -> Config:
-    names = ("scanners", "scan_threads", "info_threads", "db_threads", "batch", "rewrite")
-    return Config(
-        tree=tree,
-        folder=str(folder),
-        database=database,
-        fs_threads=max(options.fs_threads, options.scan_threads),
-        queue=options.max_pending,
-        seconds=seconds,
-        **{name: getattr(options, name) for name in names},
-    )
 
 
 @contextmanager
