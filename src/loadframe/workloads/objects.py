@@ -90,8 +90,7 @@ class Folder:
 
     def clear(self) -> None:
         """Drop the objects; keep nothing but the text, written again."""
-        remove_tree(self._path / "objects")
-        self._count.unlink(missing_ok=True)
+        self.remove()
         self.text.write_bytes(self._objects.text)
         self.text.chmod(0o644)  # the driver reads it, whatever our umask
 
@@ -108,17 +107,15 @@ class Folder:
         """Make the missing first objects, on the disk and not in the page cache: the server that reads them caches
         them."""
         have = self._made()
-        view = memoryview(self._objects.text)
         for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):
             file = self._path / path_of(number)[1:]
             if number % PER_FOLDER == 0 or number == have:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 for folder in (file.parent.parent, file.parent):
                     folder.chmod(0o755)
-            offset = STRIDE * number % SPREAD
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             with os.fdopen(descriptor, "wb") as stream:
-                stream.write(view[offset : offset + size])
+                stream.write(self._objects.content(number, size))
             file.chmod(0o644)
             page_cache.forget(file)
         self._count.write_text(str(max(count, have)), encoding="utf-8")
