@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.host.environment import importing, python
 from loadframe.host.privilege import make_private, of_uid, rights_of
@@ -301,8 +303,6 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         return 1
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        import numpy as np
-
         folder, rate = folder.resolve(), self.check_level(level)
         config = self._begun(endpoint, self.options, level, folder, 0.0)
         keeping = Keeping(

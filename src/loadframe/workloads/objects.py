@@ -2,20 +2,16 @@
 Object n is the stretch of one long random text that begins STRIDE * n bytes into it, modulo SPREAD, so no two are
 alike. A driver has the text and a table of offsets and sizes, and compares."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.host import page_cache
 from loadframe.system.trees import remove_tree
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 SPREAD = 1 << 20
 STRIDE = 61
@@ -39,22 +35,16 @@ class Objects:
     @cached_property
     def text(self) -> bytes:
         """The text that all contents are stretches of."""
-        import numpy as np
-
         return np.random.default_rng(self.seed).bytes(self.largest + SPREAD)
 
     def sizes(self, count: int) -> NDArray[np.int64]:
         """The sizes of the first objects (bytes); a larger count begins with the same ones."""
-        import numpy as np
-
         drawn = np.random.default_rng([self.seed, 1]).random(count)
         return np.rint(self.smallest * (self.largest / self.smallest) ** drawn).astype(np.int64)
 
     def table(self, count: int) -> NDArray[np.void]:
         """The first objects in RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., Web Caching and
         Zipf-like Distributions, INFOCOM 1999)."""
-        import numpy as np
-
         records = np.empty(count, dtype=RECORD)
         records["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
         records["offset"] = STRIDE * np.arange(count) % SPREAD
@@ -63,8 +53,6 @@ class Objects:
 
     def within(self, total: int) -> int:
         """How many of the first objects fit into `total` bytes; at least one."""
-        import numpy as np
-
         likely = min(MOST_OBJECTS, total // self.smallest + 1)
         return max(1, int(np.searchsorted(np.cumsum(self.sizes(likely)), total, side="right")))
 

@@ -8,8 +8,6 @@ epoch_s epoch_us`, then with --rate the lag of the schedule (us), then with --ma
 skipped or failed transaction has a word in place of its latency. Each thread writes a file of its own, and its
 transactions begin in the order of its schedule."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -20,7 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.connections.postgres_connection import program as postgres_program
 from loadframe.errors import StudyError
@@ -35,11 +35,6 @@ from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, content_of, rules, text, whole
 from loadframe.workloads.request_log import RECORD, Requests
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 MOST_CLIENTS = 4096
 READY_WITHIN_S = 10.0
@@ -115,7 +110,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             databases.await_gone(connection, endpoint)
             postgres.execute(connection, [statement.format(databases.name_of(endpoint)) for statement in TIDY])
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "PgbenchDriver":
         level = self.check_level(level)
         demand(requirements(self.kind))
         clients, rate = self.clients(level), self.rate(level)
@@ -329,8 +324,6 @@ def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) 
 
 def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> list[Scheduled]:
     """The schedule of each thread, from a log with --rate."""
-    import numpy as np
-
     scheduled = []
     for path in paths:
         transactions = list(_transactions(path, monotonic_s, latency_limit_ms))
