@@ -85,8 +85,8 @@ def test_a_directory_that_is_being_listed_when_the_time_is_up_is_not_listed_to_i
         (tree / f"file {number}").touch()
     (tree.parent / "board").write_bytes(bytes(SHAPE.bytes))
     with closing(Board(tree.parent / "board", SHAPE, 0)) as board, Beneath(tree) as beneath:
-        frontier, meter = Frontier(board.received), Meter(board, board.of_worker(0, SCAN, 0))
-        frontier.begin(Directory(b"", ()), board.asks_nothing)
+        frontier, meter = Frontier(board), Meter(board, board.of_worker(0, SCAN, 0))
+        frontier.begin(Directory(b"", ()))
         Lister(beneath, frontier, board, meter, _Closing(frontier), 10).work()
         listed = board.sum(SCAN, ENTRIES)
     assert listed == 10

@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +37,9 @@ class Frontier:
     """Last in, first out: few directories wait, and children come after their parent, whose path is open. For several
     threads at once. The oldest, which have the largest parts of the tree, are given away."""
 
-    def __init__(self, received: Callable[[], Sequence[Directory]]) -> None:
-        """received: takes directories from another process."""
-        self._received = received
+    def __init__(self, board: Board) -> None:
+        """board: by it, processes give directories to one another."""
+        self._board = board
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
         self._busy = 0
@@ -51,10 +51,10 @@ class Frontier:
                 self._stack.extend(directories)
                 self._changed.notify(len(directories))
 
-    def begin(self, root: Directory, asks_nothing: Callable[[], None]) -> None:
+    def begin(self, root: Directory) -> None:
         """The first directory of a scan, which withdraws all requests at once: otherwise a scan could look complete."""
         with self._changed:
-            asks_nothing()
+            self._board.asks_nothing()
             self._stack.append(root)
             self._changed.notify()
 
@@ -70,7 +70,7 @@ class Frontier:
 
     def _ready(self) -> bool:
         if not self._stack and not self._busy:
-            self._stack.extend(self._received())
+            self._stack.extend(self._board.received())
         return bool(self._stack) or self.closed
 
     def done(self) -> None:
@@ -83,11 +83,11 @@ class Frontier:
         with self._changed:
             return [self._stack.popleft() for _ in range(len(self._stack) // 2)]
 
-    def hand_over(self, board: Board, below: Sequence[Directory]) -> None:
+    def hand_over(self, below: Sequence[Directory]) -> None:
         """More to list, here or by processes that ask."""
         self.push(below)
-        if (asking := board.asks()) is not None and (some := self.spare()):
-            given = board.give(asking, some)
+        if (asking := self._board.asks()) is not None and (some := self.spare()):
+            given = self._board.give(asking, some)
             self.push(some[given:])
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class Coordinator:
         self._scan_began_ns, self._scan_began_s = self._now_ns(), time.monotonic()
         self._failed = self._board.counted()["failed"]
         self._board.words[slot.SCANS] += 1
-        self._frontier.begin(Directory(b"", ()), self._board.asks_nothing)
+        self._frontier.begin(Directory(b"", ()))
         self._scanning = True
 
     def _ended(self) -> bool:

@@ -37,7 +37,7 @@ class Process:
         self.config, self.number, self._stack = config, number, stack
         self.board = Board(config.path(configs.BOARD), config.shape, number)
         stack.callback(self.board.close)
-        self.frontier = Frontier(self.board.received)
+        self.frontier = Frontier(self.board)
         self._queues: list[Queue[Work]] = [Queue(config.waiting) for _ in range(3)]
         self._log = self._file(config.requests(number))
         self._applied = self._file(config.applied(number))

@@ -134,7 +134,7 @@ class Lister:
             if self.out.empty() and found_s - self._pieces[0].found_s >= HELD_S:
                 self._flush()
         self.meter.add(FOUND, len(below))
-        self.frontier.hand_over(self.board, below)
+        self.frontier.hand_over(below)
 
     def _hold(self, piece: Piece) -> None:
         self._pieces.append(piece)
