@@ -8,10 +8,11 @@ system with handles. Records of other trees of the file system come, too, and ar
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
@@ -30,6 +31,7 @@ _INFO = struct.Struct("=BBH")
 _VERSION = 3
 _FILE, _DIRECTORY_AND_NAME, _OLD, _NEW = 1, 2, 10, 12
 _FSID = 8
+T = TypeVar("T")
 QUEUE_LENGTH = "fanotify/max_queued_events"
 """The kernel's bound on waiting records."""
 READ_BYTES = 1 << 18
@@ -122,8 +124,14 @@ class Fanotify(OfKernel):
         super().__init__(root)
         try:
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
-            self._queue = self._opened()
-            self._mark()
+            flags, marked = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME, MARK_ADD | MARK_FILESYSTEM
+            # From Linux 5.17 on records have the file, too, and a rename is one record.
+            self._queue = _supported(kernel.fanotify_init, flags | REPORT_FID | REPORT_TARGET_FID, flags)
+            _supported(
+                lambda watched: kernel.fanotify_mark(self._queue, marked, watched, self._tree.root),
+                WATCHED | RENAME,
+                WATCHED | MOVED_FROM | MOVED_TO,
+            )
         except OSError as error:
             self.close()
             raise MachineError(
@@ -131,26 +139,6 @@ class Fanotify(OfKernel):
             ) from error
         self._lost = ""
         self._paths: dict[bytes, bytes | None] = {}
-
-    def _opened(self) -> int:
-        """A group whose records have the file, too, where the kernel supports that (Linux 5.17)."""
-        flags = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME
-        try:
-            return kernel.fanotify_init(flags | REPORT_FID | REPORT_TARGET_FID)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            return kernel.fanotify_init(flags)
-
-    def _mark(self) -> None:
-        """With renames as one record where the kernel supports that (Linux 5.17), else as two."""
-        flags = MARK_ADD | MARK_FILESYSTEM
-        try:
-            kernel.fanotify_mark(self._queue, flags, WATCHED | RENAME, self._tree.root)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            kernel.fanotify_mark(self._queue, flags, WATCHED | MOVED_FROM | MOVED_TO, self._tree.root)
 
     def read(self, timeout_s: float) -> Records:
         if not kernel.readable(self._queue, timeout_s):
@@ -229,6 +217,16 @@ class Fanotify(OfKernel):
             return os.fstat(opened).st_ino
         finally:
             os.close(opened)
+
+
+def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
+    """With the newer flags where the kernel knows them, else with the older ones."""
+    try:
+        return call(newer)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return call(older)
 
 
 def _below(root: bytes | None, path: bytes | None) -> bytes | None:
