@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from loadframe.errors import StudyError
 from loadframe.formats.access_log import Logged, lines, parse_line
 from loadframe.workloads.arrivals import Schedule
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import HIGHEST_RATE
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import rules, switch, text, whole
 from loadframe.workloads.recorded import Recorded, told
 

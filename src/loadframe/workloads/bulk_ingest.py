@@ -16,11 +16,10 @@ from loadframe.ingest import store
 from loadframe.ingest.store import NOTHING, Content
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE
+from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
 from loadframe.workloads.bulk_ingest_client import valid_rows
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import rules, whole
 from loadframe.workloads.together import Worker, start_together
 

@@ -9,8 +9,7 @@ from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
 from loadframe.workloads.options import choice, rules, whole
 from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 

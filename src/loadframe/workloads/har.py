@@ -10,9 +10,9 @@ from loadframe.connections.http_words import REFUSED, SECRET, wrong_header, wron
 from loadframe.errors import StudyError
 from loadframe.formats.har import LARGEST_BYTES, Entry, HarError, parse_har
 from loadframe.formats.named_files import read_up_to
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, thinking
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, switch, text, whole
 from loadframe.workloads.recorded import Recorded, told
 

@@ -18,11 +18,10 @@ from loadframe.formats.said import words
 from loadframe.model import Checked, Endpoint
 from loadframe.workloads import by_address, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
-from loadframe.workloads.base import ELSEWHERE
+from loadframe.workloads.base import ELSEWHERE, KindOfWorkload, demand
 from loadframe.workloads.by_address import ByAddress, alike
 from loadframe.workloads.common import AtRate, thinking
 from loadframe.workloads.http_driver import CHECKED, MOST_CONNECTIONS, ByWrk, Plan, requirements
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
 

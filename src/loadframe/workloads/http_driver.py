@@ -28,9 +28,9 @@ from loadframe.workloads.arrivals import (
     longest_s,
 )
 from loadframe.workloads.asking import host_of
+from loadframe.workloads.base import demand, program
 from loadframe.workloads.common import Common, Options
 from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
-from loadframe.workloads.kind import demand, program
 
 CHECKED: tuple[Checked, ...] = ("status", "length", "bytes", "size")
 HEAD = [("asks", "<u8"), ("sessions", "<u8")]

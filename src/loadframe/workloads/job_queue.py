@@ -12,9 +12,9 @@ from loadframe.errors import TargetError
 from loadframe.host.environment import importing, python
 from loadframe.host.privilege import of_uid, rights_of
 from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import rules, whole
 from loadframe.workloads.together import Worker, start_together
 

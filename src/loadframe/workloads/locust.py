@@ -11,9 +11,9 @@ from loadframe.errors import StudyError
 from loadframe.host.environment import importing, python, python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import command_lines, step_files
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import Life, Output
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_program import OwnScript
 

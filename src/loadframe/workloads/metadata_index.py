@@ -25,9 +25,9 @@ from loadframe.indexing.trees import Shape
 from loadframe.model import AnswersCompared, Endpoint, Requirement, SettingValue
 from loadframe.system.files import Folder, Whose
 from loadframe.workloads import databases, metadata_answers, metadata_cold, step_files
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.metadata_index_options import (
     KNOBS,
     MOST_ENTRIES,

@@ -9,9 +9,9 @@ from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint
 from loadframe.workloads import databases
+from loadframe.workloads.base import KindOfWorkload, demand
 from loadframe.workloads.common import AtRate
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.mariadb import ENGINES, MARIADB_ALONE
 from loadframe.workloads.options import choice, mix_of, rules, whole
 from loadframe.workloads.sysbench import OURS, BySysbench, requirements

@@ -19,11 +19,11 @@ from loadframe.host.identity import end_all, identify, marked
 from loadframe.host.processes import spawn
 from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement
 from loadframe.workloads import arrivals, asking, command_lines, step_files
+from loadframe.workloads.base import demand
 from loadframe.workloads.command_lines import LineError, Lines
 from loadframe.workloads.command_output import ClockError, Instant, Life, Output, of_lines
 from loadframe.workloads.common import Common, Options
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
-from loadframe.workloads.kind import demand
 from loadframe.workloads.options import file_at
 from loadframe.workloads.request_log import Requests
 

@@ -30,9 +30,9 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, request_log, step_files
+from loadframe.workloads.base import KindOfWorkload, demand
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, content_of, rules, text, whole
 from loadframe.workloads.request_log import RECORD, Requests
 

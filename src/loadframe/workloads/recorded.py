@@ -10,9 +10,9 @@ from loadframe.errors import StudyError
 from loadframe.model import Endpoint
 from loadframe.workloads import asking, by_address
 from loadframe.workloads.asking import ask
+from loadframe.workloads.base import demand
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.http_driver import Ask, ByWrk, Order, Plan, requirements
-from loadframe.workloads.kind import demand
 
 Options = TypeVar("Options", bound=Any)
 

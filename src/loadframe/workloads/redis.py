@@ -22,9 +22,9 @@ from loadframe.formats.plain_numbers import finite
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.host.environment import importing, located, python
 from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.base import KindOfWorkload, demand, program
 from loadframe.workloads.command_lines import LineError, Lines, Second, whole_lines
 from loadframe.workloads.databases import MARK
-from loadframe.workloads.kind import KindOfWorkload, demand, program
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_program import OwnProgram
 from loadframe.workloads.redis_keys import OwnKeys

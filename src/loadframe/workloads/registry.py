@@ -11,8 +11,7 @@ from loadframe.entry_points import WORKLOADS_GROUP, Registry
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Knob, Requirement, SettingValue
-from loadframe.workloads.base import Workload
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.base import KindOfWorkload, Workload
 from loadframe.workloads.options import did_you_mean
 
 

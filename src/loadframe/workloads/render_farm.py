@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, TypeVar
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
+from loadframe.workloads.base import KindOfWorkload, demand
 from loadframe.workloads.databases import InOwnSchema, await_gone, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute, schema_of
 from loadframe.workloads.options import choice, mix_of, rules, whole
 

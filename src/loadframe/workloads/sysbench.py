@@ -20,10 +20,10 @@ from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, step_files
 from loadframe.workloads.arrivals import ARRIVALS, await_ready, let_begin
+from loadframe.workloads.base import demand, program
 from loadframe.workloads.common import Common
 from loadframe.workloads.common import Options as ModelOptions
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-from loadframe.workloads.kind import demand, program
 from loadframe.workloads.options import did_you_mean
 
 Options = Mapping[str, str | int | float]

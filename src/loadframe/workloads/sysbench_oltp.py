@@ -10,9 +10,9 @@ from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
+from loadframe.workloads.base import KindOfWorkload, demand
 from loadframe.workloads.common import AtRate
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, rules, whole
 from loadframe.workloads.sysbench import SCRIPTS, BySysbench, checked, installed, requirements, run_script
 
