@@ -14,13 +14,11 @@ import re
 import signal
 import subprocess
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.connections.postgres_connection import program as postgres_program
 from loadframe.errors import StudyError
@@ -197,8 +195,8 @@ class PgbenchDriver(ProcessDriver):
         if self.rate is None:
             return None
         thread_rate = self.rate / len(self.logs)
-        threads = schedules(self.logs, monotonic_s=self.monotonic_s, latency_limit_ms=self.latency_limit_ms)
-        return sum(thread.offered(start_s, end_s, thread_rate) for thread in threads)
+        given = {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms}
+        return sum(offered(log, start_s, end_s, thread_rate, **given) for log in self.logs)
 
     def kill(self) -> None:
         """End it at once, giving it END_S to write its log."""
@@ -289,25 +287,6 @@ FAILED, LATE = 1, 2
 LAST_LINES_BYTES = 400
 
 
-@dataclass(frozen=True)
-class Scheduled:
-    """Of one thread in an open loop. begin_s: scheduled, ascending (CLOCK_MONOTONIC, s). last_lag_s: wait of the
-    last."""
-
-    begin_s: NDArray[np.float64]
-    last_lag_s: float
-
-    def offered(self, start_s: float, end_s: float, rate: float) -> int:
-        """How many should have begun after start_s and not after end_s, at `rate` per second. Those that no client had
-        time for are in no log: if the last one waited while others would have arrived, they are counted from the rate.
-        """
-        first, last = self.begin_s.searchsorted([start_s, end_s], side="right")
-        seen_s = float(self.begin_s[-1]) if len(self.begin_s) else start_s
-        behind = self.last_lag_s * rate >= 1
-        unseen = max(end_s - max(seen_s, start_s), 0.0) * rate if behind else 0.0
-        return int(last - first) + int(unseen)
-
-
 def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> Requests:
     """All transactions of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start. pgbench logs
     no latency of a failed transaction: it is the time since the client's previous one ended. A skipped one waited at
@@ -322,17 +301,18 @@ def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) 
     return request_log.from_bytes(bytes(records))
 
 
-def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> list[Scheduled]:
-    """The schedule of each thread, from a log with --rate."""
-    scheduled = []
-    for path in paths:
-        transactions = list(_transactions(path, monotonic_s, latency_limit_ms))
-        begun = np.array(
-            [end_s - (latency_ms or 0.0) / 1000 for _, end_s, latency_ms, _, _ in transactions], dtype=np.float64
-        )
-        lags_s = [lag_s for *_, lag_s in transactions if lag_s is not None]
-        scheduled.append(Scheduled(np.sort(begun), lags_s[-1] if lags_s else 0.0))
-    return scheduled
+def offered(
+    path: Path, start_s: float, end_s: float, rate: float, *, monotonic_s: float, latency_limit_ms: float
+) -> int:
+    """How many transactions of one thread should have begun after start_s and not after end_s (CLOCK_MONOTONIC), at
+    `rate` per second, from its log with --rate. Those that no client had time for are in no log: if the last one waited
+    while others would have arrived, they are counted from the rate."""
+    transactions = list(_transactions(path, monotonic_s, latency_limit_ms))
+    begun_s = sorted(end - (latency_ms or 0.0) / 1000 for _, end, latency_ms, _, _ in transactions)
+    last_lag_s = next((lag_s for *_, lag_s in reversed(transactions) if lag_s is not None), 0.0)
+    seen_s = max(begun_s[-1] if begun_s else start_s, start_s)
+    unseen = max(end_s - seen_s, 0.0) * rate if last_lag_s * rate >= 1 else 0.0
+    return bisect_right(begun_s, end_s) - bisect_right(begun_s, start_s) + int(unseen)
 
 
 def _transactions(
