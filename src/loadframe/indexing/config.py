@@ -2,13 +2,15 @@
 
 import errno
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from loadframe.errors import RunError
+from loadframe.errors import MachineError, RunError
 from loadframe.indexing.board import Shape
+from loadframe.indexing.store import StoreError
 from loadframe.system.files import Folder, Whose
 
 BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
@@ -35,6 +37,13 @@ class InFolder:
 
     def requests(self, process: int = 0) -> Path:
         return self.path(f"requests-{process}.log")
+
+    def write_result(self, result: Mapping[str, object]) -> None:
+        """All of it or nothing, even if the writer is killed. OSError."""
+        try:
+            Folder(Path(self.folder), Whose.NAMED).replace(RESULT, json.dumps(result).encode())
+        except RunError as error:
+            raise OSError(errno.EIO, error.fact) from error
 
 
 @dataclass(frozen=True)
@@ -66,9 +75,11 @@ class Config(InFolder):
         return self.path(f"applied-{process}.ids")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that exists with all of its text or not at all, even if the writer is killed. OSError."""
+def exit_status(work: Callable[[], None]) -> int:
+    """0 when the work is done; 1 with one line on standard error where something refused."""
     try:
-        Folder(path.parent, Whose.NAMED).replace(path.name, text.encode())
-    except RunError as error:
-        raise OSError(errno.EIO, error.fact) from error
+        work()
+    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
+        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -52,7 +52,7 @@ class Coordinator:
             counts = {**self._board.counted(), "forgotten": self._forgotten}
             applied = int(self._board.sum(DB_APPLY, ENTRIES))
             result = {"scans": self._scans, "seconds": time.monotonic() - self._began_s, "applied": applied, **counts}
-            configs.write_whole(self._config.path(configs.RESULT), json.dumps(result))
+            self._config.write_result(result)
 
     def _begin(self) -> None:
         self._scan_began_ns, self._scan_began_s = self._now_ns(), time.monotonic()

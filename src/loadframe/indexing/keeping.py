@@ -20,14 +20,14 @@ from itertools import islice
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.indexing.config import RESULT, STATISTICS, InFolder, write_whole
+from loadframe.indexing.config import STATISTICS, InFolder, exit_status
 from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import QUEUE_LENGTH, Fanotify
 from loadframe.indexing.following import Following
 from loadframe.indexing.inotify import Inotify
 from loadframe.indexing.readers import Reader, Records, shown_limit
 from loadframe.indexing.recorded import Injected, Recorded
-from loadframe.indexing.store import Store, StoreError, connect
+from loadframe.indexing.store import Store, connect
 from loadframe.model import Requirement
 from loadframe.workloads.request_log import RECORD
 
@@ -167,7 +167,7 @@ class Program:
             "vanished": done.passed.vanished,
             "passed": done.passed.counts,
         }
-        write_whole(self.keeping.path(RESULT), json.dumps(result))
+        self.keeping.write_result(result)
 
     def _print(self, now_s: float) -> None:
         """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
@@ -212,13 +212,7 @@ def _instant(line: str) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit 0 when the time is up; 1 with one line on standard error where something refused."""
-    try:
-        work(Keeping.read(Path(arguments[0])))
-    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
-        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status(lambda: work(Keeping.read(Path(arguments[0]))))
 
 
 MOST_RECORDS = 1_000_000

@@ -20,7 +20,7 @@ from loadframe.errors import MachineError
 from loadframe.indexing import config as configs
 from loadframe.indexing.beneath import Beneath
 from loadframe.indexing.board import GET_INFO_DB, GET_INFO_FS, OFFSET_NS, SCAN, STOP, Board, Frontier, Meter, Queue
-from loadframe.indexing.config import Config
+from loadframe.indexing.config import Config, exit_status
 from loadframe.indexing.coordinator import LOOK_EVERY_S, Coordinator
 from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, hand_on, serve
 from loadframe.indexing.store import Store, StoreError, connect
@@ -153,14 +153,8 @@ def work(config: Config, number: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit 0 when the work is done or the time is up; 1 with one line on standard error where something refused."""
-    try:
-        path, number = arguments
-        work(Config.read(Path(path)), int(number))
-    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
-        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    path, number = arguments
+    return exit_status(lambda: work(Config.read(Path(path)), int(number)))
 
 
 if __name__ == "__main__":
