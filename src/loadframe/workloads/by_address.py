@@ -30,7 +30,9 @@ REFUSALS = frozenset({429, 502, 503, 504})
 class ByAddress:
     """The requests of a workload, and what is known of their answers."""
 
-    def __init__(self, declared: Declared, paths: str, checked: Checked, exponent: float, *, writes: bool) -> None:
+    def __init__(
+        self, declared: Declared, paths: str = "", checked: Checked = "status", exponent: float = 0.0, *, writes: bool
+    ) -> None:
         """paths: separated by blanks; "": those of the endpoint. exponent: of Zipf's law over the paths in this order.
         writes: whether the study allows changing others' data. Raises StudyError."""
         self._login, self._declared, self._paths = declared.login, declared.request, paths.split()

@@ -25,7 +25,7 @@ class Recorded(ByWrk[Options]):
 
     def set_up(self) -> None:
         """The study may declare a login. The file is read later."""
-        self._sessions = ByAddress(self.declared, "", "status", 0.0, writes=self.options.writes)
+        self._sessions = ByAddress(self.declared, writes=self.options.writes)
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:
