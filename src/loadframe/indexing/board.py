@@ -319,10 +319,6 @@ class Queue(Generic[T]):
             self._emptied.notify()
             return self._items.popleft()
 
-    def full(self) -> bool:
-        """Whether `put` would wait."""
-        return len(self._items) >= self._most and not self._closed
-
     def empty(self) -> bool:
         """Whether `get` would wait."""
         return not self._items and not self._closed

@@ -152,13 +152,10 @@ class Lister:
 
 def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
     """To the next stage; waiting counts as blocked."""
-    if out.full():
-        before = meter.state
-        meter.turn(BLOCKED)
-        taken = out.put(work)
-        meter.turn(before)
-    else:
-        taken = out.put(work)
+    before = meter.state
+    meter.turn(BLOCKED)
+    taken = out.put(work)
+    meter.turn(before)
     if taken:
         meter.add(GIVEN)
 
