@@ -39,7 +39,7 @@ import tree_scanning
 import whole_scan
 from loadframe.analysis import student
 from loadframe.indexing import answers, trees
-from loadframe.indexing.config import PASSWORD, Config
+from loadframe.indexing.config import Config
 from loadframe.indexing.store import COLUMNS, Row, connect
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, postgres
@@ -214,15 +214,12 @@ def _make_schema(kind: str, endpoint: Endpoint) -> None:
 def scanned(tree: Path, into: Mapping[str, str], folder: Path, **options: int) -> float:
     """Scan the tree into the empty database; seconds. RuntimeError where the pipeline fails."""
     folder.mkdir(exist_ok=True)
-    told = {name: value for name, value in into.items() if name != "password"}
-    config = Config(str(tree), str(folder), told, **options)  # type: ignore[arg-type]
+    config = Config(str(tree), str(folder), into, **options)  # type: ignore[arg-type]
     path = folder / "config.json"
     path.write_text(config.text(), encoding="utf-8")
     command = [sys.executable, "-P", whole_scan.__file__, str(path)]
     began = time.monotonic()
-    done = subprocess.run(
-        command, check=False, stderr=subprocess.PIPE, text=True, env={**os.environ, PASSWORD: into.get("password", "")}
-    )
+    done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise RuntimeError(f"the pipeline ended with {done.returncode}: {done.stderr[-500:]}")
     return time.monotonic() - began

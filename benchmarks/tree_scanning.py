@@ -191,7 +191,7 @@ def scan(tree: Path, scanners: int = 1, threads: int = 1, take: Take = nothing) 
     Beneath(tree).close()  # refused here, and not by each process
     with tempfile.TemporaryDirectory(prefix="loadframe-scan-") as folder:
         path = Path(folder) / "board"
-        Board.make(path, shape)
+        path.write_bytes(bytes(shape.bytes))
         began_s = time.monotonic()
         children: list[int] = []
         try:
@@ -234,7 +234,7 @@ def _fork(tree: Path, path: Path, shape: Shape, number: int, take: Take) -> int:
 
 def _process(tree: Path, board: Board, take: Take, goes_on: Callable[[], bool] = lambda: True) -> None:
     """The threads of one process, until all processes have nothing to list."""
-    frontier, failures = Shared(board.received), list[BaseException]()
+    frontier, failures = Shared(board), list[BaseException]()
     threads = []
     with ExitStack() as stack:
         for number in range(board.shape.workers[SCAN]):

@@ -16,14 +16,13 @@ from loadframe.host.environment import python
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.indexing import config as configs
-from loadframe.indexing.board import Board
 from loadframe.indexing.coordinator import LOOK_EVERY_S
 
 
 def alone(path: str) -> int:
     """Make the board, start every process, and let them begin at one instant. They end with us. The exit code."""
     config = configs.Config.read(Path(path))
-    Board.make(config.path(configs.BOARD), config.shape)
+    config.path(configs.BOARD).write_bytes(bytes(config.shape.bytes))
     pipe, folder = subprocess.PIPE, Path.cwd()
     started: list[subprocess.Popen[bytes]] = []
     try:

@@ -14,7 +14,7 @@ from loadframe.host.leases import filesystem, scratch_directory
 from loadframe.host.privilege import LeaseUser, free_user, why_no_free_user
 from loadframe.host.processes import may_have_mounts
 from loadframe.host.state import state_directory
-from loadframe.indexing.choosing import permitted
+from loadframe.indexing.keeping import permitted
 from loadframe.kinds import registry as targets
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf import permission

@@ -35,9 +35,6 @@ class NoReader:
     def inode_of(self, file: bytes) -> int | None:
         return None
 
-    def acknowledge(self, number: int) -> None:
-        pass
-
     def close(self) -> None:
         pass
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def boards(tmp_path: Path) -> Iterator[list[Board]]:
     """That of two processes, as each of them has it."""
     shape = Shape(2, (2, 1, 1, 1))
     with ExitStack() as stack:
-        Board.make(tmp_path / "board", shape)
+        (tmp_path / "board").write_bytes(bytes(shape.bytes))
         made = [Board(tmp_path / "board", shape, process) for process in range(2)]
         for board in made:
             stack.callback(board.close)
@@ -88,8 +88,21 @@ def test_counts_and_seconds_are_sums_over_processes_and_workers(boards: list[Boa
     assert boards[0].sum(SCAN, IDLE_S) >= 0 == boards[0].sum(SCAN, BLOCKED_S)
 
 
+class Asked:
+    """What a frontier asks of a board."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.asks_nothing: Callable[[], object] = lambda: None
+        self.gives: list[Directory] = []
+
+    def received(self) -> list[Directory]:
+        self.asked += 1
+        return self.gives
+
+
 def test_a_frontier_gives_the_last_one_first_and_away_the_first_half() -> None:
-    frontier = Frontier(list)
+    frontier = Frontier(Asked())
     four = [Directory(name, ()) for name in (b"a", b"b", b"c", b"d")]
     frontier.push(four)
     assert frontier.take() == four[3]
@@ -99,16 +112,12 @@ def test_a_frontier_gives_the_last_one_first_and_away_the_first_half() -> None:
 
 
 def test_a_frontier_asks_others_only_when_nothing_is_left_and_nothing_is_being_listed() -> None:
-    asked: list[int] = []
-
-    def received() -> list[Directory]:
-        asked.append(1)
-        return [Directory(b"given", ())]
-
-    frontier = Frontier(received)
+    board = Asked()
+    board.gives = [Directory(b"given", ())]
+    frontier = Frontier(board)
     frontier.push([Directory(b"own", ())])
     assert frontier.take() is not None
-    assert frontier.take() is None and not asked
+    assert frontier.take() is None and not board.asked
     frontier.done()
     assert frontier.take() == Directory(b"given", ())
     frontier.close()
@@ -117,27 +126,23 @@ def test_a_frontier_asks_others_only_when_nothing_is_left_and_nothing_is_being_l
 
 def test_a_scan_that_begins_is_asked_for_by_no_thread_that_looks_in_between() -> None:
     """Else it counts as one that has listed everything, and forgets what it has not seen yet."""
-    asked, taken = list[int](), list[Directory | None]()
-
-    def received() -> list[Directory]:
-        asked.append(1)
-        return []
-
-    frontier, root = Frontier(received), Directory(b"", ())
+    board, taken = Asked(), list[Directory | None]()
+    frontier, root = Frontier(board), Directory(b"", ())
     looking = threading.Thread(target=lambda: taken.append(frontier.take()))
 
     def asks_nothing() -> None:
         looking.start()
         looking.join(0.2)  # a thread that may look has looked by then
 
-    frontier.begin(root, asks_nothing)
+    board.asks_nothing = asks_nothing
+    frontier.begin(root)
     looking.join()
-    assert taken == [root] and not asked
+    assert taken == [root] and not board.asked
 
 
 def test_whoever_puts_into_a_full_queue_waits_for_room() -> None:
     queue: Queue[int] = Queue(2)
-    assert queue.empty() and queue.put(1) and queue.put(2) and queue.full()
+    assert queue.empty() and queue.put(1) and queue.put(2)
     putting = threading.Thread(target=queue.put, args=(3,), daemon=True)
     putting.start()
     assert [queue.get(), queue.get(), queue.get()] == [1, 2, 3]

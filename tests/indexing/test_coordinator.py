@@ -27,14 +27,14 @@ def config(tmp_path: Path, sqlite_database: dict[str, str]) -> Config:
 
 @pytest.fixture
 def board(config: Config) -> Iterator[Board]:
-    Board.make(config.path(configs.BOARD), config.shape)
+    config.path(configs.BOARD).write_bytes(bytes(config.shape.bytes))
     with closing(Board(config.path(configs.BOARD), config.shape, 0)) as board:
         yield board
 
 
 def test_a_scan_that_has_ended_is_followed_by_the_next_one_at_once(config: Config, board: Board) -> None:
     with closing(connect(config.database)) as store:
-        frontier = Frontier(board.received)
+        frontier = Frontier(board)
         coordinator = Coordinator(config, board, frontier, store, time.time_ns)
         assert coordinator.look() == LOOK_EVERY_S
         for _ in range(3):
@@ -48,7 +48,7 @@ def test_a_scan_that_has_ended_is_followed_by_the_next_one_at_once(config: Confi
 
 def test_where_one_scan_is_asked_for_there_is_no_other(config: Config, board: Board) -> None:
     with closing(connect(config.database)) as store:
-        frontier = Frontier(board.received)
+        frontier = Frontier(board)
         coordinator = Coordinator(
             Config(config.tree, config.folder, config.database, seconds=0.0), board, frontier, store, time.time_ns
         )

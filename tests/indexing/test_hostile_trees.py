@@ -25,7 +25,6 @@ from loadframe.errors import MachineError
 from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, Passed, below, looked_up, shown
-from loadframe.indexing.board import Board
 from loadframe.indexing.comparing import compare_find, compare_usage
 from loadframe.indexing.config import BOARD, RESULT, Config
 from loadframe.indexing.entries import entry_of
@@ -326,7 +325,7 @@ CHANGES_WITHIN = """
 import sys
 from pathlib import Path
 from loadframe.errors import MachineError
-from loadframe.indexing.choosing import KERNEL
+from loadframe.indexing.keeping import KERNEL
 root = Path(sys.argv[2])
 try:
     reader = KERNEL[sys.argv[1]](root)
@@ -383,7 +382,7 @@ def test_too_few_descriptors_end_a_scan_and_forget_nothing(
 
 def run_here(config: Config) -> dict[str, Any]:
     """One process of the pipeline, in this one."""
-    Board.make(config.path(BOARD), config.shape)
+    config.path(BOARD).write_bytes(bytes(config.shape.bytes))
     with ExitStack() as stack:
         process = Process(config, 0, stack)
         process.run(time.monotonic(), process.coordinator())

@@ -20,7 +20,7 @@ HELD_S = 0.3
 @pytest.fixture
 def meter(tmp_path: Path) -> Iterator[Meter]:
     shape = Shape(1, (1, 1, 1, 1))
-    Board.make(tmp_path / "board", shape)
+    (tmp_path / "board").write_bytes(bytes(shape.bytes))
     with closing(Board(tmp_path / "board", shape, 0)) as board:
         yield Meter(board, board.of_worker(0, 1, 0))
 

@@ -10,10 +10,9 @@ import pytest
 
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
-from loadframe.indexing.choosing import choose, permitted
 from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import Fanotify
-from loadframe.indexing.keeping import Buffered
+from loadframe.indexing.keeping import Buffered, choose, permitted
 from loadframe.indexing.readers import Records
 from loadframe.indexing.recorded import Injected
 from tree_churn import Churn, permit
@@ -39,9 +38,6 @@ class Endless:
 
     def inode_of(self, file: bytes) -> int | None:
         return None
-
-    def acknowledge(self, number: int) -> None:
-        pass
 
     def close(self) -> None:
         self.closed = True

@@ -27,7 +27,7 @@ def test_what_is_looked_up_slowly_goes_on_in_parts(tree: Path, held_s: float, pa
     pieces = [Piece(directory, found, float(at)) for at, (directory, found) in enumerate(names.items())]
     ids = [id_of(b"/".join(filter(None, (piece.directory, name)))) for piece in pieces for name in piece.names]
     clock, given = itertools.count(1), list[Work]()
-    Board.make(tree.parent / "board", SHAPE)
+    (tree.parent / "board").write_bytes(bytes(SHAPE.bytes))
     with closing(Board(tree.parent / "board", SHAPE, 0)) as board, Beneath(tree) as beneath:
         asker = Asker(beneath, board, lambda: next(clock), False, given.append, held_s)
         assert asker.act(Work(pieces, ids)) == len(ids)
@@ -59,7 +59,7 @@ def test_the_names_of_a_directory_that_cannot_be_opened_any_more_are_told_as_it_
 
     monkeypatch.setattr(Beneath, "directory", refused)
     names = [b"b", b"c"]
-    Board.make(tree.parent / "board", SHAPE)
+    (tree.parent / "board").write_bytes(bytes(SHAPE.bytes))
     with closing(Board(tree.parent / "board", SHAPE, 0)) as board, Beneath(tree) as beneath:
         asker = Asker(beneath, board, lambda: 1, False, lambda _: None)
         asker.act(Work([Piece(b"a", names, 0.0)], [id_of(b"a/" + name) for name in names]))
@@ -83,10 +83,10 @@ def test_a_directory_that_is_being_listed_when_the_time_is_up_is_not_listed_to_i
     """One of 40,000 names on a slow file system went on for 15 s after the end of its step."""
     for number in range(50):
         (tree / f"file {number}").touch()
-    Board.make(tree.parent / "board", SHAPE)
+    (tree.parent / "board").write_bytes(bytes(SHAPE.bytes))
     with closing(Board(tree.parent / "board", SHAPE, 0)) as board, Beneath(tree) as beneath:
-        frontier, meter = Frontier(board.received), Meter(board, board.of_worker(0, SCAN, 0))
-        frontier.begin(Directory(b"", ()), board.asks_nothing)
+        frontier, meter = Frontier(board), Meter(board, board.of_worker(0, SCAN, 0))
+        frontier.begin(Directory(b"", ()))
         Lister(beneath, frontier, board, meter, _Closing(frontier), 10).work()
         listed = board.sum(SCAN, ENTRIES)
     assert listed == 10

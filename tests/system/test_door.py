@@ -36,7 +36,7 @@ LEFT: dict[str, int] = {
     "host/privilege.py": 5,
     "host/shared_memory.py": 2,
     "host/state.py": 4,
-    "indexing/board.py": 3,
+    "indexing/board.py": 1,
     "indexing/comparing.py": 1,
     "indexing/keeping.py": 2,
     "indexing/pipeline.py": 1,

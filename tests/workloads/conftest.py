@@ -23,7 +23,7 @@ from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.registry import attach
 from loadframe.model import Endpoint, TargetState
-from loadframe.workloads import databases, mariadb, ownership
+from loadframe.workloads import databases, mariadb
 from waiting import await_that
 
 
@@ -194,28 +194,28 @@ def farm_attached(farm_server: Endpoint) -> Endpoint:
     with closing(
         attach(f"mariadb:{mariadb.where(farm_server)}", option_file=Path(farm_server.options["option_file"]))
     ) as server:
-        return ownership.marked(server.endpoint(), ownership.new_mark())
+        return databases.marked(server.endpoint(), databases.new_mark())
 
 
 @pytest.fixture(scope="session")
 def postgres_attached(postgres_server: Endpoint) -> Endpoint:
     """The same server as one that we were only told of."""
     with closing(attach("postgres", option_file=Path(postgres_server.options["option_file"]))) as server:
-        return ownership.marked(server.endpoint(), ownership.new_mark())
+        return databases.marked(server.endpoint(), databases.new_mark())
 
 
 @pytest.fixture
 def attached_mariadb(farm_server: Endpoint, farm_attached: Endpoint) -> Endpoint:
     """It, without a database of drivers."""
     databases.drop_schema(farm_server)
-    return ownership.marked(farm_attached, ownership.new_mark())
+    return databases.marked(farm_attached, databases.new_mark())
 
 
 @pytest.fixture
 def attached_postgres(postgres_server: Endpoint, postgres_attached: Endpoint) -> Endpoint:
     """It, without a schema of drivers."""
     databases.drop_schema(postgres_server)
-    return ownership.marked(postgres_attached, ownership.new_mark())
+    return databases.marked(postgres_attached, databases.new_mark())
 
 
 @pytest.fixture

@@ -167,7 +167,6 @@ def test_the_stretch_of_a_large_log_is_bounded(folder: Path, monkeypatch: pytest
 
 
 REFUSED: dict[str, tuple[list[str], dict[str, SettingValue], str]] = {
-    "no file": ([], {"file": ""}, "workload.options.file is missing"),
     "no such file": ([], {"file": "/none"}, "cannot be read: No such file"),
     "a folder": ([], {"file": "/"}, "cannot be read"),
     "no line": ([], {}, "no request to replay"),

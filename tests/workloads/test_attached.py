@@ -13,7 +13,7 @@ from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import databases, mariadb, ownership, postgres, registry
+from loadframe.workloads import databases, mariadb, postgres, registry
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
@@ -78,7 +78,7 @@ def test_only_the_run_that_made_it_drops_it(endpoint: Endpoint, ask: Ask) -> Non
     """Whatever runs or has ended: the mark alone says whose a schema is."""
     workload = registry.make("oltp", {"rows": 10, "tables": 1}, Allowance(US))
     workload.install(endpoint)
-    other = ownership.marked(endpoint, ownership.new_mark())
+    other = databases.marked(endpoint, databases.new_mark())
     with pytest.raises(TargetError, match="'loadframe' already"):
         workload.install(other)
     workload.remove(other)

@@ -159,7 +159,6 @@ def test_many_paths_share_an_operation(folder: Path) -> None:
 
 
 REFUSED: dict[str, tuple[list[Any], dict[str, SettingValue], str]] = {
-    "no file": ([], {"file": ""}, "workload.options.file is missing"),
     "no such file": ([], {"file": "/none"}, "cannot be used: No such file"),
     "no entry": ([], {}, "no request of HTTP with a time"),
     "another origin": (PAGES, {"origin": "https://other"}, "has no request to https://other"),
@@ -175,6 +174,12 @@ def test_a_session_that_cannot_be_sent_is_refused_before_anything_starts(folder:
     with pytest.raises(StudyError) as caught:
         workload.check_requests(running=False)
     assert why in caught.value.fact
+
+
+@pytest.mark.parametrize("kind", ["har", "access-log"])
+def test_a_study_names_what_is_replayed(kind: str) -> None:
+    with pytest.raises(StudyError, match=r"workload\.options\.file is missing"):
+        registry.make(kind, {"file": ""}, Allowance(US), declared=Declared())
 
 
 def test_a_session_comes_from_one_place(folder: Path) -> None:

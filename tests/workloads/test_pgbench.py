@@ -13,7 +13,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import postgres, registry
-from loadframe.workloads.pgbench import FAILED, LATE, PgbenchDriver, lag_now_s, read, schedules
+from loadframe.workloads.pgbench import FAILED, LATE, PgbenchDriver, lag_now_s, offered, read
 from loadframe.workloads.request_log import Requests
 from waiting import await_that
 
@@ -41,12 +41,16 @@ def test_the_log_is_read_as_requests(log: Path) -> None:
 
 
 def test_what_was_scheduled_is_offered_and_what_nobody_had_time_for_too(log: Path) -> None:
-    (thread,) = schedules([log], monotonic_s=-900, latency_limit_ms=50)
-    assert thread.begin_s.tolist() == pytest.approx([100.497759, 100.599, 100.7, 100.75])
-    assert thread.offered(100.5, 100.72, rate=5) == 2
+    def of(start_s: float, end_s: float, rate: float = 5) -> int:
+        return offered(log, start_s, end_s, rate, monotonic_s=-900, latency_limit_ms=50)
+
+    for begun_s in (100.497759, 100.599, 100.7, 100.75):
+        assert of(begun_s - 1e-4, begun_s + 1e-4) == 1
+    assert of(0, 100.4) == of(100.76, 200) == 0
+    assert of(100.5, 100.72) == 2
     # 50 ms late at 5/s: nobody else had come meanwhile. At 100/s, 25 more came until 101.0.
-    assert thread.offered(100.5, 101.0, rate=5) == 3
-    assert thread.offered(100.5, 101.001, rate=100) == 3 + 25
+    assert of(100.5, 101.0) == 3
+    assert of(100.5, 101.001, rate=100) == 3 + 25
 
 
 def test_how_late_it_is_now_is_at_the_end_of_the_log(log: Path) -> None:

@@ -47,9 +47,13 @@ def tables(ask: Ask) -> set[str]:
     return {name for (name,) in ask("SHOW TABLES")} - {"template", "archive"}
 
 
+def tables_of(job: int, tables_per_job: int) -> list[str]:
+    return [f"{kind}_{job}" for kind in render_farm.TABLE_KINDS[:tables_per_job]]
+
+
 def test_the_pool_grows_to_the_level_and_never_shrinks(farm_server: Endpoint, ask: Ask) -> None:
     workload = prepared("render-farm", farm_server, 3, {"tables_per_job": 6, "rows_per_table": 2, "payload_bytes": 7})
-    assert tables(ask) == {name for job in (1, 2, 3) for name in render_farm.tables_of(job, 6)}
+    assert tables(ask) == {name for job in (1, 2, 3) for name in tables_of(job, 6)}
     workload.set_level(farm_server, 1)
     assert len(tables(ask)) == 18
     workload.set_level(farm_server, 5)
@@ -196,7 +200,7 @@ def test_the_burst_submits_every_job_recursively_and_lists_only_then(
     options: dict[str, SettingValue] = {"fan_out": fan_out, "listing_jobs": listing, "threads": 4, "tables_per_job": 3}
     options["reads"] = jobs + 1  # twice, then
     workload = prepared("render-farm-burst", farm_server, jobs, options)
-    assert tables(ask) == set(render_farm.tables_of(1, 3)), "a burst begins with an empty farm and its first job"
+    assert tables(ask) == set(tables_of(1, 3)), "a burst begins with an empty farm and its first job"
     requests = run(workload, farm_server, jobs, tmp_path)
     submits, reads, lists = (requests.operation == operation for operation in range(3))
     assert (submits.sum(), reads.sum(), lists.sum()) == (jobs - 1, 2 * listing * jobs, 2 * listing)
@@ -209,7 +213,7 @@ def test_the_burst_submits_every_job_recursively_and_lists_only_then(
     assert sorted(child for each in children.values() for child in each) == list(range(2, jobs + 1))
     assert max(map(len, children.values())) == fan_out
     workload.set_level(farm_server, jobs)
-    assert tables(ask) == set(render_farm.tables_of(1, 3))
+    assert tables(ask) == set(tables_of(1, 3))
 
 
 def test_a_chain_of_jobs_with_more_listings_than_workers_comes_to_its_end(

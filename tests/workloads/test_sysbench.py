@@ -17,6 +17,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import mariadb, registry, sysbench
 from loadframe.workloads.base import Workload
+from loadframe.workloads.oltp import Oltp
 from loadframe.workloads.request_log import Requests
 from loadframe.workloads.sysbench import RESERVED, SCRIPTS, installed, read_help
 
@@ -121,12 +122,11 @@ def test_the_password_is_in_no_command_line_and_in_no_file(tmp_path: Path, monke
         assert b"the secret" not in (seen / "command_line").read_bytes()
         assert (seen / "files").read_text() == ""
 
-    sysbench.run_script(Path("some.lua"), "prepare", endpoint, allowance=Allowance(US), threads=1, options={})
+    sysbench.run_script(Path("some.lua"), "prepare", endpoint, Allowance(US), {})
     look()
     (seen / "told").unlink()
-    driver = sysbench.start_script(
-        "some", "some.lua", endpoint, allowance=Allowance(US), threads=1, options={}, folder=watched, duration_s=None
-    )
+    workload = Oltp({}, Allowance(US))
+    driver = workload.start_script("some.lua", endpoint, watched, None, threads=1, options={})
     assert driver.wait(60)
     look()
 
@@ -223,7 +223,7 @@ def test_several_servers_are_lists_of_which_each_connection_takes_the_next(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     each = tuple(Endpoint("ndb-sql", address, {"user": "u", "password": "p"}) for address in addresses)
     endpoint = Endpoint("ndb-sql", each[0].address, each[0].options, fronts=each)
-    sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, allowance=Allowance(US), threads=1, options={})
+    sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, Allowance(US), {})
     given = told.read_text(encoding="utf-8").splitlines()
     assert [line for line in given if line.startswith(("mysql-socket", "mysql-host", "mysql-port"))] == lines
 
@@ -233,5 +233,5 @@ def test_servers_that_sysbench_would_mix_up_are_refused() -> None:
     each = tuple(Endpoint("ndb-sql", address, {}) for address in ("a:3306", "b:3307"))
     endpoint = Endpoint("ndb-sql", each[0].address, fronts=each)
     with pytest.raises(StudyError, match="all ports of each host") as caught:
-        sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, allowance=Allowance(US), threads=1, options={})
+        sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, Allowance(US), {})
     assert "same port" in caught.value.remedy

@@ -13,7 +13,7 @@ from loadframe.errors import MissingTool, StudyError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.workloads import registry
-from loadframe.workloads.kind import demand
+from loadframe.workloads.base import demand
 from loadframe.workloads.options import whole_level
 from loadframe.workloads.render_farm import RenderFarm
 

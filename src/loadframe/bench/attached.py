@@ -24,7 +24,7 @@ from loadframe.kinds.settings_file import written
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
-from loadframe.workloads.ownership import marked, new_mark
+from loadframe.workloads.databases import marked, new_mark
 from loadframe.workloads.redis_keys import DATABASE, OwnKeys
 
 

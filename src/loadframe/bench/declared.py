@@ -10,8 +10,7 @@ from loadframe.model import Knob
 from loadframe.study import Study
 from loadframe.workloads import registry
 from loadframe.workloads import registry as workloads
-from loadframe.workloads.base import Workload
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.base import KindOfWorkload, Workload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:

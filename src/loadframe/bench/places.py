@@ -12,8 +12,8 @@ from loadframe.kinds import config_file, registry
 from loadframe.kinds.base import Attached
 from loadframe.kinds.config_file import ConfigFile
 from loadframe.model import ChangeRecord, Endpoint, SettingValue
-from loadframe.workloads import databases, ownership
-from loadframe.workloads.ownership import marked
+from loadframe.workloads import databases
+from loadframe.workloads.databases import marked
 from loadframe.workloads.redis_keys import OwnKeys
 
 SERVICE_S = 180.0
@@ -82,7 +82,7 @@ class OwnSchema:
         self._endpoint = endpoint
         self._remove = remove
         self.name = f"schema {endpoint.options['schema']}"
-        own = {"mark": endpoint.options[ownership.MARK], "database": endpoint.options.get("database", "")}
+        own = {"mark": endpoint.options[databases.MARK], "database": endpoint.options.get("database", "")}
         self.address: Mapping[str, str] = {**server.address, **own, "kind": "schema", "server": server.kind}
         self.words = server.words
 

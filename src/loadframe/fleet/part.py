@@ -33,7 +33,7 @@ from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.study import Study, validate
 from loadframe.system.trees import remove_tree
-from loadframe.workloads import beginning, registry
+from loadframe.workloads import arrivals, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import RECORD
 
@@ -252,7 +252,7 @@ class Part:
         if isinstance(workload, ToldTheWarmUp):
             workload.expect(float(message["warmup_s"]))
         self._begin_in_recording(message)
-        with beginning.when(when):
+        with arrivals.when(when):
             self._driver = workload.start(endpoint, share, self._folder, float(message["duration_s"]))
         self._looked_s = 0.0
         self.look()

@@ -21,7 +21,7 @@ from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError,
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
 from loadframe.host.signals import ignore, no_core_dumps
-from loadframe.workloads.beginning import LONGEST_S
+from loadframe.workloads.arrivals import LONGEST_S
 
 POLL_S = 0.05
 STUCK_S = 1.5

@@ -6,6 +6,7 @@ the database keeps totals of each directory (totals.py), `usage` reads only thes
 questions are SQL that SQLite, MariaDB and PostgreSQL all understand; their values are numbers and hexadecimal literals.
 """
 
+import fnmatch
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,8 +73,9 @@ class Share:
 
 def usage(store: Store, under: bytes = b"") -> Usage:
     """As du reports it for this directory. StoreError."""
-    sums = _kept(store, under) if store.keeps_totals() else _summed(store, under)
-    entries, linked, blocks, high, low, other = sums
+    entries, linked, blocks, high, low, other = (
+        _kept(store, under) if store.keeps_totals() else _summed(store, _under(store, under))
+    )
     files = entries - linked
     if linked:
         names = "device, inode, type, max(blocks) AS blocks, max(size) AS size, 1 AS links"
@@ -88,8 +90,8 @@ def usage(store: Store, under: bytes = b"") -> Usage:
     return Usage(entries, files, blocks * BLOCK_BYTES, in_files + other, in_files)
 
 
-def _summed(store: Store, under: bytes) -> list[int]:
-    (sums,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM entries WHERE {_under(store, under)}) AS summed")
+def _summed(store: Store, where: str) -> list[int]:
+    (sums,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM entries WHERE {where}) AS summed")
     return list(map(int, sums))
 
 
@@ -99,13 +101,13 @@ def _kept(store: Store, under: bytes) -> list[int]:
         (sums,) = store.ask(f"SELECT {_ADDED} FROM totals")
         return list(map(int, sums))
     top = store.literal(id_of(under))
-    (own,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM entries WHERE id = {top}) AS summed")
+    own = _summed(store, f"id = {top}")
     (sums,) = store.ask(
         f"WITH RECURSIVE below (id) AS (SELECT directory FROM totals WHERE directory = {top} UNION "
         f"SELECT totals.directory FROM below CROSS JOIN totals WHERE totals.above = below.id) "
         f"SELECT {_ADDED} FROM below CROSS JOIN totals WHERE totals.directory = below.id"
     )
-    return [int(number) + int(more) for number, more in zip(own, sums, strict=True)]
+    return [number + int(more) for number, more in zip(own, sums, strict=True)]
 
 
 def find(store: Store, wanted: Wanted) -> Iterator[Found]:
@@ -188,62 +190,31 @@ def _under(store: Store, path: bytes) -> str:
 
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
+_SPELT_OTHERWISE = re.compile(rb"\\(.)|\[([!^]?+)(.[^\]]*)\]|\[", re.DOTALL)
+"""By find and by fnmatch: an escaped byte; a bracket, whether it is negated, and its inside; one without end."""
 
 
 def matcher(glob: bytes) -> re.Pattern[bytes]:
     """Use its `fullmatch`. StudyError for classes such as [:alpha:], which depend on the locale."""
-    pieces, at = [b""], 0  # between stars
-    while at < len(glob):
-        byte = glob[at : at + 1]
-        at += 1
-        if byte == b"*":
-            pieces.append(b"")
-        elif byte == b"?":
-            pieces[-1] += b"."
-        elif byte == b"\\" and at < len(glob):
-            pieces[-1] += re.escape(glob[at : at + 1])
-            at += 1
-        elif byte == b"[" and (end := _end(glob, at)) > 0:
-            pieces[-1] += _bracket(glob[at:end])
-            at = end + 1
-        else:
-            pieces[-1] += re.escape(byte)
-    first, *others = pieces
-    if not others:
-        return re.compile(first, re.DOTALL)
-    # Each piece at its first match, without backtracking: many stars cost no more time (as fnmatch.translate).
-    between = b"".join(b"(?>.*?" + piece + b")" for piece in others[:-1] if piece)
-    return re.compile(first + between + b".*" + others[-1], re.DOTALL)
+    pattern = fnmatch.translate(_SPELT_OTHERWISE.sub(_as_fnmatch, glob).decode("latin-1"))
+    return re.compile(pattern.encode("latin-1"))
+
+
+def _as_fnmatch(match: re.Match[bytes]) -> bytes:
+    escaped, negated, inside = match.groups()
+    if escaped:
+        return b"[" + escaped + b"]" if escaped in b"*?[" else bytes(escaped)
+    if inside is None:
+        return b"[[]"
+    if re.search(rb"\[[:.=]", inside) or b"\\" in inside:
+        named = (negated + inside).decode("utf-8", "backslashreplace")
+        raise StudyError(
+            f"The name pattern has [{named}], which depends on the locale",
+            remedy="Name the bytes or ranges of them, for instance [a-z0-9].",
+        )
+    return b"[" + (b"!" if negated else b"") + inside + b"]"
 
 
 def longest_literal(glob: bytes) -> bytes:
     """Bytes that every matching name contains, for the database to look for first; b"" where there are none."""
     return b"" if b"[" in glob or b"\\" in glob else max(_SPECIAL.split(glob), key=len)
-
-
-def _end(glob: bytes, at: int) -> int:
-    """The end of the bracket that begins before `at`; -1 where it is literal, as it does not end."""
-    first = at + 1 if glob[at : at + 1] in (b"!", b"^") else at
-    return glob.find(b"]", first + 1)
-
-
-def _bracket(inside: bytes) -> bytes:
-    if re.search(rb"\[[:.=]", inside) or b"\\" in inside:
-        raise StudyError(
-            f"The name pattern has [{inside.decode('utf-8', 'backslashreplace')}], which depends on the locale",
-            remedy="Name the bytes or ranges of them, for instance [a-z0-9].",
-        )
-    negated, inside = (b"^", inside[1:]) if inside[:1] in (b"!", b"^") else (b"", inside)
-    parts: list[bytes] = []
-    at = 0
-    while at < len(inside):
-        if inside[at + 1 : at + 2] == b"-" and at + 2 < len(inside):
-            if inside[at] <= inside[at + 2]:
-                parts.append(re.escape(inside[at : at + 1]) + b"-" + re.escape(inside[at + 2 : at + 3]))
-            at += 3
-        else:
-            parts.append(re.escape(inside[at : at + 1]))
-            at += 1
-    if not parts:
-        return b"." if negated else b"(?!)"
-    return b"[" + negated + b"".join(parts) + b"]"

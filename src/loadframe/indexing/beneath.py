@@ -8,6 +8,7 @@ system, as find -xdev.
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from errno import EMFILE, ENFILE, ENOMEM
@@ -21,11 +22,6 @@ ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 OURS = frozenset({EMFILE, ENFILE, ENOMEM})
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def parent_of(path: bytes) -> bytes:
-    """The path of the directory that contains it; b"" for the root and for what is in it."""
-    return path.rpartition(b"/")[0]
 
 
 def lasts(error: OSError) -> bool:
@@ -68,7 +64,7 @@ class Beneath:
     def directory(self, path: bytes) -> int:
         """An O_PATH descriptor of a directory, open until the next call. OSError, also for a symbolic link."""
         if self._path and path != self._path and not path.startswith(self._path + b"/"):
-            self._back()
+            self.forget()
         rest = path[len(self._path) :].lstrip(b"/")
         for name in rest.split(b"/") if rest else ():
             below = os.open(name, _WAY, dir_fd=self._at)
@@ -81,7 +77,7 @@ class Beneath:
         """What is at this path, as lstat(2). OSError: FileNotFoundError, NotADirectoryError where nothing is."""
         if not path:
             return os.fstat(self.root)
-        directory, _, name = path.rpartition(b"/")
+        directory, name = split(path)
         return os.stat(name, dir_fd=self.directory(directory), follow_symlinks=False)
 
     def listing(self, path: bytes) -> int:
@@ -90,11 +86,12 @@ class Beneath:
 
     def forget(self) -> None:
         """Start the next path from the root: directories may have been renamed since."""
-        self._back()
+        self._close()
+        self._at, self._path = self.root, b""
 
     def close(self) -> None:
         """Idempotent."""
-        self._back()
+        self.forget()
         if self.root >= 0:
             os.close(self.root)
         self.root = self._at = -1
@@ -102,10 +99,6 @@ class Beneath:
     def _close(self) -> None:
         if self._at != self.root:
             os.close(self._at)
-
-    def _back(self) -> None:
-        self._close()
-        self._at, self._path = self.root, b""
 
     def __enter__(self) -> "Beneath":
         return self
@@ -121,55 +114,32 @@ def names(listing: int) -> Iterator[bytes]:
             yield os.fsencode(entry.name)
 
 
-MOST_TOLD = 100
-"""Paths of each sort; all are counted."""
-
-
 @dataclass
 class Passed:
-    """What was not looked into: counts, and the first paths, by reason. failed: for another reason than its rights."""
+    """How much was not looked into, by reason. failed: for another reason than its rights."""
 
     vanished: int = 0
     failed: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    told: dict[str, list[str]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
 
-    def tell(self, why: str, path: bytes) -> None:
-        self.counts[why] = self.counts.get(why, 0) + 1
-        first = self.told.setdefault(why, [])
-        if len(first) < MOST_TOLD:
-            first.append(shown(path))
-
-    def refuse(self, error: OSError, path: bytes) -> None:
-        """Add a path that cannot be looked into. MachineError where the reason is ours."""
+    def count(self, error: OSError) -> None:
+        """Count what vanished, or cannot be looked into. MachineError where the reason is ours."""
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.vanished += 1
+            return
         self.failed += not lasts(error)
-        self.tell(error.strerror or "unreadable", path)
+        self.counts[error.strerror or "unreadable"] += 1
 
 
 LOOP, ELSEWHERE = "a directory that is its own ancestor", "another file system"
-
-
-@dataclass(frozen=True, slots=True)
-class _Above:
-    device: int
-    inode: int
-    above: "_Above | None"
-
-    def has(self, entry: Entry) -> bool:
-        at: _Above | None = self
-        while at:
-            if (at.device, at.inode) == (entry.device, entry.inode):
-                return True
-            at = at.above
-        return False
 
 
 def looked_up(tree: Beneath, path: bytes, passed: Passed) -> Entry | None:
     """The entry at this path; None where nothing is. OSError where it may not be looked up."""
     try:
         return entry_of(*split(path), tree.entry(path))
-    except (FileNotFoundError, NotADirectoryError):
-        passed.vanished += 1
+    except (FileNotFoundError, NotADirectoryError) as error:
+        passed.count(error)
         return None
 
 
@@ -178,41 +148,39 @@ def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
     left = [(top, _above(tree, top.path))]
     while left:
         directory, above = left.pop()
-        here = _Above(directory.device, directory.inode, above)
+        here = (*above, (directory.device, directory.inode))
         for entry in _entries(tree, directory, passed):
             yield entry
             if entry.type != "d":
                 continue
-            if here.has(entry):
-                passed.tell(LOOP, entry.path)
+            if (entry.device, entry.inode) in here:
+                passed.counts[LOOP] += 1
             else:
                 left.append((entry, here))
 
 
-def _above(tree: Beneath, path: bytes) -> _Above | None:
-    above: _Above | None = None
+def _above(tree: Beneath, path: bytes) -> tuple[tuple[int, int], ...]:
+    """Device and inode of each directory above a path, to find loops."""
+    above: tuple[tuple[int, int], ...] = ()
     steps = path.split(b"/") if path else []
     for depth in range(len(steps)):
         try:
             status = os.fstat(tree.directory(b"/".join(steps[:depth])))
         except OSError:
             return above  # it was renamed meanwhile: a record will say so
-        above = _Above(status.st_dev, status.st_ino, above)
+        above = (*above, (status.st_dev, status.st_ino))
     return above
 
 
 def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]:
     path = directory.path
     if directory.device != tree.status.st_dev:
-        passed.tell(ELSEWHERE, path)
+        passed.counts[ELSEWHERE] += 1
         return
     try:
         listing = tree.listing(path)
-    except (FileNotFoundError, NotADirectoryError):
-        passed.vanished += 1
-        return
     except OSError as error:
-        passed.refuse(error, path)
+        passed.count(error)
         return
     try:
         with os.scandir(listing) as entries:
@@ -220,11 +188,9 @@ def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]
                 name = os.fsencode(entry.name)
                 try:
                     yield entry_of(path, name, entry.stat(follow_symlinks=False))
-                except FileNotFoundError:
-                    passed.vanished += 1
                 except OSError as error:
-                    passed.refuse(error, joined(path, name))
+                    passed.count(error)
     except OSError as error:
-        passed.refuse(error, path)
+        passed.count(error)
     finally:
         os.close(listing)

@@ -8,14 +8,15 @@ to another is written under one. The statistics lines (docs/pipelines.md) are su
 from __future__ import annotations
 
 import fcntl
+import marshal
 import mmap
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -36,13 +37,13 @@ class Frontier:
     """Last in, first out: few directories wait, and children come after their parent, whose path is open. For several
     threads at once. The oldest, which have the largest parts of the tree, are given away."""
 
-    def __init__(self, received: Callable[[], Sequence[Directory]]) -> None:
-        """received: takes directories from another process."""
-        self._received = received
+    def __init__(self, board: Board) -> None:
+        """board: by it, processes give directories to one another."""
+        self._board = board
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
         self._busy = 0
-        self._closed = False
+        self.closed = False
 
     def push(self, directories: Sequence[Directory]) -> None:
         if directories:
@@ -50,27 +51,27 @@ class Frontier:
                 self._stack.extend(directories)
                 self._changed.notify(len(directories))
 
-    def begin(self, root: Directory, asks_nothing: Callable[[], None]) -> None:
+    def begin(self, root: Directory) -> None:
         """The first directory of a scan, which withdraws all requests at once: otherwise a scan could look complete."""
         with self._changed:
-            asks_nothing()
+            self._board.asks_nothing()
             self._stack.append(root)
             self._changed.notify()
 
     def take(self) -> Directory | None:
         """The next one, to be followed by `done`; None where there was none for WAIT_S, or the frontier is closed."""
         with self._changed:
-            if not self._stack and not self._closed:
+            if not self._stack and not self.closed:
                 self._changed.wait_for(self._ready, WAIT_S)
-            if self._closed or not self._stack:
+            if self.closed or not self._stack:
                 return None
             self._busy += 1
             return self._stack.pop()
 
     def _ready(self) -> bool:
         if not self._stack and not self._busy:
-            self._stack.extend(self._received())
-        return bool(self._stack) or self._closed
+            self._stack.extend(self._board.received())
+        return bool(self._stack) or self.closed
 
     def done(self) -> None:
         """A taken directory is listed, and its subdirectories are pushed."""
@@ -82,21 +83,17 @@ class Frontier:
         with self._changed:
             return [self._stack.popleft() for _ in range(len(self._stack) // 2)]
 
-    def hand_over(self, board: Board, below: Sequence[Directory]) -> None:
+    def hand_over(self, below: Sequence[Directory]) -> None:
         """More to list, here or by processes that ask."""
         self.push(below)
-        if (asking := board.asks()) is not None and (some := self.spare()):
-            given = board.give(asking, some)
+        if (asking := self._board.asks()) is not None and (some := self.spare()):
+            given = self._board.give(asking, some)
             self.push(some[given:])
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     def close(self) -> None:
         """Nothing more can be taken. Idempotent."""
         with self._changed:
-            self._closed = True
+            self.closed = True
             self._stack.clear()
             self._changed.notify_all()
 
@@ -120,7 +117,7 @@ COUNTS = 4
 HEAD = 16
 LETTER_BYTES = 1 << 16
 """For directories that are given at once: their paths, and those above them. A longer one stays where it is."""
-WORD, COUNT_BYTES, CHAIN_WORD = 8, 4, 16
+WORD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +147,6 @@ class Board:
         self._view = memoryview(self._map)
         self.words = self._view[: self._letters].cast("d")
         self._giving, self._counting = threading.Lock(), threading.Lock()
-
-    @staticmethod
-    def make(path: Path, shape: Shape) -> None:
-        path.unlink(missing_ok=True)
-        with path.open("xb") as file:
-            file.truncate(shape.bytes)
 
     def close(self) -> None:
         """Idempotent. Workers must not write after it."""
@@ -197,10 +188,8 @@ class Board:
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             self.count("vanished")
             return
-        lasting = lasts(error)
+        self.count("failed", not lasts(error))
         self.count("unreadable")
-        if not lasting:
-            self.count("failed")
 
     def counted(self) -> dict[str, int]:
         """All counts, summed over the processes."""
@@ -216,16 +205,12 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """Give a process that asks as many as its letter takes; their number, 0 where it was given some meanwhile."""
-        letter, count = bytearray(), 0
-        for path, above in directories:
-            chain = b"".join(number.to_bytes(CHAIN_WORD, "little") for number in above)
-            if len(letter) + len(chain) + len(path) + 2 * COUNT_BYTES > LETTER_BYTES - COUNT_BYTES:
-                break
-            letter += len(chain).to_bytes(COUNT_BYTES, "little") + len(path).to_bytes(COUNT_BYTES, "little")
-            letter += chain + path
-            count += 1
-        return count if count and self._send(process, count.to_bytes(COUNT_BYTES, "little") + letter) else 0
+        """Give a process that asks as many as fit into its letter, or half as many, and so on; their number, 0 where it
+        was given some meanwhile."""
+        given = [tuple(directory) for directory in directories]
+        while len(letter := marshal.dumps(given)) > LETTER_BYTES:
+            given = given[: len(given) // 2]
+        return len(given) if given and self._send(process, letter) else 0
 
     def _send(self, process: int, letter: bytes) -> bool:
         with self._giving:
@@ -252,7 +237,7 @@ class Board:
         begin = self._letters + self.process * LETTER_BYTES
         letter = self._map[begin : begin + LETTER_BYTES]
         self.words[own + ASKED] = NO
-        return _opened(letter)
+        return [Directory(*given) for given in marshal.loads(letter)]
 
     def asks_nothing(self) -> None:
         """This process has a directory of its own again."""
@@ -264,15 +249,12 @@ class Board:
         return all(asked == YES for asked in self.each(ASKED)) and sum(self.each(SENT)) == sent
 
 
-@dataclass(slots=True)
 class Meter:
-    board: Board
-    at: int
-    _words: memoryview[float] = field(init=False)
+    """The words of a worker, which begin at `at`."""
 
-    def __post_init__(self) -> None:
-        self._words = self.board.words
-        self._words[self.at + SINCE_S] = time.monotonic()
+    def __init__(self, board: Board, at: int) -> None:
+        self.board, self.at, self._words = board, at, board.words
+        self._words[at + SINCE_S] = time.monotonic()
 
     def turn(self, state: int) -> float:
         """From now on it is in this state. Returns the time (CLOCK_MONOTONIC, s)."""
@@ -301,20 +283,6 @@ class Meter:
 
     def set(self, word: int, value: float) -> None:
         self._words[self.at + word] = value
-
-
-def _opened(letter: bytes) -> list[Directory]:
-    directories: list[Directory] = []
-    at, number = COUNT_BYTES, int.from_bytes
-    for _ in range(number(letter[:COUNT_BYTES], "little")):
-        chain = at + 2 * COUNT_BYTES
-        path = chain + number(letter[at : at + COUNT_BYTES], "little")
-        end = path + number(letter[at + COUNT_BYTES : chain], "little")
-        words = range(chain, path, CHAIN_WORD)
-        above = tuple(number(letter[word : word + CHAIN_WORD], "little") for word in words)
-        directories.append(Directory(letter[path:end], above))
-        at = end
-    return directories
 
 
 T = TypeVar("T")
@@ -350,10 +318,6 @@ class Queue(Generic[T]):
                 return None
             self._emptied.notify()
             return self._items.popleft()
-
-    def full(self) -> bool:
-        """Whether `put` would wait."""
-        return len(self._items) >= self._most and not self._closed
 
     def empty(self) -> bool:
         """Whether `get` would wait."""

@@ -27,13 +27,11 @@ READ_BYTES = 1 << 20
 def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCompared]:
     """Bytes on the disk, apparent bytes, and the number of entries. MissingTool, WorkloadError, StoreError."""
     ours, full = usage(store, under), _full(root, under)
-    disk = _du(full, "-B1")
-    apparent = _du(full, "-b")
     own_apparent = ours.apparent_bytes if counts_directories() else ours.file_bytes
     entries = sum(1 for _ in listed(full, [], r"%P\0", 1))
     return [
-        AnswerCompared("bytes on disk", ours.bytes_on_disk, disk),
-        AnswerCompared("apparent bytes", own_apparent, apparent),
+        AnswerCompared("bytes on disk", ours.bytes_on_disk, _du(full, "-B1")),
+        AnswerCompared("apparent bytes", own_apparent, _du(full, "-b")),
         AnswerCompared("entries", ours.entries, entries),
     ]
 
@@ -62,20 +60,18 @@ def conditions(wanted: Wanted) -> list[str | bytes]:
     arguments: list[str | bytes] = []
     if wanted.name is not None and not wanted.under:
         arguments += ["-mindepth", "1"]
-    if wanted.type is not None:
-        arguments += ["-type", wanted.type]
     if wanted.name is not None:
         arguments += ["-name", wanted.name]
-    if wanted.larger_than is not None:
-        arguments += ["-size", f"+{wanted.larger_than}c"]
-    if wanted.smaller_than is not None:
-        arguments += ["-size", f"-{wanted.smaller_than}c"]
-    if wanted.modified_after_s is not None:
-        arguments += ["-newermt", f"@{wanted.modified_after_s}"]
-    if wanted.modified_before_s is not None:
-        arguments += ["!", "-newermt", f"@{wanted.modified_before_s}"]
-    if wanted.uid is not None:
-        arguments += ["-uid", str(wanted.uid)]
+    tests = {
+        "-type {}": wanted.type,
+        "-size +{}c": wanted.larger_than,
+        "-size -{}c": wanted.smaller_than,
+        "-newermt @{}": wanted.modified_after_s,
+        "! -newermt @{}": wanted.modified_before_s,
+        "-uid {}": wanted.uid,
+    }
+    for test, value in tests.items():
+        arguments += test.format(value).split() if value is not None else []
     return arguments
 
 

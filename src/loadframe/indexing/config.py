@@ -2,13 +2,15 @@
 
 import errno
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from loadframe.errors import RunError
+from loadframe.errors import MachineError, RunError
 from loadframe.indexing.board import Shape
+from loadframe.indexing.store import StoreError
 from loadframe.system.files import Folder, Whose
 
 BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
@@ -16,7 +18,7 @@ BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
 
 @dataclass(frozen=True)
 class InFolder:
-    """tree: its root. folder: for the logs. database: as store.connect; PASSWORD may hold a password instead."""
+    """tree: its root. folder: for the logs. database: as store.connect."""
 
     tree: str
     folder: str
@@ -36,12 +38,19 @@ class InFolder:
     def requests(self, process: int = 0) -> Path:
         return self.path(f"requests-{process}.log")
 
+    def write_result(self, result: Mapping[str, object]) -> None:
+        """All of it or nothing, even if the writer is killed. OSError."""
+        try:
+            Folder(Path(self.folder), Whose.NAMED).replace(RESULT, json.dumps(result).encode())
+        except RunError as error:
+            raise OSError(errno.EIO, error.fact) from error
+
 
 @dataclass(frozen=True)
 class Config(InFolder):
     """scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of a stage in a process. batch:
     entries in one. queue: entries that may wait before a stage. seconds: how long; 0: for one scan. rewrite: write
-    unchanged entries, too. forget: after a whole scan, remove entries that it did not see."""
+    unchanged entries, too."""
 
     scanners: int = 1
     scan_threads: int = 1
@@ -52,7 +61,6 @@ class Config(InFolder):
     queue: int = 10_000
     seconds: float = 0.0
     rewrite: bool = False
-    forget: bool = True
 
     @property
     def shape(self) -> Shape:
@@ -67,12 +75,11 @@ class Config(InFolder):
         return self.path(f"applied-{process}.ids")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that exists with all of its text or not at all, even if the writer is killed. OSError."""
+def exit_status(work: Callable[[], None]) -> int:
+    """0 when the work is done; 1 with one line on standard error where something refused."""
     try:
-        Folder(path.parent, Whose.NAMED).replace(path.name, text.encode())
-    except RunError as error:
-        raise OSError(errno.EIO, error.fact) from error
-
-
-PASSWORD = "LOADFRAME_DATABASE_PASSWORD"
+        work()
+    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
+        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -28,7 +28,6 @@ class Coordinator:
         self._lines = os.open(config.path(configs.STATISTICS), flags, 0o600)
         self._began_s = self._scan_began_s = self._line_s = time.monotonic()
         self._scan_began_ns = 0
-        self._last: dict[tuple[int, int], tuple[float, float, float]] = {}
         self._scanning = False
         self._scans: list[dict[str, float]] = []
         self._forgotten = self._failed = 0
@@ -53,13 +52,13 @@ class Coordinator:
             counts = {**self._board.counted(), "forgotten": self._forgotten}
             applied = int(self._board.sum(DB_APPLY, ENTRIES))
             result = {"scans": self._scans, "seconds": time.monotonic() - self._began_s, "applied": applied, **counts}
-            configs.write_whole(self._config.path(configs.RESULT), json.dumps(result))
+            self._config.write_result(result)
 
     def _begin(self) -> None:
         self._scan_began_ns, self._scan_began_s = self._now_ns(), time.monotonic()
         self._failed = self._board.counted()["failed"]
         self._board.words[slot.SCANS] += 1
-        self._frontier.begin(Directory(b"", ()), self._board.asks_nothing)
+        self._frontier.begin(Directory(b"", ()))
         self._scanning = True
 
     def _ended(self) -> bool:
@@ -71,7 +70,7 @@ class Coordinator:
 
     def _end_scan(self) -> None:
         """What a whole scan did not see is gone, unless the file system failed."""
-        if self._config.forget and self._board.counted()["failed"] == self._failed:
+        if self._board.counted()["failed"] == self._failed:
             self._forgotten += self._store.forget_before(self._scan_began_ns)
         applied = self._board.sum(DB_APPLY, ENTRIES) - sum(scan["entries"] for scan in self._scans)
         self._scans.append({"entries": applied, "seconds": time.monotonic() - self._scan_began_s})
@@ -93,11 +92,7 @@ class Coordinator:
         spent = [sum(board.words[at + word] for at in workers) for word in (slot.IDLE_S, slot.BUSY_S, slot.BLOCKED_S)]
         for at in workers:
             spent[int(board.words[at + slot.STATE])] += max(0.0, now - board.words[at + slot.SINCE_S])
-        done, entries, busy_s = board.sum(stage, DONE, process), board.sum(stage, ENTRIES, process), spent[slot.BUSY]
-        before = self._last.get((stage, process), (0.0, 0.0, 0.0))
-        more, more_entries, more_s = done - before[0], entries - before[1], busy_s - before[2]
-        self._last[stage, process] = (done, entries, busy_s)
-        taken = board.sum(stage, TAKEN, process)
+        taken, done = board.sum(stage, TAKEN, process), board.sum(stage, DONE, process)
         return {
             "stage": slot.STAGES[stage],
             "time": now,
@@ -106,14 +101,12 @@ class Coordinator:
             "waiting": self._waiting(stage, process, taken),
             "current": int(max(0.0, taken - done)),
             "done": int(done),
-            "ms_per_op": round(1e3 * max(0.0, more_s) / more, 4) if more else None,
-            "batch": round(more_entries / more, 2) if more else None,
-            "entries": int(entries),
+            "entries": int(board.sum(stage, ENTRIES, process)),
             "idle": sum(board.words[at + slot.STATE] == slot.IDLE for at in workers),
             "workers": len(workers),
             "queue": self._config.waiting if stage else None,
             "idle_s": round(spent[slot.IDLE], 4),
-            "blocked_s": round(spent[2], 4),
+            "blocked_s": round(spent[slot.BLOCKED], 4),
             "busy_s": round(spent[slot.BUSY], 4),
             "server_s": round(self._in_server(workers, now), 4) if stage in ASKING else None,
         }

@@ -60,7 +60,7 @@ def id_of(path: bytes) -> bytes:
 
 
 def split(path: bytes) -> tuple[bytes, bytes]:
-    """The path of the directory that contains it, and its name there."""
+    """The path of the directory that contains it, b"" for the root and for what is in it, and its name there."""
     parent, _, name = path.rpartition(b"/")
     return parent, name
 

@@ -8,10 +8,11 @@ system with handles. Records of other trees of the file system come, too, and ar
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
@@ -30,13 +31,23 @@ _INFO = struct.Struct("=BBH")
 _VERSION = 3
 _FILE, _DIRECTORY_AND_NAME, _OLD, _NEW = 1, 2, 10, 12
 _FSID = 8
+T = TypeVar("T")
+QUEUE_LENGTH = "fanotify/max_queued_events"
+"""The kernel's bound on waiting records."""
 READ_BYTES = 1 << 18
 ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
 """Whose paths are remembered."""
-KINDS = {CREATE: "create", MOVED_TO: "create", ATTRIB: "setattr", CLOSE_WRITE: "close_write"}
-GONE = {DELETE: "unlink", MOVED_FROM: "unlink"}
+KINDS = {
+    DELETE: "unlink",
+    MOVED_FROM: "unlink",
+    CREATE: "create",
+    MOVED_TO: "create",
+    ATTRIB: "setattr",
+    CLOSE_WRITE: "close_write",
+}
+"""Of a record with several, the name goes before it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +124,14 @@ class Fanotify(OfKernel):
         super().__init__(root)
         try:
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
-            self._queue = self._opened()
-            self._mark()
+            flags, marked = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME, MARK_ADD | MARK_FILESYSTEM
+            # From Linux 5.17 on records have the file, too, and a rename is one record.
+            self._queue = _supported(kernel.fanotify_init, flags | REPORT_FID | REPORT_TARGET_FID, flags)
+            _supported(
+                lambda watched: kernel.fanotify_mark(self._queue, marked, watched, self._tree.root),
+                WATCHED | RENAME,
+                WATCHED | MOVED_FROM | MOVED_TO,
+            )
         except OSError as error:
             self.close()
             raise MachineError(
@@ -122,26 +139,6 @@ class Fanotify(OfKernel):
             ) from error
         self._lost = ""
         self._paths: dict[bytes, bytes | None] = {}
-
-    def _opened(self) -> int:
-        """A group whose records have the file, too, where the kernel supports that (Linux 5.17)."""
-        flags = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME
-        try:
-            return kernel.fanotify_init(flags | REPORT_FID | REPORT_TARGET_FID)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            return kernel.fanotify_init(flags)
-
-    def _mark(self) -> None:
-        """With renames as one record where the kernel supports that (Linux 5.17), else as two."""
-        flags = MARK_ADD | MARK_FILESYSTEM
-        try:
-            kernel.fanotify_mark(self._queue, flags, WATCHED | RENAME, self._tree.root)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            kernel.fanotify_mark(self._queue, flags, WATCHED | MOVED_FROM | MOVED_TO, self._tree.root)
 
     def read(self, timeout_s: float) -> Records:
         if not kernel.readable(self._queue, timeout_s):
@@ -153,7 +150,7 @@ class Fanotify(OfKernel):
         self._lost = ""
         for event in events(data):
             if event.mask & OVERFLOW:
-                self._lost = f"the queue of fanotify was full ({queue_length()} records)"
+                self._lost = f"the queue of fanotify was full ({shown_limit(QUEUE_LENGTH)} records)"
                 self._paths.clear()
             else:
                 self._tell(event)
@@ -171,7 +168,7 @@ class Fanotify(OfKernel):
             elif to is not None:
                 self._record("create", to, file=event.file)
         if at is not None:
-            for bit, kind in (GONE | KINDS).items():
+            for bit, kind in KINDS.items():
                 if event.mask & bit:
                     self._record(kind, at, file=event.file)
 
@@ -222,6 +219,16 @@ class Fanotify(OfKernel):
             os.close(opened)
 
 
+def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
+    """With the newer flags where the kernel knows them, else with the older ones."""
+    try:
+        return call(newer)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return call(older)
+
+
 def _below(root: bytes | None, path: bytes | None) -> bytes | None:
     """A path relative to the root; None where it is not below it, or one of both is gone."""
     if root is None or path is None:
@@ -240,11 +247,6 @@ REMEDIES = {
     errno.EOPNOTSUPP: f"This file system has no handles. {OTHERWISE}",
     errno.EXDEV: f"This is a subvolume, whose file system has another identity. {OTHERWISE}",
 }
-
-
-def queue_length() -> str:
-    """The kernel's bound on waiting records, for messages."""
-    return shown_limit(Path("/proc/sys/fs/fanotify/max_queued_events"))
 
 
 def path_of(opened: int) -> bytes | None:

@@ -1,5 +1,5 @@
 """The change log, applied: the paths of records are looked up in the tree (GET_INFO_FS) and written to the database
-(DB_APPLY), a batch in one transaction with the number of its last record (acknowledge).
+(DB_APPLY), a batch in one transaction with the number of its last record.
 
 A record says that something happened at a path, not what is there now: the tree is asked. So a record that comes twice,
 late, or in another order changes nothing, and records of one path in a batch are one question. With a path its
@@ -11,14 +11,15 @@ it is now.
 import os
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from loadframe.indexing.beneath import Beneath, Passed, below, looked_up, parent_of
-from loadframe.indexing.entries import Change, Entry, id_of
-from loadframe.indexing.readers import Reader, Records
+from loadframe.indexing.beneath import Beneath, Passed, below, looked_up
+from loadframe.indexing.entries import Change, Entry, id_of, split
+from loadframe.indexing.readers import Reader
 from loadframe.indexing.store import Batch, Row, Store, as_signed, parts, rows_of
 
 ROWS_AT_ONCE = 10_000
@@ -90,18 +91,16 @@ class Following:
     def step(self, timeout_s: float) -> int:
         """Apply one batch; wait for its first record for at most this time. Returns the number of its records."""
         if not self._waiting:
-            self._take(self._reader.read(timeout_s))
+            read = self._reader.read(timeout_s)
+            self._drained = read.drained
+            self._waiting.extend(read.changes)
+            if read.lost:
+                self.done.lost.append(read.lost)
+                self._scan()
         some, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
         if some:
             self._apply(some)
         return len(some)
-
-    def _take(self, read: Records) -> None:
-        self._drained = read.drained
-        self._waiting.extend(read.changes)
-        if read.lost:
-            self.done.lost.append(read.lost)
-            self._scan()
 
     def _look(self) -> int:
         """A time before the tree is asked. It grows with each batch, even if the clock was set back."""
@@ -126,7 +125,6 @@ class Following:
         self._write(
             entries, again, Batch(removed=removed, seen_ns=seen_ns, log=self._reader.name, number=changes[-1].number)
         )
-        self._reader.acknowledge(changes[-1].number)
         self._applied(changes)
         self._newest_s = changes[-1].time_s
         self.done.records += len(changes)
@@ -137,9 +135,8 @@ class Following:
     def _unknown(self, directories: set[bytes]) -> set[bytes]:
         """Those that the database lacks: a row without its directory's would outlive a removal further up."""
         ids = {id_of(path): path for path in directories}
-        began = time.monotonic()
-        known = self._store.known(list(ids))
-        self.done.db_s += time.monotonic() - began
+        with self._in_database():
+            known = self._store.known(list(ids))
         return {path for key, path in ids.items() if key not in known}
 
     def _looked_up(self, path: bytes) -> Entry | None:
@@ -147,7 +144,7 @@ class Following:
         try:
             return looked_up(self._tree, path, self.done.passed)
         except OSError as error:
-            self.done.passed.refuse(error, path)
+            self.done.passed.count(error)
             self._refused.add(path)
             return None
 
@@ -173,9 +170,21 @@ class Following:
             yield from below(self._tree, entry, self.done.passed)
 
     def _commit(self, batch: Batch) -> None:
+        with self._in_database():
+            self._store.apply(batch)
+
+    def _ask(self, question: str) -> list[tuple[Any, ...]]:
+        with self._in_database():
+            return self._store.ask(question)
+
+    @contextmanager
+    def _in_database(self) -> Iterator[None]:
+        """Count the time of this as DB_APPLY's."""
         began = time.monotonic()
-        self._store.apply(batch)
-        self.done.db_s += time.monotonic() - began
+        try:
+            yield
+        finally:
+            self.done.db_s += time.monotonic() - began
 
     def _linked(self, removed: Sequence[bytes]) -> set[int]:
         """The inodes of files with several names, as the database has them, at and below these paths."""
@@ -184,8 +193,9 @@ class Following:
         while level:
             deeper: list[bytes] = []
             for ids in parts(level, IDS_AT_ONCE):
+                listed = ", ".join(map(self._store.literal, ids))
                 for key, inode, type_, links in self._ask(
-                    f"SELECT id, inode, type, links FROM entries WHERE {column}", ids
+                    f"SELECT id, inode, type, links FROM entries WHERE {column} IN ({listed})"
                 ):
                     if type_ == "d":
                         deeper.append(key)
@@ -205,17 +215,9 @@ class Following:
         by_path: dict[bytes, Entry | None] = {}
         for some in parts(sorted(map(as_signed, inodes)), IDS_AT_ONCE):
             listed = ", ".join(map(str, some))
-            began = time.monotonic()
-            rows = self._store.ask(f"SELECT path FROM entries WHERE inode IN ({listed}) AND type <> 'd'")
-            self.done.db_s += time.monotonic() - began
+            rows = self._ask(f"SELECT path FROM entries WHERE inode IN ({listed}) AND type <> 'd'")
             by_path |= {path: self._looked_up(path) for (path,) in rows if path not in known}
         return by_path
-
-    def _ask(self, question: str, ids: Sequence[bytes]) -> list[tuple[Any, ...]]:
-        began = time.monotonic()
-        rows = self._store.ask(f"{question} IN ({', '.join(map(self._store.literal, ids))})")
-        self.done.db_s += time.monotonic() - began
-        return rows
 
     def _scan(self) -> None:
         """Write the whole tree, then remove what is gone, unless the file system failed."""
@@ -247,7 +249,7 @@ class _Wanted:
         all_readable = os.geteuid() == 0
         for change in changes:
             places = {change.path, change.to} if change.kind == "rename" else {change.path}
-            parents = {parent_of(path) for path in places}
+            parents = {split(path)[0] for path in places}
             self.paths |= places | parents
             self.above |= parents
             if change.file:
@@ -261,7 +263,7 @@ class _Wanted:
 
 def _above(path: bytes) -> Iterator[bytes]:
     while path:
-        path = parent_of(path)
+        path, _ = split(path)
         yield path
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
 from loadframe.indexing.beneath import joined, shown
-from loadframe.indexing.readers import OfKernel, Records, UnreadableEventError, shown_limit
+from loadframe.indexing.readers import LIMITS, OfKernel, Records, UnreadableEventError, shown_limit
 
 # <sys/inotify.h>
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
@@ -20,7 +20,6 @@ ONLYDIR, EXCL_UNLINK = 0x01000000, 0x04000000
 WATCHED = ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | ONLYDIR | EXCL_UNLINK
 _EVENT = struct.Struct("=iIII")
 READ_BYTES = 1 << 18
-LIMITS = Path("/proc/sys/fs/inotify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +60,15 @@ class Inotify(OfKernel):
             self.close()
             raise MachineError(
                 f"inotify does not follow {root}: {error.strerror}",
-                remedy=f"End other programs of this user that use inotify, or raise {LIMITS}/max_user_instances.",
+                remedy="End other programs of this user that use inotify, or raise "
+                f"{LIMITS}/inotify/max_user_instances.",
             ) from error
         self._paths: dict[int, bytes] = {}
         self._leaving: dict[int, tuple[bytes, bool]] = {}
         """The first halves of renames by their cookies: the path, and whether it is a directory."""
-        self.unwatched: dict[bytes, str] = {}
-        """Directories without a watch, and why: their entries are not followed."""
+        self._unwatched: set[bytes] = set()
+        """Directories that cannot be read, are on another file system, or are mounted a second time: their entries are
+        not followed."""
         try:
             self._watch_below(b"", tell=False)
         except BaseException:
@@ -85,7 +86,7 @@ class Inotify(OfKernel):
         if kernel.readable(self._queue, 0 if waited else timeout_s):
             for event in events(os.read(self._queue, READ_BYTES)):
                 if event.mask & OVERFLOW:
-                    lost = f"the queue of inotify was full ({limit('max_queued_events')} records)"
+                    lost = f"the queue of inotify was full ({shown_limit('inotify/max_queued_events')} records)"
                 else:
                     self._take(event)
         for cookie, leaving in waited.items():
@@ -124,7 +125,7 @@ class Inotify(OfKernel):
                 self._watch_below(path, tell=leaving is None)
         if event.mask & ATTRIB:
             self._record("setattr", path)
-            if path in self.unwatched:  # it may be readable now
+            if path in self._unwatched:  # it may be readable now
                 self._watch_below(path, tell=True)
         if event.mask & CLOSE_WRITE:
             self._record("close_write", path)
@@ -156,8 +157,8 @@ class Inotify(OfKernel):
                 listing = self._watched(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it vanished; its record is on the way
-            except PermissionError as error:
-                self.unwatched[path] = error.strerror or "not permitted"
+            except PermissionError:
+                self._unwatched.add(path)
                 continue
             for name, is_directory in listing:
                 below = joined(path, name)
@@ -172,14 +173,14 @@ class Inotify(OfKernel):
         try:
             status = os.fstat(listing)
             if status.st_dev != self._tree.status.st_dev:
-                self.unwatched[path] = "another file system"
+                self._unwatched.add(path)
                 return []
             watch = self._add(listing, path)
             if self._is_elsewhere(watch, path, status):
-                self.unwatched[path] = "mounted a second time"
+                self._unwatched.add(path)
                 return []
             self._paths[watch] = path
-            self.unwatched.pop(path, None)
+            self._unwatched.discard(path)
             with os.scandir(listing) as entries:
                 return [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
         finally:
@@ -203,11 +204,7 @@ class Inotify(OfKernel):
                 raise
             raise MachineError(
                 f"inotify has no more watches, at the directory {shown(path) or '.'}: {self.watches:,} directories are"
-                f" watched, and {limit('max_user_watches')} watches are all that this user may have",
-                remedy=f"Raise {LIMITS}/max_user_watches, follow with fanotify as root, or follow a smaller tree.",
+                f" watched, and {shown_limit('inotify/max_user_watches')} watches are all that this user may have",
+                remedy=f"Raise {LIMITS}/inotify/max_user_watches, follow with fanotify as root, or follow a smaller "
+                "tree.",
             ) from error
-
-
-def limit(name: str) -> str:
-    """A limit of inotify, for messages."""
-    return shown_limit(LIMITS / name)

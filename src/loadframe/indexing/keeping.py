@@ -8,24 +8,27 @@ turns in one thread; their lines and that of the log are those of docs/pipelines
 """
 
 import json
+import os
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.indexing.choosing import Chosen, choose
-from loadframe.indexing.config import RESULT, STATISTICS, InFolder, write_whole
+from loadframe.indexing.config import STATISTICS, InFolder, exit_status
 from loadframe.indexing.entries import Change
+from loadframe.indexing.fanotify import QUEUE_LENGTH, Fanotify
 from loadframe.indexing.following import Following
-from loadframe.indexing.readers import Reader, Records
+from loadframe.indexing.inotify import Inotify
+from loadframe.indexing.readers import Reader, Records, shown_limit
 from loadframe.indexing.recorded import Injected, Recorded
-from loadframe.indexing.store import Store, StoreError, connect
+from loadframe.indexing.store import Store, connect
+from loadframe.model import Requirement
 from loadframe.workloads.request_log import RECORD
 
 APPLIED, DONE = 0, 0
@@ -50,6 +53,54 @@ class Keeping(InFolder):
     drain: bool = False
     scan: bool = True
     records: str = ""
+
+
+KERNEL: Mapping[str, Callable[[Path], Reader]] = {"fanotify": Fanotify, "inotify": Inotify}
+"""In the order of preference: the first needs one mark for a file system, the second a watch for each directory."""
+OTHERWISE = "Records can be injected instead: they load the pipeline and say nothing of the tree."
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """refused: why those before it were not taken, in words, by name."""
+
+    reader: Reader
+    refused: Mapping[str, str]
+
+
+def choose(root: Path, wanted: str = "auto") -> Chosen:
+    """The kernel's change log for a tree, opened. wanted: of KERNEL, or auto: the first permitted one. MachineError."""
+    refused: dict[str, str] = {}
+    for name, opened in KERNEL.items():
+        if wanted in (name, "auto"):
+            try:
+                return Chosen(opened(root), refused)
+            except MachineError as error:
+                refused[name] = str(error)
+    if not refused:
+        raise MachineError(
+            f"{wanted!r} is no change log of the kernel", remedy=f"Use one of auto, {', '.join(KERNEL)}."
+        )
+    raise MachineError(f"The changes of {root} cannot be followed. {' '.join(refused.values())}", remedy=OTHERWISE)
+
+
+def permitted(place: Path) -> list[Requirement]:
+    """The change logs as `loadframe doctor` shows them, tried on a directory without subdirectories."""
+    details = {
+        "fanotify": f"{shown_limit(QUEUE_LENGTH)} records may wait",
+        "inotify": f"{shown_limit('inotify/max_user_watches')} directories",
+    }
+    requirements = []
+    for name, opened in KERNEL.items():
+        refused = ""
+        try:
+            opened(place).close()
+        except MachineError as error:
+            refused = str(error)
+        except OSError as error:
+            refused = f"{name} is refused: {os.strerror(error.errno or 0)}"
+        requirements.append(Requirement("index", f"change log: {name}", None if refused else details[name], refused))
+    return requirements
 
 
 def opened(keeping: Keeping, store: Store) -> Chosen:
@@ -116,7 +167,7 @@ class Program:
             "vanished": done.passed.vanished,
             "passed": done.passed.counts,
         }
-        write_whole(self.keeping.path(RESULT), json.dumps(result))
+        self.keeping.write_result(result)
 
     def _print(self, now_s: float) -> None:
         """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
@@ -161,13 +212,7 @@ def _instant(line: str) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit 0 when the time is up; 1 with one line on standard error where something refused."""
-    try:
-        work(Keeping.read(Path(arguments[0])))
-    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
-        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status(lambda: work(Keeping.read(Path(arguments[0]))))
 
 
 MOST_RECORDS = 1_000_000
@@ -229,9 +274,6 @@ class Buffered(Reader):
 
     def inode_of(self, file: bytes) -> int | None:
         return self._reader.inode_of(file)
-
-    def acknowledge(self, number: int) -> None:
-        self._reader.acknowledge(number)
 
     def close(self) -> None:
         with self._changed:

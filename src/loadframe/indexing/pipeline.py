@@ -19,8 +19,8 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing import config as configs
 from loadframe.indexing.beneath import Beneath
-from loadframe.indexing.board import OFFSET_NS, STOP, Board, Frontier, Meter, Queue
-from loadframe.indexing.config import Config
+from loadframe.indexing.board import GET_INFO_DB, GET_INFO_FS, OFFSET_NS, SCAN, STOP, Board, Frontier, Meter, Queue
+from loadframe.indexing.config import Config, exit_status
 from loadframe.indexing.coordinator import LOOK_EVERY_S, Coordinator
 from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, hand_on, serve
 from loadframe.indexing.store import Store, StoreError, connect
@@ -37,7 +37,7 @@ class Process:
         self.config, self.number, self._stack = config, number, stack
         self.board = Board(config.path(configs.BOARD), config.shape, number)
         stack.callback(self.board.close)
-        self.frontier = Frontier(self.board.received)
+        self.frontier = Frontier(self.board)
         self._queues: list[Queue[Work]] = [Queue(config.waiting) for _ in range(3)]
         self._log = self._file(config.requests(number))
         self._applied = self._file(config.applied(number))
@@ -60,10 +60,7 @@ class Process:
         return Coordinator(self.config, self.board, self.frontier, store, self.now_ns)
 
     def _store(self) -> Store:
-        database = dict(self.config.database)
-        if password := os.environ.get(configs.PASSWORD):
-            database["password"] = password
-        store = connect(database)
+        store = connect(self.config.database)
         self._stack.callback(store.close)
         return store
 
@@ -72,25 +69,23 @@ class Process:
 
     def _worker(self, stage: int, number: int) -> threading.Thread:
         meter = Meter(self.board, self.board.of_worker(self.number, stage, number))
-        work = (self._scan, self._info, self._look, self._apply)[stage](meter)
+        work = self._work(stage, meter)
         return threading.Thread(target=self._guarded, args=(work,), name=f"{stage}-{number}", daemon=True)
 
-    def _scan(self, meter: Meter) -> Callable[[], None]:
-        return Lister(self._tree(), self.frontier, self.board, meter, self._queues[0], self.config.batch).work
-
-    def _info(self, meter: Meter) -> Callable[[], None]:
-        store = self._store()
-        store.refuse_to_wait()  # ask_database waits, and reports for how long
-        return lambda: serve(self._queues[0], meter, lambda work: ask_database(store, work, meter), self._queues[1])
-
-    def _look(self, meter: Meter) -> Callable[[], None]:
-        give = partial(hand_on, self._queues[2], meter=meter)
-        asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite, give)
-        return lambda: serve(self._queues[1], meter, asker.act, None)
-
-    def _apply(self, meter: Meter) -> Callable[[], None]:
+    def _work(self, stage: int, meter: Meter) -> Callable[[], None]:
+        names, known, looked_up = self._queues
+        if stage == SCAN:
+            return Lister(self._tree(), self.frontier, self.board, meter, names, self.config.batch).work
+        if stage == GET_INFO_DB:
+            store = self._store()
+            store.refuse_to_wait()  # ask_database waits, and reports for how long
+            return lambda: serve(names, meter, lambda work: ask_database(store, work, meter), known)
+        if stage == GET_INFO_FS:
+            give = partial(hand_on, looked_up, meter=meter)
+            asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite, give)
+            return lambda: serve(known, meter, asker.act, None)
         applier = Applier(self._store(), meter, self._acknowledge)
-        return lambda: serve(self._queues[2], meter, applier.act, None)
+        return lambda: serve(looked_up, meter, applier.act, None)
 
     def now_ns(self) -> int:
         """The time of a look: it grows from process to process and from run to run, even if the clock was set back."""
@@ -158,14 +153,8 @@ def work(config: Config, number: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit 0 when the work is done or the time is up; 1 with one line on standard error where something refused."""
-    try:
-        path, number = arguments
-        work(Config.read(Path(path)), int(number))
-    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
-        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    path, number = arguments
+    return exit_status(lambda: work(Config.read(Path(path)), int(number)))
 
 
 if __name__ == "__main__":

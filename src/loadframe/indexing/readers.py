@@ -42,9 +42,6 @@ class Reader(abc.ABC):
         """The inode of a record's file (Change.file); None where it has no name, or is unknown. Thread-safe."""
         return int(file)
 
-    def acknowledge(self, number: int) -> None:  # noqa: B027 - most logs keep no record that was read
-        """Every record up to this one is in the database. Idempotent."""
-
     def close(self) -> None:  # noqa: B027 - most have nothing open
         """Idempotent."""
 
@@ -76,9 +73,12 @@ class UnreadableEventError(ValueError):
     """Bytes that are no events of a kernel interface."""
 
 
-def shown_limit(path: Path) -> str:
-    """A number of the kernel's, for messages."""
+LIMITS = Path("/proc/sys/fs")
+
+
+def shown_limit(name: str) -> str:
+    """A limit of the kernel's on change logs (below LIMITS), for messages."""
     try:
-        return f"{int(path.read_text(encoding='ascii', errors='replace')):,}"
+        return f"{int((LIMITS / name).read_text(encoding='ascii', errors='replace')):,}"
     except (OSError, ValueError):
         return "an unknown number of"

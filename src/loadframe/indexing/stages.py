@@ -124,7 +124,8 @@ class Lister:
                 if entry.is_dir(follow_symlinks=False):
                     below.append(Directory(prefix + name, above))
                 if len(names) + self._held >= self.size:
-                    self._hand_on(Piece(path, names, found_s))
+                    self._hold(Piece(path, names, found_s))
+                    self._flush()
                     if self.frontier.closed:  # the rest of a huge directory would be listed for nothing
                         return
                     names, found_s = [], self.meter.turn(BUSY)
@@ -133,17 +134,13 @@ class Lister:
             if self.out.empty() and found_s - self._pieces[0].found_s >= HELD_S:
                 self._flush()
         self.meter.add(FOUND, len(below))
-        self.frontier.hand_over(self.board, below)
+        self.frontier.hand_over(below)
 
     def _hold(self, piece: Piece) -> None:
         self._pieces.append(piece)
         self._held += len(piece.names)
         self.meter.add(ENTRIES, len(piece.names))
         self.meter.set(HELD, self._held)
-
-    def _hand_on(self, piece: Piece) -> None:
-        self._hold(piece)
-        self._flush()
 
     def _flush(self) -> None:
         if not self._pieces:
@@ -155,13 +152,10 @@ class Lister:
 
 def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
     """To the next stage; waiting counts as blocked."""
-    if out.full():
-        before = meter.state
-        meter.turn(BLOCKED)
-        taken = out.put(work)
-        meter.turn(before)
-    else:
-        taken = out.put(work)
+    before = meter.state
+    meter.turn(BLOCKED)
+    taken = out.put(work)
+    meter.turn(before)
     if taken:
         meter.add(GIVEN)
 
@@ -265,10 +259,9 @@ class Asker:
 
     def _counted(self, part: Work) -> Work:
         new = sum(key not in part.known for key in part.found_ids)
-        counts = {"unchanged": len(part.touched), "new": new, "changed": len(part.found_ids) - new}
-        for what, number in counts.items():
-            if number:
-                self.board.count(what, number)
+        self.board.count("unchanged", len(part.touched))
+        self.board.count("new", new)
+        self.board.count("changed", len(part.found_ids) - new)
         return part
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:

@@ -190,7 +190,7 @@ class Store(abc.ABC):
 
     def ids(self) -> Iterator[bytes]:
         """The ids of all entries, in any order."""
-        yield from (key for (key,) in self.stream("SELECT id FROM entries"))
+        return (key for (key,) in self.stream("SELECT id FROM entries"))
 
     def rows(self) -> Iterator[Row]:
         """All rows, in any order."""

@@ -9,8 +9,6 @@ bits whatever a file system reports.
 
 LOW_BITS = 32
 LOW = (1 << LOW_BITS) - 1
-ONE_NAME = "({row}.links < 2 OR {row}.type = 'd')"
-OF_FILES = "{row}.type IN ('f', 'l')"
 SUMS: tuple[str, ...] = ("entries", "linked", "blocks", "high", "low", "other")
 """Columns of `totals`, without the directory and its parent. linked: files with several names, which all further ones
 leave out. blocks: of 512 bytes. high, low: sizes of files and symbolic links, in units of 2^32 bytes and the rest.
@@ -18,15 +16,15 @@ other: the sizes of all others."""
 
 
 def _of(row: str) -> tuple[str, ...]:
-    one_name = ONE_NAME.replace("{row}", row)
-    sized = f"{one_name} AND {OF_FILES.replace('{row}', row)}"
+    one_name, of_files = f"({row}.links < 2 OR {row}.type = 'd')", f"{row}.type IN ('f', 'l')"
+    sized = f"{one_name} AND {of_files}"
     return (
         "1",
         f"CASE WHEN {one_name} THEN 0 ELSE 1 END",
         f"CASE WHEN {one_name} THEN {row}.blocks ELSE 0 END",
         f"CASE WHEN {sized} THEN {row}.size >> {LOW_BITS} ELSE 0 END",
         f"CASE WHEN {sized} THEN {row}.size & {LOW} ELSE 0 END",
-        f"CASE WHEN {one_name} AND NOT {OF_FILES.replace('{row}', row)} THEN {row}.size ELSE 0 END",
+        f"CASE WHEN {one_name} AND NOT {of_files} THEN {row}.size ELSE 0 END",
     )
 
 
@@ -86,27 +84,27 @@ _SUMMED = ", ".join(f"sum({value})" for value in _of("changed"))
 _SUMMED_LESS = ", ".join(f"{name} = totals.{name} - less.{name}" for name in SUMS)
 _NAMED = ", ".join(f"sum({value}) AS {name}" for name, value in zip(SUMS, _of("changed"), strict=True))
 _FUNCTION = (
-    "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN {body} "
+    "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN {} "
     "RETURN NULL; END $$"
 )
 _FOR_EACH_STATEMENT = "FOR EACH STATEMENT EXECUTE FUNCTION"
 FUNCTIONS: tuple[str, ...] = ("totals_new", "totals_other", "totals_less")
 """Of PostgreSQL: dropping the table does not drop them."""
 POSTGRES = (
-    _FUNCTION.replace("{name}", "totals_new").replace(
-        "{body}",
+    _FUNCTION.format(
+        "totals_new",
         f"INSERT INTO totals SELECT parent, NULL, {_SUMMED} FROM changed GROUP BY parent ORDER BY parent "
         f"ON CONFLICT (directory) DO UPDATE SET {_MORE}; "
         "INSERT INTO totals SELECT id, parent, 0, 0, 0, 0, 0, 0 FROM changed WHERE type = 'd' ORDER BY id "
         "ON CONFLICT (directory) DO UPDATE SET above = excluded.above;",
     ),
-    _FUNCTION.replace("{name}", "totals_other").replace(
-        "{body}",
+    _FUNCTION.format(
+        "totals_other",
         f"{_SUBTRACT} {_ADD} IF OLD.type = 'd' AND NEW.type <> 'd' THEN {_GONE} END IF; "
         f"IF OLD.type <> 'd' AND NEW.type = 'd' THEN {_THERE} END IF;",
     ),
-    _FUNCTION.replace("{name}", "totals_less").replace(
-        "{body}",
+    _FUNCTION.format(
+        "totals_less",
         f"UPDATE totals SET {_SUMMED_LESS} FROM (SELECT parent, {_NAMED} FROM changed GROUP BY parent) AS less "
         "WHERE totals.directory = less.parent; "
         "UPDATE totals SET above = NULL FROM changed WHERE changed.type = 'd' AND totals.directory = changed.id; "

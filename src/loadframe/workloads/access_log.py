@@ -7,21 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.errors import StudyError
 from loadframe.formats.access_log import Logged, lines, parse_line
 from loadframe.workloads.arrivals import Schedule
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import HIGHEST_RATE
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import rules, switch, text, whole
 from loadframe.workloads.recorded import Recorded, told
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 FASTEST = 1000
 
@@ -42,7 +39,6 @@ class AccessLog(Recorded[AccessLogOptions]):
     axes = frozenset({"speed"})
     axis_unit = "times the recorded speed"
     operations: tuple[str, ...] = ("read", "write")
-    judged = operations
     model = AccessLogOptions
     levels = (1, FASTEST)
     order: Order = "replay"
@@ -140,8 +136,6 @@ class Stretch:
 
     def at_speed(self, speed: float, duration_s: float) -> Schedule:
         """Arrivals and requests: the recording at this multiple of its speed, repeated once it is over."""
-        import numpy as np
-
         once = self.span_s / speed
         times = max(1, int(np.ceil(duration_s / once)))
         offsets = (np.arange(times)[:, None] * once + self.offsets_s[None, :] / speed).ravel()
@@ -204,8 +198,6 @@ def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out:
     """The requests of a log from skip_s after its first line, for span_s. If the log has only whole seconds, the place
     of each request within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is.
     Raises StudyError if the log cannot be read or has no request there."""
-    import numpy as np
-
     reading = _Reading(skip_s, span_s, leave_out)
     try:
         for line in lines(path):

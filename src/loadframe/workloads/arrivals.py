@@ -2,22 +2,58 @@
 offset, so each arrival is taken by one thread, in order. It is written once all are ready, through the descriptor
 opened earlier: a driver could have replaced the file. A record is two float64: an arrival and the end of the step
 (CLOCK_MONOTONIC, s); in a replay a third names the request. Last comes one record per thread that arrives at the end:
-there the thread stops."""
+there the thread stops.
+
+A driver that is ready begins in a moment, or, as one of several on many hosts, at their common instant."""
 
 from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from loadframe.workloads import beginning, step_files
+from loadframe.workloads import step_files
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+LONGEST_S = 120.0
+"""The longest wait of a ready driver for the others."""
+_told: ContextVar[Callable[[], float] | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def when(instant: Callable[[], float]) -> Iterator[None]:
+    """Drivers started within call `instant` once all is ready, and begin at its future instant (CLOCK_MONOTONIC, s)."""
+    before = _told.set(instant)
+    try:
+        yield
+    finally:
+        _told.reset(before)
+
+
+def instant_s(in_a_moment_s: float) -> float:
+    """When a driver that is ready now begins (CLOCK_MONOTONIC, s)."""
+    instant = _told.get()
+    return time.monotonic() + in_a_moment_s if instant is None else instant()
+
+
+def longest_s() -> float:
+    """The most that may pass between being ready and the instant."""
+    return 0.0 if _told.get() is None else LONGEST_S
+
+
+def wait() -> None:
+    """For a driver that begins as soon as it is started: return at its instant."""
+    if (instant := _told.get()) is not None:
+        time.sleep(max(0.0, instant() - time.monotonic()))
+
 
 ARRIVALS = "arrivals"
 READY_WITHIN_S = 10.0
@@ -56,7 +92,7 @@ def let_begin(
     thread. Returns the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
-    begin_s = beginning.instant_s(HEAD_START_S)
+    begin_s = instant_s(HEAD_START_S)
     end_s = begin_s + duration_s
     numbers = None
     if rate is None:

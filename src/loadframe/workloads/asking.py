@@ -72,6 +72,7 @@ STARTED_ANEW_AFTER_S = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
 """No port is left for another connection to it (connect(2))."""
+_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
 Met = TypeVar("Met")
 
 
@@ -79,34 +80,36 @@ def met(
     endpoint: Endpoint, path: str, ask: Callable[[], Met], refused: Callable[[Met], bool] = lambda _: False
 ) -> tuple[Met, float]:
     """What `ask` returns once there is an answer that is not refused, and for how long (s) it was repeated. path: what
-    is asked for. After `within_s`: the refused answer, or NotRecovered if there was none; TargetError for any other
-    failure."""
+    is asked for. When it has been repeated for long enough: the refused answer, or NotRecovered if there was none;
+    TargetError for any other failure."""
     begun_s, pause_s, again_s = time.monotonic(), FIRST_PAUSE_S, 0.0
     while True:
-        failure = None
+        failure: TargetError | None = None
+        why = ""
         try:
             if not refused(answer := ask()):
                 return answer, again_s
         except TargetError as error:
-            if not no_answer(error):
+            failure, why = error, no_answer(error)
+            if not why:
                 raise
-            failure = error
-        why = no_answer(failure) if failure else ""
-        if (waited_s := time.monotonic() - begun_s) + pause_s > within_s(endpoint, why):
+        waits = endpoint.attached or why in _OF_PORTS  # a restart frees no ports
+        within_s = RECOVERS_WITHIN_S if waits else min(STARTED_ANEW_AFTER_S, RECOVERS_WITHIN_S)
+        if (waited_s := time.monotonic() - begun_s) + pause_s > within_s:
             if failure is not None:
-                raise gone(endpoint, path, why, waited_s) from failure
+                raise NotRecovered(
+                    f"The server at {endpoint.address} does not answer{path and ' '}{path} ({why}), and did not for "
+                    f"{show(waited_s, 's')} after the load had ended; before it, it answered",
+                    remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory "
+                    "ran out. Start it before it is measured again, or measure lower loads.",
+                    path=path,
+                    waited_s=waited_s,
+                    why=why,
+                ) from failure
             return answer, waited_s
         time.sleep(pause_s)
         again_s = time.monotonic() - begun_s
         pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-
-
-def within_s(endpoint: Endpoint, why: str = "") -> float:
-    """How long to repeat. why: see no_answer; a restart frees no ports."""
-    return RECOVERS_WITHIN_S if endpoint.attached or why in _OF_PORTS else min(STARTED_ANEW_AFTER_S, RECOVERS_WITHIN_S)
-
-
-_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
 
 
 def no_answer(error: TargetError) -> str:
@@ -115,16 +118,3 @@ def no_answer(error: TargetError) -> str:
     if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
         return words(cause.strerror or cause) or type(cause).__name__
     return ""
-
-
-def gone(endpoint: Endpoint, path: str, why: str, waited_s: float) -> NotRecovered:
-    """The error that the server has not answered for waited_s."""
-    return NotRecovered(
-        f"The server at {endpoint.address} does not answer{path and ' '}{path} ({why}), and did not for "
-        f"{show(waited_s, 's')} after the load had ended; before it, it answered",
-        remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory ran out. "
-        "Start it before it is measured again, or measure lower loads.",
-        path=path,
-        waited_s=waited_s,
-        why=why,
-    )

@@ -3,7 +3,7 @@ bulk-loader). After each step every row is accounted for: docs/writing-a-workloa
 
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -12,16 +12,14 @@ from pathlib import Path
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.environment import importing, python, python_package
 from loadframe.host.privilege import Privilege, make_private
-from loadframe.host.processes import Allowance
 from loadframe.ingest import store
 from loadframe.ingest.store import NOTHING, Content
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE
+from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
 from loadframe.workloads.bulk_ingest_client import valid_rows
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import rules, whole
 from loadframe.workloads.together import Worker, start_together
 
@@ -53,8 +51,7 @@ class BulkIngest(Common[BulkIngestOptions]):
     model = BulkIngestOptions
     levels = (1, MOST_PIPELINES)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self._input: dict[tuple[int, int], tuple[InputFile, ...]] = {}
         self._pipelines: tuple[_Pipeline, ...] = ()
         self._steps = 0

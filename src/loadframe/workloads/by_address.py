@@ -2,9 +2,8 @@
 in first."""
 
 import http.client
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from loadframe.connections.address import is_here, parted
 from loadframe.connections.bounds import shown
@@ -31,7 +30,9 @@ REFUSALS = frozenset({429, 502, 503, 504})
 class ByAddress:
     """The requests of a workload, and what is known of their answers."""
 
-    def __init__(self, declared: Declared, paths: str, checked: Checked, exponent: float, *, writes: bool) -> None:
+    def __init__(
+        self, declared: Declared, paths: str = "", checked: Checked = "status", exponent: float = 0.0, *, writes: bool
+    ) -> None:
         """paths: separated by blanks; "": those of the endpoint. exponent: of Zipf's law over the paths in this order.
         writes: whether the study allows changing others' data. Raises StudyError."""
         self._login, self._declared, self._paths = declared.login, declared.request, paths.split()
@@ -206,18 +207,49 @@ class ByAddress:
         return [self._ask(request, 0) for request in weighed]
 
     def _learn(self, endpoint: Endpoint) -> None:
+        """Raises TargetError: see `_learnt`; also if all pages together exceed MOST_BYTES."""
         sent = self._all(endpoint)
-        pages = [sent_ask for sent_ask in sent if _is_page(sent_ask)]
-        if not pages:
+        if not any(map(_is_page, sent)):
             ask(endpoint, "/")
-        session = self._session(endpoint)
+        session, known = self._session(endpoint), list[Ask]()
         where = "[[workload.request]]" if self._declared else PATHS if self._paths else "target.settings.paths"
-        otherwise = ", or say expect = {status}" if self._declared else ""
-        get = partial(self._answer, endpoint, session=session)
-        learnt = iter(learn(endpoint.address, pages, get, where, otherwise))
-        self._known = tuple(
-            replace(sent_ask, known=next(learnt)) if _is_page(sent_ask) else sent_ask for sent_ask in sent
-        )
+        for request in sent:
+            page = _is_page(request)
+            known.append(replace(request, known=self._learnt(endpoint, request, session, where)) if page else request)
+            if sum(len(page.known.body) for page in known) > MOST_BYTES:
+                raise TargetError(
+                    f"The pages of {endpoint.address} up to {request.path} are longer than {shown(MOST_BYTES)} "
+                    "together",
+                    remedy=f"Name fewer or shorter ones ({where}).",
+                )
+        self._known = tuple(known)
+
+    def _learnt(self, endpoint: Endpoint, page: Ask, session: sessions.Headers, where: str) -> Learnt:
+        """What a page answers, asked twice. where: the study's key that names the pages, for advice. Raises TargetError
+        if it is missing, differs the second time as far as checked, or lacks the expected words."""
+        answer, again = self._answer(endpoint, page, session), self._answer(endpoint, page, session).body
+        status, body = answer.status, answer.body
+        if status != http.client.OK:
+            otherwise = f", or say expect = {status}" if self._declared else ""
+            raise TargetError(
+                f"The server at {endpoint.address} answers {page.path} with status {status}",
+                remedy=f"Name paths that it answers with 200{otherwise} ({where}).",
+            )
+        if not alike(body, again, page.checked):
+            what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "size")
+            raise TargetError(
+                f"The server at {endpoint.address} answers {page.path} with different {what} each time, so it cannot "
+                "be checked",
+                remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
+                f"checked, or leave this path out ({where}).",
+            )
+        if wrong := wrong_words(body, page.contains, page.fails):
+            raise TargetError(
+                f"The server at {endpoint.address} answers {page.path} with a body that {wrong}",
+                remedy=f"Correct contains and fails of this request ({where}), or see the server's log.",
+            )
+        kept = body if page.checked in ("bytes", "length") else b""
+        return Learnt(kept, *sorted((len(body), len(again))))
 
     def _session(self, endpoint: Endpoint) -> sessions.Headers:
         if self._login is None:
@@ -253,47 +285,9 @@ MOST_BYTES = 512 << 20
 """Of all pages together: they are kept in memory, and wrk maps them."""
 
 
-def learn(
-    address: str, pages: Sequence[Ask], get: Callable[[Ask], Answer], where: str, otherwise: str
-) -> tuple[Learnt, ...]:
-    """What each page answers, asked twice through `get`. where: the study's key that names the pages, for advice;
-    otherwise: the alternative advice for one that answers with another status. Raises TargetError if a page is missing,
-    differs the second time as far as checked, lacks the expected words, or all together exceed MOST_BYTES."""
-    known: list[Learnt] = []
-    for page in pages:
-        answer, again = get(page), get(page).body
-        status, body = answer.status, answer.body
-        if status != http.client.OK:
-            raise TargetError(
-                f"The server at {address} answers {page.path} with status {status}",
-                remedy=f"Name paths that it answers with 200{otherwise.format(status=status)} ({where}).",
-            )
-        if not alike(body, again, page.checked):
-            what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "size")
-            raise TargetError(
-                f"The server at {address} answers {page.path} with different {what} each time, so it cannot be checked",
-                remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
-                f"checked, or leave this path out ({where}).",
-            )
-        if wrong := wrong_words(body, page.contains, page.fails):
-            raise TargetError(
-                f"The server at {address} answers {page.path} with a body that {wrong}",
-                remedy=f"Correct contains and fails of this request ({where}), or see the server's log.",
-            )
-        kept = body if page.checked in ("bytes", "length") else b""
-        known.append(Learnt(kept, *sorted((len(body), len(again)))))
-        if sum(len(page_answer.body) for page_answer in known) > MOST_BYTES:
-            raise TargetError(
-                f"The pages of {address} up to {page.path} are longer than {shown(MOST_BYTES)} together",
-                remedy=f"Name fewer or shorter ones ({where}).",
-            )
-    return tuple(known)
-
-
 def alike(body: bytes, other: bytes, checked: Checked) -> bool:
     """Whether two bodies agree as far as this check looks."""
-    of_both = {"bytes": body == other, "length": len(body) == len(other)}
-    return of_both.get(checked, True)
+    return {"bytes": body == other, "length": len(body) == len(other)}.get(checked, True)
 
 
 def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:

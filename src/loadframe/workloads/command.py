@@ -1,17 +1,15 @@
 """command: a program of the user's own makes the load and prints what it did: docs/driving-with-a-command.md (targets:
 all that have an address; axis: whatever the study names)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
-from loadframe.host.processes import Allowance
-from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Declared, Endpoint, Requirement, SettingValue
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
 from loadframe.workloads.options import choice, rules, whole
 from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 
@@ -39,22 +37,22 @@ class Command(OwnProgram[CommandOptions]):
     files = (*OwnProgram.files, STAGES_FILE)
     stages = (STAGES_FILE, STDOUT, STDERR)
 
-    def __init__(
-        self,
-        options: Mapping[str, SettingValue],
-        allowance: Allowance | None = None,
-        declared: Declared | None = None,
-        *,
-        axis: str = "level",
-    ) -> None:
-        """axis: what grows, in the study's words. Raises StudyError if the loop does not suit it."""
-        super().__init__(options, allowance)
-        self._command = (declared or Declared()).command
-        self.axes = frozenset({axis})
-        words = "clients" if axis == "concurrency" else axis.replace("_", " ")
-        self.axis_unit = "requests/s" if axis in OPEN_LOOP_AXES else words
-        if self.options.loop != UNDECLARED:
-            _check_loop(axis, self.options.loop)
+    def set_up(self) -> None:
+        """Raises StudyError if the loop is not the one that reports and forecasts assume for this axis."""
+        super().set_up()
+        self._command = self.declared.command
+        loop, (axis,) = self.options.loop, self.axes
+        if axis in OPEN_LOOP_AXES:
+            self.axis_unit, wanted = "requests/s", "open"
+        elif axis in CLIENT_AXES:
+            self.axis_unit, wanted = "clients" if axis == "concurrency" else self.axis_unit, "closed"
+        else:
+            wanted = loop
+        if loop not in (UNDECLARED, wanted):
+            raise StudyError(
+                f"workload.options.loop = {loop!r}, and the axis {axis} is that of a loop that is {wanted}.",
+                remedy=f'Give loop = "{wanted}", or load.axis another name.',
+            )
 
     @property
     def open_loop(self) -> bool:
@@ -96,16 +94,6 @@ class Command(OwnProgram[CommandOptions]):
         """The file LOADFRAME_OUTPUT; if that is empty, the standard output."""
         path = super().reads(folder)
         return path if step_files.size(path) else folder / STDOUT
-
-
-def _check_loop(axis: str, loop: str) -> None:
-    """Raises StudyError if the loop is not the one that reports and forecasts assume for this axis."""
-    wanted = "open" if axis in OPEN_LOOP_AXES else "closed" if axis in CLIENT_AXES else loop
-    if loop != wanted:
-        raise StudyError(
-            f"workload.options.loop = {loop!r}, and the axis {axis} is that of a loop that is {wanted}.",
-            remedy=f'Give loop = "{wanted}", or load.axis another name.',
-        )
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

@@ -53,6 +53,10 @@ class LineError(ValueError):
         self.number = number
 
 
+class _FaultError(ValueError):
+    """What is wrong with the line at hand, in words."""
+
+
 @dataclass(frozen=True)
 class Second:
     """What a driver counted in length_s. at_s: its begin on the driver's clock. requests: successful; errors: failed.
@@ -134,7 +138,10 @@ def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = F
     numbered = whole_lines(file, cut_off=cut_off)
     while some := list(islice(numbered, AT_A_TIME)):
         for (number, _), value in zip(some, _parsed(some), strict=True):
-            _take(lines, number, value)
+            try:
+                _take(lines, number, value)
+            except _FaultError as error:
+                raise LineError(number, str(error)) from None
     return lines
 
 
@@ -181,92 +188,92 @@ def _text(line: bytes) -> str:
 def _take(lines: Lines, number: int, value: dict[str, Any]) -> None:
     if "second" in value:
         if lines.end_s:
-            raise LineError(number, "it counts a second, and the lines before it are requests; print one of them alone")
+            raise _FaultError("it counts a second, and the lines before it are requests; print one of them alone")
         _take_second(lines, number, value)
     elif not OF_STAGES.isdisjoint(value):
         return  # statistics of a pipeline's stages, which are read on their own (docs/pipelines.md)
     elif "zero" in value and not len(lines):
-        _known(number, value, ("zero",))
-        lines.zero_s = _number(number, value, "zero", 0.0, INFINITE)
+        _known(value, ("zero",))
+        lines.zero_s = _number(value, "zero", 0.0, INFINITE)
     else:
         if lines.seconds:
-            raise LineError(number, "it is a request, and the lines before it count seconds; print one of them alone")
+            raise _FaultError("it is a request, and the lines before it count seconds; print one of them alone")
         _take_request(lines, number, value)
 
 
 def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
     if not value.keys() <= REQUEST_SET:
-        _known(number, value, REQUEST_KEYS)
-    end_s, latency_ms = _when(number, value)
+        _known(value, REQUEST_KEYS)
+    end_s, latency_ms = _when(value)
     ok = value.get("ok", True)
     if not isinstance(ok, bool):
-        raise LineError(number, f"ok is {_shown(ok)}; it must be true or false")
+        raise _FaultError(f"ok is {_shown(ok)}; it must be true or false")
     error = value.get("error")
     failed = not ok or (error is not None and error is not False and error != "")
     if failed:
         lines.note_error(error)
-    operation = _operation(lines, number, value)
-    lines.add(number, end_s, latency_ms, operation, failed=failed, moved=_moved(lines, number, value))
+    operation = _operation(lines, value)
+    lines.add(number, end_s, latency_ms, operation, failed=failed, moved=_moved(lines, value))
 
 
-def _when(number: int, value: dict[str, Any]) -> tuple[float, float]:
+def _when(value: dict[str, Any]) -> tuple[float, float]:
     """End and latency, from whichever of `end`, `start` (or `intended`) and `latency_ms` are there."""
     end, taken = value.get("end"), value.get("latency_ms")
     if type(end) is float and type(taken) is float and end >= 0 and 0 <= taken <= LONGEST_LATENCY_MS:
         return end, taken  # what most lines are, and there may be millions
     begin = "intended" if "intended" in value else "start"
     if "latency_ms" in value:
-        latency_ms = _number(number, value, "latency_ms", 0.0, LONGEST_LATENCY_MS)
+        latency_ms = _number(value, "latency_ms", 0.0, LONGEST_LATENCY_MS)
         if "end" in value:
-            return _number(number, value, "end", 0.0, INFINITE), latency_ms
+            return _number(value, "end", 0.0, INFINITE), latency_ms
         if begin in value:
-            return _number(number, value, begin, 0.0, INFINITE) + latency_ms / 1000.0, latency_ms
-        raise LineError(number, f"it has no end and no start{_its_keys(value)}")
+            return _number(value, begin, 0.0, INFINITE) + latency_ms / 1000.0, latency_ms
+        raise _FaultError(f"it has no end and no start{_its_keys(value)}")
     if "end" not in value or begin not in value:
-        raise LineError(number, f"it has no latency_ms{_its_keys(value)}")
-    end_s = _number(number, value, "end", 0.0, INFINITE)
-    latency_ms = 1000.0 * (end_s - _number(number, value, begin, 0.0, INFINITE))
+        raise _FaultError(f"it has no latency_ms{_its_keys(value)}")
+    end_s = _number(value, "end", 0.0, INFINITE)
+    latency_ms = 1000.0 * (end_s - _number(value, begin, 0.0, INFINITE))
     if not 0 <= latency_ms <= LONGEST_LATENCY_MS:
-        raise LineError(number, f"it takes {latency_ms:g} ms from {begin} to end")
+        raise _FaultError(f"it takes {latency_ms:g} ms from {begin} to end")
     return end_s, latency_ms
 
 
 def _take_second(lines: Lines, number: int, value: dict[str, Any]) -> None:
-    _known(number, value, SECOND_KEYS)
+    _known(value, SECOND_KEYS)
     for name in QUANTILES:
         if name in value:
-            _number(number, value, name, 0.0, LONGEST_LATENCY_MS)
+            _number(value, name, 0.0, LONGEST_LATENCY_MS)
     unit = value.get("unit", "us")
     if not isinstance(unit, str) or unit not in UNITS:
-        raise LineError(number, f"unit is {words(repr(unit), 60)}; it must be one of {', '.join(UNITS)}")
-    histogram = _histogram(number, value)
+        raise _FaultError(f"unit is {words(repr(unit), 60)}; it must be one of {', '.join(UNITS)}")
+    histogram = _histogram(value)
     counted = None if histogram is None else int(histogram.counts.sum())
     if counted is None and "requests" not in value:
-        raise LineError(number, "it has neither requests nor a histogram")
-    requests = counted if counted is not None and "requests" not in value else _whole(number, value, "requests")
+        raise _FaultError("it has neither requests nor a histogram")
+    requests = counted if counted is not None and "requests" not in value else _whole(value, "requests")
     if counted is not None and counted != requests:
-        raise LineError(number, f"requests is {requests:,}, and its histogram has {counted:,}")
-    errors = _whole(number, value, "errors")
+        raise _FaultError(f"requests is {requests:,}, and its histogram has {counted:,}")
+    errors = _whole(value, "errors")
     if errors:
         lines.errors["errors, without words"] += errors
     second = Second(
         number,
-        _number(number, value, "second", 0.0, INFINITE),
-        _number(number, {"length_s": 1.0, **value}, "length_s", 0.01, LONGEST_SECOND_S),
+        _number(value, "second", 0.0, INFINITE),
+        _number({"length_s": 1.0, **value}, "length_s", 0.01, LONGEST_SECOND_S),
         requests,
         errors=errors,
-        operation=_operation(lines, number, value),
-        moved_bytes=_moved(lines, number, value),
+        operation=_operation(lines, value),
+        moved_bytes=_moved(lines, value),
         values_ms=None if histogram is None else histogram.middles * UNITS[unit],
         counts=None if histogram is None else histogram.counts,
     )
     lines.in_seconds += requests + errors
     if lines.in_seconds > MOST_REQUESTS:
-        raise LineError(number, f"with it there are more than {MOST_REQUESTS:,} requests in the step")
+        raise _FaultError(f"with it there are more than {MOST_REQUESTS:,} requests in the step")
     lines.seconds.append(second)
 
 
-def _histogram(number: int, value: dict[str, Any]) -> Histogram | None:
+def _histogram(value: dict[str, Any]) -> Histogram | None:
     given = value.get("histogram")
     if given is None:
         return None
@@ -275,30 +282,30 @@ def _histogram(number: int, value: dict[str, Any]) -> Histogram | None:
             raise ValueError(f"it is {type(given).__name__}, not text in base64")
         return decode(given)
     except ValueError as error:
-        raise LineError(number, f"histogram: {words(error)}") from None
+        raise _FaultError(f"histogram: {words(error)}") from None
 
 
-def _known(number: int, value: dict[str, Any], keys: Sequence[str]) -> None:
+def _known(value: dict[str, Any], keys: Sequence[str]) -> None:
     for name in value:
         if name not in keys:
             hint = did_you_mean(name, keys)
-            raise LineError(number, f"it has {words(repr(name), 60)}. {hint}There may be: {', '.join(keys)}")
+            raise _FaultError(f"it has {words(repr(name), 60)}. {hint}There may be: {', '.join(keys)}")
 
 
-def _number(number: int, value: dict[str, Any], name: str, low: float, high: float) -> float:
+def _number(value: dict[str, Any], name: str, low: float, high: float) -> float:
     given = value[name]
     if not isinstance(given, int | float) or isinstance(given, bool):
-        raise LineError(number, f"{name} is {_shown(given)}; it must be a number")
+        raise _FaultError(f"{name} is {_shown(given)}; it must be a number")
     if not low <= given <= high:
         right = f"at least {low:g}" if high == INFINITE else f"from {low:g} to {high:g}"
-        raise LineError(number, f"{name} is {given:g}; it must be {right}")
+        raise _FaultError(f"{name} is {given:g}; it must be {right}")
     return float(given)
 
 
-def _whole(number: int, value: dict[str, Any], name: str) -> int:
+def _whole(value: dict[str, Any], name: str) -> int:
     given = value.get(name, 0)
     if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= MOST_BYTES:
-        raise LineError(number, f"{name} is {_shown(given)}; it must be a whole number from 0")
+        raise _FaultError(f"{name} is {_shown(given)}; it must be a whole number from 0")
     return given
 
 
@@ -312,7 +319,7 @@ def _shown(given: object) -> str:
     return words(repr(given), 60)
 
 
-def _operation(lines: Lines, number: int, value: dict[str, Any]) -> int:
+def _operation(lines: Lines, value: dict[str, Any]) -> int:
     given = value.get("operation", lines.names[0])
     if given == lines.names[0]:
         return 0
@@ -323,19 +330,17 @@ def _operation(lines: Lines, number: int, value: dict[str, Any]) -> int:
     if lines.grouping:
         return lines.grouped(str(given))
     if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_NAME or not given.isprintable():
-        raise LineError(
-            number, f"operation is {words(repr(given), 80)}; it must be a word of 1 to {LONGEST_NAME} characters"
-        )
+        raise _FaultError(f"operation is {words(repr(given), 80)}; it must be a word of 1 to {LONGEST_NAME} characters")
     if len(lines.names) > MOST_OPERATIONS:
-        raise LineError(
-            number, f"operation {given!r} is the {len(lines.names) + 1}th; group them into at most {MOST_OPERATIONS}"
+        raise _FaultError(
+            f"operation {given!r} is the {len(lines.names) + 1}th; group them into at most {MOST_OPERATIONS}"
         )
     lines.names.append(given)
     return len(lines.names) - 1
 
 
-def _moved(lines: Lines, number: int, value: dict[str, Any]) -> int:
+def _moved(lines: Lines, value: dict[str, Any]) -> int:
     if "bytes" not in value:
         return 0
     lines.counts_bytes = True
-    return _whole(number, value, "bytes")
+    return _whole(value, "bytes")

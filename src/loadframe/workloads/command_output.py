@@ -6,7 +6,7 @@ latency: they belong to seconds and cannot be combined. Its clock is CLOCK_MONOT
 it prints; any other is refused, as guessed times would put requests into the wrong windows."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -53,10 +53,6 @@ class Life:
 
     started: Instant
     ended: Instant
-
-    @property
-    def length_s(self) -> float:
-        return self.ended.monotonic_s - self.started.monotonic_s
 
 
 def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, slack_s: float = SLACK_S) -> float:
@@ -110,7 +106,7 @@ def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
         ):
             why = _outside(life, first_s + offset, last_s + offset, slack_s)
             return f"its times are of {name}, and {why}"
-    if first_s >= 0 and last_s <= 2 * life.length_s + 10:
+    if first_s >= 0 and last_s <= 2 * (life.ended.monotonic_s - life.started.monotonic_s) + 10:
         return (
             f"its times ({first_s:.6g} to {last_s:.6g}) are of a clock of its own that begins near 0. Print "
             '{"zero": SECONDS} as the first line, where SECONDS is CLOCK_MONOTONIC or the time of day when that clock '
@@ -144,7 +140,7 @@ def of_lines(lines: Lines, life: Life) -> Output:
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     made = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
     errors = tuple(f"{words} ({count:,} times)" for words, count in lines.errors.most_common(5))
-    return Output(made.requests, made.moved_bytes if lines.counts_bytes else None, made.marks, errors)
+    return replace(made, moved_bytes=made.moved_bytes if lines.counts_bytes else None, errors=errors)
 
 
 def _of_requests(lines: Lines, life: Life) -> Output:

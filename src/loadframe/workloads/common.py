@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, SettingValue
+from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads.options import read_options, whole_level
 
 if TYPE_CHECKING:
@@ -28,16 +28,40 @@ class Common(Generic[Options]):
     one_lock = False
     runs_to_completion = False
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        """options: of `model`. allowance: None if it is never started. Raises StudyError for bad options."""
+    def __init__(
+        self,
+        options: Mapping[str, SettingValue],
+        allowance: Allowance | None = None,
+        declared: Declared | None = None,
+        *,
+        axis: str = "",
+    ) -> None:
+        """options: of `model`. allowance: None if it is never started. declared: what else the study declares. axis:
+        what grows, in the study's words; "": that of the class. Raises StudyError for bad options."""
         self._allowance = allowance
         self.options: Options = read_options(self.model, self.kind, options)
+        self.declared = declared or Declared()
+        if axis:
+            self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
+        self.set_up()
+
+    def set_up(self) -> None:
+        """At the end of __init__: what follows from the options. Raises StudyError for those that do not agree."""
 
     @property
     def allowance(self) -> Allowance:
         """What the driver starts with."""
         assert self._allowance is not None, "a workload that is only asked about is never started"
         return self._allowance
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """All operations, unless a class says otherwise."""
+        return self.operations
 
     def check_level(self, level: float) -> int:
         """The level as a whole number of `axis_unit`. Raises StudyError if it is not one of the axis."""

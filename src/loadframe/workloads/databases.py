@@ -1,12 +1,17 @@
-"""What a workload does alike to MariaDB, MySQL and PostgreSQL: a schema of its own, and a wait for other drivers."""
+"""What a workload does alike to MariaDB, MySQL and PostgreSQL: a schema of its own, and a wait for other drivers.
 
+On a server that Loadframe did not start, the mark of our schema is a table whose name is drawn for the run and written
+into the journal before the schema is made: a schema without such a table is not ours, whatever its name."""
+
+import secrets
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Endpoint
-from loadframe.workloads import mariadb, ownership, postgres
+from loadframe.workloads import mariadb, postgres
 
 KINDS = frozenset({"mariadb", "mysql", "postgres"})
 REMOVABLE = KINDS | {"ndb-sql"}
@@ -26,6 +31,24 @@ def engine_of(endpoint: Endpoint) -> Any:
     the expression that is 1 where names are looked up in it. DRIVERS: the statement that counts load drivers'
     connections."""
     return postgres if endpoint.kind == "postgres" else mariadb
+
+
+MARK = "mark"
+"""The endpoint's option with the name of that table."""
+
+
+def new_mark() -> str:
+    return f"loadframe_run_{secrets.token_hex(8)}"
+
+
+def marked(endpoint: Endpoint, mark: str) -> Endpoint:
+    """The same server with this mark."""
+    return replace(endpoint, options={**endpoint.options, MARK: mark})
+
+
+def mark_of(endpoint: Endpoint) -> str:
+    """The table that marks the schema on this server as ours; "" if the whole server is ours."""
+    return endpoint.options[MARK] if endpoint.attached else ""
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
@@ -51,7 +74,7 @@ def make_schema(endpoint: Endpoint) -> None:
 
 def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
     """As make_schema, over an open connection."""
-    engine, name, mark = engine_of(endpoint), name_of(endpoint), ownership.mark_of(endpoint)
+    engine, name, mark = engine_of(endpoint), name_of(endpoint), mark_of(endpoint)
     with connection.transaction() if engine.TRANSACTIONAL else nullcontext():
         if not mark or _is_ours(connection, endpoint):
             engine.execute(connection, engine.dropping(connection, endpoint))
@@ -101,14 +124,14 @@ def make_room(endpoint: Endpoint) -> None:
 
 def tables(connection: Any, endpoint: Endpoint) -> set[str]:
     """The names of the tables in the schema, without our mark."""
-    return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")} - {endpoint.options.get(ownership.MARK)}
+    return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")} - {endpoint.options.get(MARK)}
 
 
 def proof(endpoint: Endpoint) -> str:
     """An expression that is 1 if names without a schema are looked up in ours alone; else 0, or an error."""
     engine = engine_of(endpoint)
     here = engine.HERE.format(engine.schema_of(endpoint))
-    return f"{here} + (SELECT count(*) FROM {ownership.mark_of(endpoint)})"
+    return f"{here} + (SELECT count(*) FROM {mark_of(endpoint)})"
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
@@ -130,7 +153,7 @@ def name_of(endpoint: Endpoint) -> str:
 
 
 def _is_ours(connection: Any, endpoint: Endpoint) -> bool:
-    return (ownership.mark_of(endpoint),) in _asked(connection, endpoint, "TABLES")
+    return (mark_of(endpoint),) in _asked(connection, endpoint, "TABLES")
 
 
 def _asked(connection: Any, endpoint: Endpoint, what: str) -> list[tuple[Any, ...]]:
@@ -140,8 +163,15 @@ def _asked(connection: Any, endpoint: Endpoint, what: str) -> list[tuple[Any, ..
 
 
 def _refusal(endpoint: Endpoint) -> TargetError:
+    """The error that the server has a schema of this name already."""
     engine = engine_of(endpoint)
-    return ownership.refusal(engine.where(endpoint), engine.schema_of(endpoint), engine.DROP.format(name_of(endpoint)))
+    drop = engine.DROP.format(name_of(endpoint))
+    return TargetError(
+        f"The server at {engine.where(endpoint)} has a schema {engine.schema_of(endpoint)!r} already that this run has "
+        "not made, and Loadframe makes its own.",
+        remedy="It is left as it is. See `loadframe changes list`: where a killed run has left it, `loadframe changes "
+        f"revert` drops it. Else rename it, or if it is not needed: {drop};",
+    )
 
 
 class InOwnSchema:

@@ -134,7 +134,7 @@ class ProcessDriver:
         requests = self._read()
         if self._killed and len(requests):
             requests = requests.with_unfinished(self._unfinished_since(requests), self._killed_s)
-        in_vain = not (requests.outcome == 0).any() and self._complained()
+        in_vain = not (requests.outcome == 0).any() and any("FATAL" in line for line in self._said())
         if (in_vain or not len(requests)) and not self._killed:
             raise self._failure(f"The driver {self.name} ended without a single successful request.")
         return requests
@@ -183,18 +183,11 @@ class ProcessDriver:
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
-    def _complained(self) -> bool:
-        return any("FATAL" in line for line in self._said())
-
     def _said(self) -> list[str]:
         return [line for path in self.printed for line in last_lines(path)]
 
     def _failure(self, fact: str) -> WorkloadError:
-        return WorkloadError(
-            fact,
-            remedy="The end of what it printed is below.",
-            details="\n".join(self._said()),
-        )
+        return WorkloadError(fact, remedy="The end of what it printed is below.", details="\n".join(self._said()))
 
 
 def run_to_end(

@@ -10,11 +10,9 @@ from loadframe.connections.http_words import REFUSED, SECRET, wrong_header, wron
 from loadframe.errors import StudyError
 from loadframe.formats.har import LARGEST_BYTES, Entry, HarError, parse_har
 from loadframe.formats.named_files import read_up_to
-from loadframe.host.processes import Allowance
-from loadframe.model import Declared, SettingValue
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, thinking
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, switch, text, whole
 from loadframe.workloads.recorded import Recorded, told
 
@@ -57,14 +55,9 @@ class Har(Recorded[HarOptions]):
     model = HarOptions
     order: Order = "walk"
 
-    def __init__(
-        self,
-        options: Mapping[str, SettingValue],
-        allowance: Allowance | None = None,
-        declared: Declared | None = None,
-    ) -> None:
-        super().__init__(options, allowance, declared)
-        if self.options.keep_cookies and declared is not None and declared.login is not None:
+    def set_up(self) -> None:
+        super().set_up()
+        if self.options.keep_cookies and self.declared.login is not None:
             raise StudyError(
                 "workload.options.keep_cookies and [workload.login]: a session comes from one of them.",
                 remedy="Leave one of them out.",
@@ -74,10 +67,6 @@ class Har(Recorded[HarOptions]):
     def operations(self) -> tuple[str, ...]:
         """The recorded paths, each with its method; beyond MOST_OPERATIONS they share one name."""
         return self._session.operations if self.options.file else (OTHERS,)
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        return self.operations
 
     def think_s(self) -> float:
         if self.order != "walk":

@@ -5,26 +5,23 @@ as throughput."""
 
 import http.client
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from loadframe.connections.http_connection import ERRORS, Connection
+from loadframe.connections.http_connection import ERRORS, Connection, parts
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
-from loadframe.host.processes import Allowance
-from loadframe.model import Checked, Declared, Endpoint, SettingValue
-from loadframe.workloads import by_address, http_driver, step_files
+from loadframe.model import Checked, Endpoint
+from loadframe.workloads import by_address, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
-from loadframe.workloads.base import ELSEWHERE
+from loadframe.workloads.base import ELSEWHERE, KindOfWorkload, demand
 from loadframe.workloads.by_address import ByAddress, alike
-from loadframe.workloads.common import AtRate, Common, thinking
-from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http_driver import CHECKED, MOST_CONNECTIONS
-from loadframe.workloads.kind import KindOfWorkload, demand
+from loadframe.workloads.common import AtRate, thinking
+from loadframe.workloads.http_driver import CHECKED, MOST_CONNECTIONS, ByWrk, Plan, requirements
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
 
@@ -58,26 +55,17 @@ class HttpOptions:
     writes: bool = switch(False, "[[workload.request]] may have methods that change data of a server that runs already")
 
 
-class Http(Common[HttpOptions]):
+class Http(ByWrk[HttpOptions]):
     kind = "http"
     target_kinds = frozenset({"nginx", "nginx-cache", "squid", "varnish"}) | by_address.KINDS
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
-    judged = operations
-    trials = staticmethod(http_driver.trials)
     model = HttpOptions
-    levels = (1, MOST_CONNECTIONS)
 
-    def __init__(
-        self,
-        options: Mapping[str, SettingValue],
-        allowance: Allowance | None = None,
-        declared: Declared | None = None,
-    ) -> None:
-        """declared: requests, a login and a think time. Raises StudyError for invalid combinations."""
-        super().__init__(options, allowance)
-        given, declared = self.options, declared or Declared()
+    def set_up(self) -> None:
+        """The study may declare requests, a login and a think time."""
+        given, declared = self.options, self.declared
         largest = given.largest_bytes or given.smallest_bytes
         if largest < given.smallest_bytes:
             raise StudyError(
@@ -90,7 +78,7 @@ class Http(Common[HttpOptions]):
         self._asked = ByAddress(declared, given.paths, checked, exponent, writes=given.writes)
         if self._asked.given:
             self.target_kinds = self.target_kinds & by_address.KINDS
-        self.operations = self.judged = self._asked.operations or Http.operations
+        self.operations = self._asked.operations or Http.operations
         self._think = declared.think_time
         if self._think is not None and self.rate(self.levels[0]) is not None:
             raise StudyError(
@@ -122,7 +110,7 @@ class Http(Common[HttpOptions]):
         return (*(() if self._think is None else (thinking(self._think.mean_s),)), *self._asked.notes)
 
     def install(self, endpoint: Endpoint) -> None:
-        demand(http_driver.requirements(self.kind))
+        demand(requirements(self.kind))
         if not self._is_ours(endpoint):
             self._asked.forget()
             self._asked.check(endpoint)
@@ -139,21 +127,7 @@ class Http(Common[HttpOptions]):
         self.check_level(level)
         self._check_answer(endpoint)
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        demand(http_driver.requirements(self.kind))
-        level = self.check_level(level)
-        folder = folder.resolve()
-        return http_driver.start(
-            self.kind,
-            self._plan(endpoint, level, folder),
-            allowance=self.allowance,
-            connections=self.clients(level),
-            folder=folder,
-            duration_s=duration_s,
-            rate=self.rate(level),
-        )
-
-    def _plan(self, endpoint: Endpoint, level: int, folder: Path) -> http_driver.Plan:
+    def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
         options, owner = self.options, self.allowance.user
         if self._is_ours(endpoint):
             table = folder / "objects.bin"
@@ -161,7 +135,7 @@ class Http(Common[HttpOptions]):
             text = folder / "objects.text" if ELSEWHERE in endpoint.options else self._folder(endpoint).text
             if ELSEWHERE in endpoint.options:
                 step_files.write(text, self.objects.text, owner)
-            return http_driver.Plan(
+            return Plan(
                 address=endpoint.address,
                 host=host_of(endpoint),
                 text=text,
@@ -173,16 +147,10 @@ class Http(Common[HttpOptions]):
                 largest_bytes=self.objects.largest,
             )
         asked = self._asked.asks(endpoint)
-        return http_driver.plan(
-            asked,
-            endpoint,
-            folder,
-            owner,
-            sessions=self._asked.open_sessions(endpoint, self.clients(level)),
-            keep_alive=options.keep_alive,
-            compared=options.compared,
-            think=self._think,
-            secret=self._asked.secret,
+        sessions = self._asked.open_sessions(endpoint, self.clients(level))
+        secret = self._asked.secret
+        return self.plan_of(
+            asked, endpoint, folder, sessions, compared=options.compared, think=self._think, secret=secret
         )
 
     def remove(self, endpoint: Endpoint) -> None:
@@ -322,16 +290,13 @@ def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
 def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) -> None:
     most = LARGEST_OBJECT + HEADERS_BYTES
     connection = Connection(address, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
-    content = bytearray(1 << 18)
     try:
         for number in numbers:
             if ended.is_set():
                 return
             answer = connection.get(path_of(number))
-            while answer.readinto(content):
+            for _ in parts(answer):
                 pass
-            if answer.length:  # readinto does not say so
-                raise http.client.IncompleteRead(b"", answer.length)
             if answer.status != http.client.OK:
                 raise TargetError(
                     f"The cache at {address} answers {path_of(number)} with status {answer.status}", remedy=ITS_LOG
@@ -349,7 +314,7 @@ KIND = KindOfWorkload(
     Http.kind,
     Http,
     rules(HttpOptions),
-    http_driver.requirements,
+    requirements,
     other_axes={"rate": HttpAtRate, "working_set": HttpByWorkingSet},
     tables=frozenset({"login", "request", "think_time"}),
 )

@@ -14,10 +14,10 @@ from typing import Literal
 
 from loadframe.connections.http_words import REPEATABLE
 from loadframe.host.environment import located
-from loadframe.host.privilege import US, Privilege
-from loadframe.host.processes import Allowance, spawn
+from loadframe.host.privilege import US
+from loadframe.host.processes import spawn
 from loadframe.model import Checked, Endpoint, Requirement, Think
-from loadframe.workloads import beginning, step_files
+from loadframe.workloads import step_files
 from loadframe.workloads.arrivals import (
     ARRIVALS,
     HEAD_START_S,
@@ -25,27 +25,21 @@ from loadframe.workloads.arrivals import (
     Schedule,
     await_ready,
     let_begin,
+    longest_s,
 )
 from loadframe.workloads.asking import host_of
+from loadframe.workloads.base import demand, program
+from loadframe.workloads.common import Common, Options
 from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
-from loadframe.workloads.kind import program
 
 CHECKED: tuple[Checked, ...] = ("status", "length", "bytes", "size")
 HEAD = [("asks", "<u8"), ("sessions", "<u8")]
 PIECE = [("offset", "<u8"), ("size", "<u8")]
+PIECES = ("head", "body", "wanted", "contains", "fails")
 RECORD = [
     ("up_to", "<f8"),
     ("think_s", "<f8"),
-    ("head_offset", "<u8"),
-    ("head_size", "<u8"),
-    ("body_offset", "<u8"),
-    ("body_size", "<u8"),
-    ("wanted_offset", "<u8"),
-    ("wanted_size", "<u8"),
-    ("contains_offset", "<u8"),
-    ("contains_size", "<u8"),
-    ("fails_offset", "<u8"),
-    ("fails_size", "<u8"),
+    *((f"{piece}_{name}", form) for piece in PIECES for name, form in PIECE),
     ("shortest", "<u8"),
     ("longest", "<u8"),
     ("operation", "<u4"),
@@ -120,7 +114,7 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
     pieces += sessions
     sizes = np.array([len(piece) for piece in pieces], dtype=np.uint64)
     offsets = begin + np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
-    fields = ("head", "body", "contains", "fails")
+    fields = [piece for piece in PIECES if piece != "wanted"]
     of_asks = len(fields) * len(asks)
     for at, name in enumerate(fields):
         records[f"{name}_offset"] = offsets[at : of_asks : len(fields)]
@@ -141,18 +135,6 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
 def contents(asks: Sequence[Ask]) -> bytes:
     """The bodies of right answers, as the records of a block refer to them."""
     return b"".join(ask.known.body for ask in asks) + b"\0"  # an empty file cannot be mapped
-
-
-def handed_over(content: bytes) -> int:
-    """A memfd with this content, for a process that inherits it; the caller closes it."""
-    descriptor = os.memfd_create("loadframe-requests", os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(content)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 SCRIPT = Path(__file__).with_name("http.lua")
@@ -187,46 +169,9 @@ class Plan:
     largest_bytes: int = 0
 
 
-def plan(
-    asked: Sequence[Ask],
-    endpoint: Endpoint,
-    folder: Path,
-    owner: Privilege,
-    *,
-    sessions: Sequence[bytes],
-    keep_alive: bool,
-    compared: int = 1,
-    order: Order = "draw",
-    think: Think | None = None,
-    secret: frozenset[str] = frozenset(),
-) -> Plan:
-    """The plan for these requests; what wrk reads is written into the folder. sessions: see `block`."""
-    text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
-    step_files.write(text, contents(asked), owner)
-    largest = (max(len(ask.head(host, close=close)) + len(ask.body), ask.known.most) for ask in asked)
-    return Plan(
-        address=endpoint.address,
-        host=host,
-        text=text,
-        compared=compared,
-        keep_alive=keep_alive,
-        block=block(asked, sessions, host, close=close),
-        order=order,
-        think=think,
-        secret=secret,
-        largest_bytes=max(largest),
-    )
-
-
 OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
 """Memory of wrk itself; of each thread with its stack of 8 MiB; copies of an answer in memory: as read, in Lua, and
 those that Lua has not collected yet."""
-
-
-def _bounded(allowance: Allowance, connections: int, plan: Plan) -> Allowance:
-    """wrk keeps an answer in memory: an endless one must end wrk, and nothing else (setrlimit(2), RLIMIT_DATA)."""
-    most = OWN_BYTES + connections * (CONNECTION_BYTES + COPIES * plan.largest_bytes)
-    return replace(allowance, limits={"RLIMIT_DATA": most, **allowance.limits})
 
 
 def open_files(connections: int) -> int:
@@ -243,58 +188,101 @@ def trials() -> tuple[tuple[str, ...], ...]:
     return (("test", "-x", located("wrk") or "wrk"), ("cat", str(SCRIPT), str(SCRIPT.with_name("driver.lua"))))
 
 
-def start(
-    name: str,
-    plan: Plan,
-    *,
-    allowance: Allowance,
-    connections: int,
-    folder: Path,
-    duration_s: float,
-    rate: float | Schedule | None = None,
-) -> ProcessDriver:
-    """Each thread writes `requests-N.log` and `bytes-N.log`. rate: per second, or a schedule; None: a closed loop."""
-    folder = folder.resolve()
-    logs, sizes = ([folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes"))
-    for path in (*logs, *sizes, folder / "ended"):
-        path.unlink(missing_ok=True)
-    # The script keeps the time; wrk's own limit ends one that hangs.
-    grace_s = max(GRACE_S, SILENT_S, duration_s)
-    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + beginning.longest_s() + duration_s + grace_s)
-    # wrk has room for three descriptors per connection (ae.c; events of others are lost silently), and a thread of ours
-    # has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
-    room = 2 * connections - 1
-    command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
-    command += ["--header", f"Host: {plan.host}", "--script", str(SCRIPT), f"http://{plan.address}/", "--"]
-    printed, schedule = folder / "wrk.txt", folder / ARRIVALS
-    with ExitStack() as files:
-        output = files.enter_context(step_files.create(printed, US))
-        to_come = files.enter_context(step_files.create(schedule, US))
-        # Opened a second time by its descriptor: the driver's user may replace files in this folder.
-        waiting = files.enter_context(Path(f"/proc/self/fd/{to_come.fileno()}").open("rb", buffering=0))
-        block = None if plan.table is not None else handed_over(plan.block)
-        if block is not None:
-            files.callback(os.close, block)
-        process = spawn(
-            [*command, *_arguments(plan, folder, connections, closed=rate is None, block=block)],
-            _bounded(allowance, connections, plan),
-            stdin=waiting,
-            stdout=output,
-            stderr=output,
-            cwd=folder,
-            env={name: value for name, value in os.environ.items() if name not in plan.secret},
-            pass_fds=[] if block is None else [block],
+class ByWrk(Common[Options]):
+    """A workload whose requests wrk sends. Its options have `keep_alive`."""
+
+    trials = staticmethod(trials)
+    levels = (1, MOST_CONNECTIONS)
+
+    def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
+        """What wrk sends at a level. What it reads is written into the folder."""
+        raise NotImplementedError
+
+    def plan_of(
+        self,
+        asked: Sequence[Ask],
+        endpoint: Endpoint,
+        folder: Path,
+        sessions: Sequence[bytes],
+        *,
+        compared: int = 1,
+        order: Order = "draw",
+        think: Think | None = None,
+        secret: frozenset[str],
+    ) -> Plan:
+        """The plan for these requests. sessions: see `block`. Others: see Plan."""
+        keep_alive: bool = self.options.keep_alive  # type: ignore[attr-defined]
+        text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
+        step_files.write(text, contents(asked), self.allowance.user)
+        largest = (max(len(ask.head(host, close=close)) + len(ask.body), ask.known.most) for ask in asked)
+        return Plan(
+            address=endpoint.address,
+            host=host,
+            text=text,
+            compared=compared,
+            keep_alive=keep_alive,
+            block=block(asked, sessions, host, close=close),
+            order=order,
+            think=think,
+            secret=secret,
+            largest_bytes=max(largest),
         )
-        try:
-            await_ready(process, logs)
-            arrivals, end_s = let_begin(to_come, rate, duration_s, connections)
-        except BaseException:  # wrk would wait for its requests for ever
-            ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=None).kill()
-            raise
-    return ProcessDriver(
-        name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes,
-        duration_s=duration_s, one_each=rate is None and plan.think is None and plan.order != "walk",
-    )  # fmt: skip
+
+    def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
+        """When requests begin: at so many per second, or by a schedule; None: a closed loop."""
+        return self.rate(level)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Each thread writes `requests-N.log` and `bytes-N.log`."""
+        demand(requirements(self.kind))
+        level, folder = self.check_level(level), folder.resolve()
+        plan, connections, rate = (
+            self.plan(endpoint, level, folder),
+            self.clients(level),
+            self.schedule(level, duration_s),
+        )
+        logs, sizes = (
+            [folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes")
+        )
+        for path in (*logs, *sizes, folder / "ended"):
+            path.unlink(missing_ok=True)
+        # The script keeps the time; wrk's own limit ends one that hangs.
+        grace_s = max(GRACE_S, SILENT_S, duration_s)
+        most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + longest_s() + duration_s + grace_s)
+        # wrk has room for three descriptors per connection (ae.c; events of others are lost silently), and a thread of
+        # ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
+        room = 2 * connections - 1
+        command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
+        command += ["--header", f"Host: {plan.host}", "--script", str(SCRIPT), f"http://{plan.address}/", "--"]
+        # wrk keeps an answer in memory: an endless one must end wrk, and nothing else (setrlimit(2), RLIMIT_DATA).
+        most_bytes = OWN_BYTES + connections * (CONNECTION_BYTES + COPIES * plan.largest_bytes)
+        printed, schedule = folder / "wrk.txt", folder / ARRIVALS
+        with ExitStack() as files:
+            output = files.enter_context(step_files.create(printed, US))
+            to_come = files.enter_context(step_files.create(schedule, US))
+            # Opened a second time by its descriptor: the driver's user may replace files in this folder.
+            waiting = files.enter_context(Path(f"/proc/self/fd/{to_come.fileno()}").open("rb", buffering=0))
+            block = None if plan.table is not None else files.enter_context(step_files.in_memory(plan.block))
+            process = spawn(
+                [*command, *_arguments(plan, folder, connections, closed=rate is None, block=block)],
+                replace(self.allowance, limits={"RLIMIT_DATA": most_bytes, **self.allowance.limits}),
+                stdin=waiting,
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+                env={name: value for name, value in os.environ.items() if name not in plan.secret},
+                pass_fds=[] if block is None else [block],
+            )
+            try:
+                await_ready(process, logs)
+                arrivals, end_s = let_begin(to_come, rate, duration_s, connections)
+            except BaseException:  # wrk would wait for its requests for ever
+                ProcessDriver(self.kind, [process], logs=logs, printed=[printed], end_s=None).kill()
+                raise
+        return ProcessDriver(
+            self.kind, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes,
+            duration_s=duration_s, one_each=rate is None and plan.think is None and plan.order != "walk",
+        )  # fmt: skip
 
 
 def _arguments(plan: Plan, folder: Path, connections: int, *, closed: bool, block: int | None) -> list[str]:

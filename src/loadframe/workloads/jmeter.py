@@ -18,10 +18,9 @@ from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.formats.said import words
 from loadframe.host.environment import located
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError, Lines, whole_lines
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_program import OwnScript
 
@@ -34,18 +33,17 @@ GET_IT = (
 PROPERTY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 SAVED = {
     "jmeter.save.saveservice.output_format": "csv",
-    "jmeter.save.saveservice.print_field_names": "true",
     "jmeter.save.saveservice.default_delimiter": ",",
     "jmeter.save.saveservice.timestamp_format": "ms",
-    "jmeter.save.saveservice.time": "true",
-    "jmeter.save.saveservice.label": "true",
-    "jmeter.save.saveservice.successful": "true",
-    "jmeter.save.saveservice.response_code": "true",
-    "jmeter.save.saveservice.response_message": "true",
-    "jmeter.save.saveservice.bytes": "true",
-    "jmeter.save.saveservice.autoflush": "true",
     "sampleresult.timestamp.start": "true",
-}
+    **{
+        f"jmeter.save.saveservice.{name}": "true"
+        for name in (
+            "print_field_names", "time", "label", "successful",
+            "response_code", "response_message", "bytes", "autoflush",
+        )
+    },
+}  # fmt: skip
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 COLUMNS = (*NEEDED, "responseCode", "responseMessage", "bytes")
 
@@ -76,11 +74,10 @@ class JMeter(OwnScript[JMeterOptions]):
     makes_files = False  # JMeter appends rows without a header to an existing file
     needs = staticmethod(requirements)
 
-    def __init__(
-        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
-    ) -> None:
-        """axis: the property that gets the level. Raises StudyError if it cannot be one, or for no test plan."""
-        super().__init__(options, allowance, axis=axis)
+    def set_up(self) -> None:
+        """The axis is the property that gets the level."""
+        super().set_up()
+        (axis,) = self.axes
         if not PROPERTY.fullmatch(axis):
             raise StudyError(
                 f"load.axis = {axis!r} is no name of a property of JMeter.",

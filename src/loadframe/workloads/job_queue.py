@@ -12,9 +12,9 @@ from loadframe.errors import TargetError
 from loadframe.host.environment import importing, python
 from loadframe.host.privilege import of_uid, rights_of
 from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import rules, whole
 from loadframe.workloads.together import Worker, start_together
 
@@ -43,7 +43,6 @@ class JobQueue(Common[JobQueueOptions]):
     axes = frozenset({"concurrency"})
     axis_unit = "workers"
     operations: tuple[str, ...] = ("submit", "claim", "complete")
-    judged = operations
     one_lock = True
     model = JobQueueOptions
     levels = (1, MOST_WORKERS)
@@ -69,20 +68,18 @@ class JobQueue(Common[JobQueueOptions]):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        folder = folder.resolve()
-        workers = [self._worker(endpoint, number, folder, duration_s) for number in range(self.check_level(level))]
+        folder, workers = folder.resolve(), list[Worker]()
+        for number in range(self.check_level(level)):
+            log = folder / f"requests-{number}.log"
+            command = python("loadframe.workloads.job_queue_worker")
+            command += [_uri(endpoint), endpoint.options.get("pragmas", "{}"), str(log), repr(float(duration_s))]
+            command += [str(self.options.payload_bytes), str(number)]
+            workers.append(Worker(command, log=log, printed=folder / f"worker-{number}.txt"))
         return start_together(self.kind, workers, self.allowance, duration_s, one_each=True)
 
     def remove(self, endpoint: Endpoint) -> None:
         with _connected(endpoint) as connection:
             connection.execute("DROP TABLE IF EXISTS job")
-
-    def _worker(self, endpoint: Endpoint, number: int, folder: Path, duration_s: float) -> Worker:
-        log = folder / f"requests-{number}.log"
-        command = python("loadframe.workloads.job_queue_worker")
-        command += [_uri(endpoint), endpoint.options.get("pragmas", "{}"), str(log), repr(float(duration_s))]
-        command += [str(self.options.payload_bytes), str(number)]
-        return Worker(command, log=log, printed=folder / f"worker-{number}.txt")
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

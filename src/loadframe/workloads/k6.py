@@ -16,8 +16,8 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.said import words
 from loadframe.host.environment import located
 from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError, Lines, whole_lines
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_program import OwnScript
 

@@ -2,19 +2,18 @@
 a command of the user's own does (targets: all that have an address; axis: users, or any word that its LoadTestShape
 follows)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from loadframe.errors import StudyError
 from loadframe.host.environment import importing, python, python_package
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import command_lines, step_files
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import Life, Output
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_program import OwnScript
 
@@ -46,10 +45,8 @@ class Locust(OwnScript[LocustOptions]):
     files = ("output.jsonl", UNJUDGED)
     needs = staticmethod(requirements)
 
-    def __init__(
-        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
-    ) -> None:
-        super().__init__(options, allowance, axis=axis)
+    def set_up(self) -> None:
+        super().set_up()
         self._unjudged = False
         if self.file is not None and "," in str(self.file):
             raise StudyError(

@@ -25,8 +25,6 @@ ENGINES = ("MyISAM", "Aria", "InnoDB")
 MARIADB_ALONE = "Aria"
 """MySQL does not have it."""
 STATEMENTS_PER_ROUND_TRIP = 100
-LONG_S = 3600.0
-"""See postgres.py."""
 
 
 def where(endpoint: Endpoint) -> str:
@@ -49,7 +47,7 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def connected(
-    endpoint: Endpoint, doing: str, *, schema: bool = True, patience_s: float = LONG_S
+    endpoint: Endpoint, doing: str, *, schema: bool = True, patience_s: float = mariadb_connection.LONGEST_S
 ) -> Iterator[Connection]:
     """A connection that accepts several statements at once. patience_s: for each of them. Raises TargetError."""
     pymysql = mariadb_connection.driver()

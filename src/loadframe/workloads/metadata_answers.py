@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from loadframe.errors import MissingTool, StudyError
 from loadframe.indexing import comparing
 from loadframe.indexing import config as configs
@@ -50,7 +52,6 @@ def differing(compared: AnswersCompared) -> list[str]:
 def lacking(store: Store, config: Config, of_tree: int | None) -> str:
     """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: if we made the
     tree."""
-    import numpy as np
 
     def numbers(ids: bytes) -> Any:
         whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.host.environment import importing, python
 from loadframe.host.privilege import make_private, of_uid, rights_of
-from loadframe.host.processes import Allowance
 from loadframe.indexing import config as configs
 from loadframe.indexing import store as stores
 from loadframe.indexing import trees
@@ -24,9 +25,9 @@ from loadframe.indexing.trees import Shape
 from loadframe.model import AnswersCompared, Endpoint, Requirement, SettingValue
 from loadframe.system.files import Folder, Whose
 from loadframe.workloads import databases, metadata_answers, metadata_cold, step_files
+from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.metadata_index_options import (
     KNOBS,
     MOST_ENTRIES,
@@ -68,12 +69,10 @@ class MetadataIndex(Common[MetadataIndexOptions]):
     axis_unit = "threads"
     work_unit = "entries"
     operations: tuple[str, ...] = ("scan",)
-    judged: tuple[str, ...] = ("scan",)
     model = MetadataIndexOptions
     levels = (1, MOST_THREADS)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self._prepared = _Prepared()
         self._ran: _Ran | None = None
         self._begins_indexed = self.options.start == "indexed"
@@ -103,23 +102,37 @@ class MetadataIndex(Common[MetadataIndexOptions]):
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         folder = folder.resolve()
-        options = self._at(self.check_level(level))
-        tree, entries = self._tree(options, folder.parent)
+        (axis,) = self.axes
+        changed: dict[str, Any] = {axis: self.check_level(level)}
         seconds = 0.0 if self.runs_to_completion else float(duration_s)
-        config = _config(options, tree, folder, database_of(endpoint), seconds)
-        self._prepare(endpoint, config, folder)
-        self._ran = _Ran(config, level, entries)
+        config = self._begun(endpoint, replace(self.options, **changed), level, folder, seconds)
         return self._start(endpoint, config, None if self.runs_to_completion else duration_s)
 
-    def _prepare(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
-        if self._begins_indexed and self._prepared.indexed != (config.tree, self.options.indexes):
+    def _begun(
+        self, endpoint: Endpoint, options: MetadataIndexOptions, level: float, folder: Path, seconds: float
+    ) -> Config:
+        """Make the tree, and have it in the database if steps begin so. What the pipeline of this step does."""
+        tree, entries = self._tree(options, folder.parent)
+        names = ("scanners", "scan_threads", "info_threads", "db_threads", "batch", "rewrite")
+        config = Config(
+            tree=tree,
+            folder=str(folder),
+            database=database_of(endpoint),
+            fs_threads=max(options.fs_threads, options.scan_threads),
+            queue=options.max_pending,
+            seconds=seconds,
+            **{name: getattr(options, name) for name in names},
+        )
+        if self._begins_indexed and self._prepared.indexed != (tree, options.indexes):
             self._index(endpoint, replace(config, seconds=0.0), folder)
-            self._prepared.indexed = (config.tree, self.options.indexes)
+            self._prepared.indexed = (tree, options.indexes)
+        self._ran = _Ran(config, level, entries)
+        return config
 
-    def _once_ready(self, tree: str, database: Mapping[str, str]) -> None:
+    def _forget(self, config: Config | Keeping) -> None:
         """With cold = true memory then holds nothing of the tree, apart from a database that is a file."""
         if self.options.cold:
-            self._prepared.cold = metadata_cold.forget(Path(tree), database.get("path"))
+            self._prepared.cold = metadata_cold.forget(Path(config.tree), config.database.get("path"))
 
     def _start(self, endpoint: Endpoint, config: Config, duration_s: float | None) -> ProcessDriver:
         folder, owner = Path(config.folder), self.allowance.user
@@ -136,13 +149,12 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         endpoint: Endpoint,
         duration_s: float | None,
     ) -> ProcessDriver:
-        """The configuration may have a password, so it is handed over as a descriptor of memory."""
+        """The configuration may have a password, so it is handed over in memory."""
         environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
-        with os.fdopen(os.memfd_create("configuration.json"), "wb", buffering=0) as file:
-            file.write(config.text().encode())
-            command = python(module, f"/dev/fd/{file.fileno()}")
+        with step_files.in_memory(config.text().encode()) as file:
+            command = python(module, f"/dev/fd/{file}")
             workers = [
-                Worker([*command, str(number)], log, printed, environment, (file.fileno(),))
+                Worker([*command, str(number)], log, printed, environment, (file,))
                 for number, (log, printed) in enumerate(processes)
             ]
             return start_together(
@@ -150,7 +162,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
                 workers,
                 self.allowance,
                 duration_s,
-                once_ready=lambda: self._once_ready(config.tree, config.database),
+                once_ready=lambda: self._forget(config),
             )
 
     def _ended(self, endpoint: Endpoint) -> _Ran | None:
@@ -201,11 +213,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         else:
             with _connected(endpoint) as store:
                 store.drop()
-
-    def _at(self, level: int) -> MetadataIndexOptions:
-        (axis,) = self.axes
-        changed: dict[str, Any] = {axis: level}
-        return replace(self.options, **changed)
 
     def _check_tree(self) -> None:
         tree = self.options.tree
@@ -281,11 +288,10 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
     axis_unit = "changes/s"
     work_unit = "changes"
     operations = ("change",)
-    judged = ("change",)
     levels = (1, 1_000_000)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
+        super().set_up()
         self._begins_indexed, self._acknowledged = True, 0
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
@@ -297,16 +303,11 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         return 1
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        import numpy as np
-
         folder, rate = folder.resolve(), self.check_level(level)
-        tree, entries = self._tree(self.options, folder.parent)
-        config = _config(self.options, tree, folder, database_of(endpoint), 0.0)
-        self._prepare(endpoint, config, folder)
-        self._ran = _Ran(config, level, entries)
+        config = self._begun(endpoint, self.options, level, folder, 0.0)
         keeping = Keeping(
-            tree=tree,
-            folder=str(folder),
+            tree=config.tree,
+            folder=config.folder,
             database=config.database,
             log=INJECTED,
             change_rate=rate,
@@ -360,21 +361,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
 
     version = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None
     return (Requirement(kind, "SQLite 3.24 or newer", version, "use a Python linked with a newer SQLite"),)
-
-
-def _config(
-    options: MetadataIndexOptions, tree: str, folder: Path, database: Mapping[str, str], seconds: float
-) -> Config:
-    names = ("scanners", "scan_threads", "info_threads", "db_threads", "batch", "rewrite")
-    return Config(
-        tree=tree,
-        folder=str(folder),
-        database=database,
-        fs_threads=max(options.fs_threads, options.scan_threads),
-        queue=options.max_pending,
-        seconds=seconds,
-        **{name: getattr(options, name) for name in names},
-    )
 
 
 @contextmanager

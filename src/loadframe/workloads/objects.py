@@ -2,20 +2,16 @@
 Object n is the stretch of one long random text that begins STRIDE * n bytes into it, modulo SPREAD, so no two are
 alike. A driver has the text and a table of offsets and sizes, and compares."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.host import page_cache
 from loadframe.system.trees import remove_tree
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 SPREAD = 1 << 20
 STRIDE = 61
@@ -39,22 +35,16 @@ class Objects:
     @cached_property
     def text(self) -> bytes:
         """The text that all contents are stretches of."""
-        import numpy as np
-
         return np.random.default_rng(self.seed).bytes(self.largest + SPREAD)
 
     def sizes(self, count: int) -> NDArray[np.int64]:
         """The sizes of the first objects (bytes); a larger count begins with the same ones."""
-        import numpy as np
-
         drawn = np.random.default_rng([self.seed, 1]).random(count)
         return np.rint(self.smallest * (self.largest / self.smallest) ** drawn).astype(np.int64)
 
     def table(self, count: int) -> NDArray[np.void]:
         """The first objects in RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., Web Caching and
         Zipf-like Distributions, INFOCOM 1999)."""
-        import numpy as np
-
         records = np.empty(count, dtype=RECORD)
         records["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
         records["offset"] = STRIDE * np.arange(count) % SPREAD
@@ -63,8 +53,6 @@ class Objects:
 
     def within(self, total: int) -> int:
         """How many of the first objects fit into `total` bytes; at least one."""
-        import numpy as np
-
         likely = min(MOST_OBJECTS, total // self.smallest + 1)
         return max(1, int(np.searchsorted(np.cumsum(self.sizes(likely)), total, side="right")))
 
@@ -90,8 +78,7 @@ class Folder:
 
     def clear(self) -> None:
         """Drop the objects; keep nothing but the text, written again."""
-        remove_tree(self._path / "objects")
-        self._count.unlink(missing_ok=True)
+        self.remove()
         self.text.write_bytes(self._objects.text)
         self.text.chmod(0o644)  # the driver reads it, whatever our umask
 
@@ -108,17 +95,15 @@ class Folder:
         """Make the missing first objects, on the disk and not in the page cache: the server that reads them caches
         them."""
         have = self._made()
-        view = memoryview(self._objects.text)
         for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):
             file = self._path / path_of(number)[1:]
             if number % PER_FOLDER == 0 or number == have:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 for folder in (file.parent.parent, file.parent):
                     folder.chmod(0o755)
-            offset = STRIDE * number % SPREAD
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             with os.fdopen(descriptor, "wb") as stream:
-                stream.write(view[offset : offset + size])
+                stream.write(self._objects.content(number, size))
             file.chmod(0o644)
             page_cache.forget(file)
         self._count.write_text(str(max(count, have)), encoding="utf-8")

@@ -2,21 +2,19 @@
 concurrency = threads, rate = requests/s, served by `threads` connections). read fetches one row by its key, update
 writes one row again, transfer changes two rows in one transaction."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import databases, sysbench
-from loadframe.workloads.common import AtRate, Common
+from loadframe.model import Endpoint
+from loadframe.workloads import databases
+from loadframe.workloads.base import KindOfWorkload, demand
+from loadframe.workloads.common import AtRate
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.mariadb import ENGINES, MARIADB_ALONE
 from loadframe.workloads.options import choice, mix_of, rules, whole
-from loadframe.workloads.sysbench import OURS, requirements, start_script
+from loadframe.workloads.sysbench import OURS, BySysbench, requirements
 
 MOST_THREADS = 4096
 MIX = ("read", "update", "transfer")
@@ -65,19 +63,16 @@ one: with room in its page, pages and indexes stay as they are (HOT updates), an
 step."""
 
 
-class Oltp(databases.InOwnSchema, Common[OltpOptions]):
+class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
     kind = "oltp"
     target_kinds = databases.KINDS
     axes = frozenset({"concurrency"})
     axis_unit = "threads"
     operations: tuple[str, ...] = MIX
-    judged = operations
-    trials = staticmethod(sysbench.trials)
     model = OltpOptions
     levels = (1, MOST_THREADS)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self._mix = mix_of(self.options, MIX)
         if self.options.hot_rows > self.options.rows:
             raise StudyError(
@@ -112,18 +107,15 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
         databases.await_drivers_gone(endpoint, self.words_of(self.check_level(level)))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        demand(requirements(self.kind))
         level = self.check_level(level)
         own = ("tables", "rows", "hot_rows", "payload_bytes")
-        return start_script(
-            self.kind,
+        return self.start_script(
             "oltp.lua",
             endpoint,
-            allowance=self.allowance,
+            folder,
+            duration_s,
             threads=self.clients(level),
             rate=self.rate(level),
-            folder=folder,
-            duration_s=duration_s,
             options={
                 **OURS,
                 **{name: getattr(self.options, name) for name in own},

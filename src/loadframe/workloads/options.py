@@ -30,28 +30,24 @@ class OptionRule:
     accepts: Callable[[SettingValue], bool]
 
 
-def is_whole(value: object, low: int, high: int) -> bool:
-    """Whether value is an int (not a bool) from low to high inclusive."""
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
 def _option(default: SettingValue, what: str, right: str, accepts: Callable[[SettingValue], bool]) -> Any:
     return dataclasses.field(default=default, metadata={"rule": OptionRule(what, right, accepts)})
 
 
 def whole(default: int, low: int, high: int, what: str) -> Any:
     """A whole number from low to high inclusive."""
-    return _option(default, what, f"a whole number from {low} to {high}", lambda value: is_whole(value, low, high))
+    return _option(default, what, f"a whole number from {low} to {high}", lambda value: _within(value, int, low, high))
 
 
 def number(default: float, low: float, high: float, what: str) -> Any:
     """A number from low to high inclusive."""
-    return _option(
-        default,
-        what,
-        f"a number from {low:g} to {high:g}",
-        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high,
-    )
+    right = f"a number from {low:g} to {high:g}"
+    return _option(default, what, right, lambda value: _within(value, int | float, low, high))
+
+
+def _within(value: Any, kind: Any, low: float, high: float) -> bool:
+    """Whether it is of this kind (not a bool), from low to high inclusive."""
+    return isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
 
 
 def switch(default: bool, what: str) -> Any:

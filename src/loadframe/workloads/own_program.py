@@ -5,26 +5,25 @@ reported; processes that it starts are recorded and ended with it."""
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import IO, Generic
+from typing import IO, Any, Generic
 
 from loadframe.connections.address import parted
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.said import words
 from loadframe.host.identity import end_all, identify, marked
-from loadframe.host.processes import Allowance, spawn
-from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement, SettingValue
-from loadframe.workloads import asking, beginning, command_lines, step_files
+from loadframe.host.processes import spawn
+from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement
+from loadframe.workloads import arrivals, asking, command_lines, step_files
+from loadframe.workloads.base import demand
 from loadframe.workloads.command_lines import LineError, Lines
 from loadframe.workloads.command_output import ClockError, Instant, Life, Output, of_lines
 from loadframe.workloads.common import Common, Options
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
-from loadframe.workloads.kind import demand
 from loadframe.workloads.options import file_at
 from loadframe.workloads.request_log import Requests
 
@@ -41,18 +40,15 @@ CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
 
 @dataclass(eq=False, kw_only=True)
 class OutputDriver(ProcessDriver):
-    """read: its output, given its Life and whether it was `cut_off`. bounds: file -> the most bytes that it may write.
-    duration_s: of the load, from its first request on. open_loop: requests begin when they should. mark: the value of
-    STEP_MARK in its environment. address: of the target. late_s: how long it may continue with what it has begun when
-    its time is up."""
+    """folder: of the step. bounds: file -> the most bytes that it may write. duration_s: of the load, from its first
+    request on. mark: the value of STEP_MARK in its environment. address: of the target."""
 
-    read: Callable[..., Output]
+    program: "OwnProgram[Any]"
+    folder: Path
     bounds: Mapping[Path, int]
     duration_s: float
-    open_loop: bool
     mark: str
     address: str
-    late_s: float = 0.0
     started: Instant = field(default_factory=Instant.now)
     _ended: Instant | None = field(default=None, init=False)
     _flooded: str = field(default="", init=False)
@@ -83,7 +79,7 @@ class OutputDriver(ProcessDriver):
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """The requests that it reports, successful or not."""
-        if not self.open_loop:
+        if not self.program.open_loop:
             return None
         requests = self._read()
         begin_s = requests.end_s - requests.latency_ms / 1000.0
@@ -124,7 +120,7 @@ class OutputDriver(ProcessDriver):
         if self._output is None:
             life = Life(self.started, self._ended or Instant.now())
             try:
-                self._output = self.read(life, cut_off=self._killed or self._overdue)
+                self._output = self.program.written(self.folder, life, cut_off=self._killed or self._overdue)
             except LineError as error:
                 raise self._failure(f"The driver {self.name} printed what Loadframe cannot read: {error}.") from None
             except ClockError as error:
@@ -145,7 +141,7 @@ class OutputDriver(ProcessDriver):
             )
         begun_s = float((requests.end_s - requests.latency_ms / 1000.0).min())
         lasted_s = float(requests.end_s[-1]) - begun_s
-        if self._overdue and lasted_s > self.duration_s + self.late_s + GRACE_S / 2:
+        if self._overdue and lasted_s > self.duration_s + self.program.late_s + GRACE_S / 2:
             raise self._failure(
                 f"The driver {self.name} did not end: it went on for {lasted_s:.3g} s, and a step has "
                 f"{self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
@@ -203,18 +199,13 @@ class OwnProgram(Common[Options], Generic[Options]):
     """The files that may hold statistics of a pipeline's stages."""
     late_s = 0.0
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self.names = ["request"]  # of requests that have no name of their own
         self._warmup_s = 0.0
 
     @property
     def operations(self) -> tuple[str, ...]:
         return tuple(self.names)
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        return self.operations
 
     @property
     def open_loop(self) -> bool:
@@ -280,7 +271,7 @@ class OwnProgram(Common[Options], Generic[Options]):
             step_files.write(path, b"", user)
         command = self.command_line(endpoint, level, folder, duration_s)
         variables = self._told(endpoint, level, duration_s) | {"LOADFRAME_OUTPUT": str(outputs[0])}
-        beginning.wait()
+        arrivals.wait()
         started = Instant.now()
         with step_files.create(printed[0], user) as stderr, step_files.create(printed[1], user) as stdout:
             process = spawn(
@@ -298,11 +289,10 @@ class OwnProgram(Common[Options], Generic[Options]):
             printed=printed,
             stages=[folder / name for name in self.stages],
             end_s=time.monotonic() + getattr(self.options, "startup_s", STARTUP_S) + duration_s + self.late_s,
-            late_s=self.late_s,
-            read=partial(self.written, folder),
+            program=self,
+            folder=folder,
             bounds={printed[0]: MOST_PRINTED_BYTES, **dict.fromkeys((printed[1], *outputs), MOST_OUTPUT_BYTES)},
             duration_s=duration_s,
-            open_loop=self.open_loop,
             mark=mark,
             address=endpoint.address,
             started=started,
@@ -334,13 +324,9 @@ class OwnProgram(Common[Options], Generic[Options]):
 class OwnScript(OwnProgram[Options]):
     """A program that runs a file of the user's, whose axis may be any word that the file follows."""
 
-    def __init__(
-        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = ""
-    ) -> None:
-        super().__init__(options, allowance)
-        if axis:
-            self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
-        self.file = file_at(self.options.file) if self.options.file else None  # type: ignore[attr-defined]
+    def set_up(self) -> None:
+        super().set_up()
+        self.file = file_at(self.options.file)  # type: ignore[attr-defined]
 
     def trials(self) -> Sequence[Sequence[str]]:
         return () if self.file is None else (("test", "-r", str(self.file)), ("test", "-x", str(self.file.parent)))

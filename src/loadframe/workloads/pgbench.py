@@ -8,19 +8,17 @@ epoch_s epoch_us`, then with --rate the lag of the schedule (us), then with --ma
 skipped or failed transaction has a word in place of its latency. Each thread writes a file of its own, and its
 transactions begin in the order of its schedule."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
 import signal
 import subprocess
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loadframe.connections.postgres_connection import program as postgres_program
 from loadframe.errors import StudyError
@@ -30,16 +28,11 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, request_log, step_files
+from loadframe.workloads.base import KindOfWorkload, demand
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, content_of, rules, text, whole
 from loadframe.workloads.request_log import RECORD, Requests
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 MOST_CLIENTS = 4096
 READY_WITHIN_S = 10.0
@@ -85,7 +78,6 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
     axes = frozenset({"clients"})
     axis_unit = "clients"
     operations: tuple[str, ...] = ("transaction",)
-    judged = operations
     model = PgbenchOptions
     levels = (1, MOST_CLIENTS)
 
@@ -116,7 +108,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             databases.await_gone(connection, endpoint)
             postgres.execute(connection, [statement.format(databases.name_of(endpoint)) for statement in TIDY])
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "PgbenchDriver":
         level = self.check_level(level)
         demand(requirements(self.kind))
         clients, rate = self.clients(level), self.rate(level)
@@ -203,8 +195,8 @@ class PgbenchDriver(ProcessDriver):
         if self.rate is None:
             return None
         thread_rate = self.rate / len(self.logs)
-        threads = schedules(self.logs, monotonic_s=self.monotonic_s, latency_limit_ms=self.latency_limit_ms)
-        return sum(thread.offered(start_s, end_s, thread_rate) for thread in threads)
+        given = {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms}
+        return sum(offered(log, start_s, end_s, thread_rate, **given) for log in self.logs)
 
     def kill(self) -> None:
         """End it at once, giving it END_S to write its log."""
@@ -266,15 +258,12 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
 
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
     """Until it has a socket for every client; the driver reports one that has ended."""
-    until = time.monotonic() + most_s
-    while process.poll() is None and _sockets(process.pid) < clients and time.monotonic() < until:
+    until, sockets = time.monotonic() + most_s, 0
+    while process.poll() is None and sockets < clients and time.monotonic() < until:
         time.sleep(POLL_S)
-
-
-def _sockets(pid: int) -> int:
-    with suppress(OSError):
-        return sum(str(descriptor.readlink()).startswith("socket:") for descriptor in Path(f"/proc/{pid}/fd").iterdir())
-    return 0
+        with suppress(OSError):
+            opened = Path(f"/proc/{process.pid}/fd").iterdir()
+            sockets = sum(str(descriptor.readlink()).startswith("socket:") for descriptor in opened)
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
@@ -298,25 +287,6 @@ FAILED, LATE = 1, 2
 LAST_LINES_BYTES = 400
 
 
-@dataclass(frozen=True)
-class Scheduled:
-    """Of one thread in an open loop. begin_s: scheduled, ascending (CLOCK_MONOTONIC, s). last_lag_s: wait of the
-    last."""
-
-    begin_s: NDArray[np.float64]
-    last_lag_s: float
-
-    def offered(self, start_s: float, end_s: float, rate: float) -> int:
-        """How many should have begun after start_s and not after end_s, at `rate` per second. Those that no client had
-        time for are in no log: if the last one waited while others would have arrived, they are counted from the rate.
-        """
-        first, last = self.begin_s.searchsorted([start_s, end_s], side="right")
-        seen_s = float(self.begin_s[-1]) if len(self.begin_s) else start_s
-        behind = self.last_lag_s * rate >= 1
-        unseen = max(end_s - max(seen_s, start_s), 0.0) * rate if behind else 0.0
-        return int(last - first) + int(unseen)
-
-
 def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> Requests:
     """All transactions of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start. pgbench logs
     no latency of a failed transaction: it is the time since the client's previous one ended. A skipped one waited at
@@ -331,19 +301,18 @@ def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) 
     return request_log.from_bytes(bytes(records))
 
 
-def schedules(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> list[Scheduled]:
-    """The schedule of each thread, from a log with --rate."""
-    import numpy as np
-
-    scheduled = []
-    for path in paths:
-        transactions = list(_transactions(path, monotonic_s, latency_limit_ms))
-        begun = np.array(
-            [end_s - (latency_ms or 0.0) / 1000 for _, end_s, latency_ms, _, _ in transactions], dtype=np.float64
-        )
-        lags_s = [lag_s for *_, lag_s in transactions if lag_s is not None]
-        scheduled.append(Scheduled(np.sort(begun), lags_s[-1] if lags_s else 0.0))
-    return scheduled
+def offered(
+    path: Path, start_s: float, end_s: float, rate: float, *, monotonic_s: float, latency_limit_ms: float
+) -> int:
+    """How many transactions of one thread should have begun after start_s and not after end_s (CLOCK_MONOTONIC), at
+    `rate` per second, from its log with --rate. Those that no client had time for are in no log: if the last one waited
+    while others would have arrived, they are counted from the rate."""
+    transactions = list(_transactions(path, monotonic_s, latency_limit_ms))
+    begun_s = sorted(end - (latency_ms or 0.0) / 1000 for _, end, latency_ms, _, _ in transactions)
+    last_lag_s = next((lag_s for *_, lag_s in reversed(transactions) if lag_s is not None), 0.0)
+    seen_s = max(begun_s[-1] if begun_s else start_s, start_s)
+    unseen = max(end_s - seen_s, 0.0) * rate if last_lag_s * rate >= 1 else 0.0
+    return bisect_right(begun_s, end_s) - bisect_right(begun_s, start_s) + int(unseen)
 
 
 def _transactions(

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 GARBLED = (UnicodeDecodeError, MemoryError)
 """What psycopg raises for bytes that are not text, and for more than there is memory for."""
 APPLICATION = "loadframe-driver"
-LONG_S = 3600.0
-"""How long a server may be silent while it makes or drops data: how long that takes is not known beforehand."""
 CONNECT_S = 60.0
 
 
@@ -63,7 +61,9 @@ def _search_path(endpoint: Endpoint) -> str:
 
 
 @contextmanager
-def connected(endpoint: Endpoint, doing: str, *, patience_s: float = LONG_S) -> Iterator[Connection[Any]]:
+def connected(
+    endpoint: Endpoint, doing: str, *, patience_s: float = postgres_connection.SILENT_S
+) -> Iterator[Connection[Any]]:
     """In the driver's schema, with a transaction per statement. patience_s: of silence. Raises TargetError."""
     psycopg = postgres_connection.driver()
     here = parameters(endpoint)

@@ -7,37 +7,25 @@ from typing import Any, TypeVar
 
 from loadframe.connections.http_words import METHODS, NOT_SENT, SAFE
 from loadframe.errors import StudyError
-from loadframe.host.processes import Allowance
-from loadframe.model import Declared, Endpoint, SettingValue
-from loadframe.workloads import asking, by_address, http_driver
-from loadframe.workloads.arrivals import Schedule
+from loadframe.model import Endpoint
+from loadframe.workloads import asking, by_address
 from loadframe.workloads.asking import ask
+from loadframe.workloads.base import demand
 from loadframe.workloads.by_address import ByAddress
-from loadframe.workloads.common import Common
-from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order
-from loadframe.workloads.kind import demand
+from loadframe.workloads.http_driver import Ask, ByWrk, Order, Plan, requirements
 
 Options = TypeVar("Options", bound=Any)
 
 
-class Recorded(Common[Options]):
+class Recorded(ByWrk[Options]):
     """The options have `file`, `keep_alive` and `writes`."""
 
     target_kinds = by_address.KINDS
-    trials = staticmethod(http_driver.trials)
-    levels = (1, MOST_CONNECTIONS)
     order: Order
 
-    def __init__(
-        self,
-        options: Mapping[str, SettingValue],
-        allowance: Allowance | None = None,
-        declared: Declared | None = None,
-    ) -> None:
-        """declared: a login. Raises StudyError for what does not fit. The file is read later."""
-        super().__init__(options, allowance)
-        self._sessions = ByAddress(declared or Declared(), "", "status", 0.0, writes=self.options.writes)
+    def set_up(self) -> None:
+        """The study may declare a login. The file is read later."""
+        self._sessions = ByAddress(self.declared, writes=self.options.writes)
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:
@@ -49,11 +37,7 @@ class Recorded(Common[Options]):
 
     @property
     def file(self) -> Path:
-        """The file to replay. Raises StudyError if the study names none."""
-        if not self.options.file:
-            raise StudyError(
-                f"workload.options.file is missing: the workload {self.kind} replays a file.", remedy="Give its path."
-            )
+        """The file to replay. Raises StudyError for a path without meaning."""
         try:
             return Path(self.options.file).expanduser().absolute()
         except RuntimeError as error:  # a ~name that has no home
@@ -75,7 +59,7 @@ class Recorded(Common[Options]):
         self.recalled()
 
     def install(self, endpoint: Endpoint) -> None:
-        demand(http_driver.requirements(self.kind))
+        demand(requirements(self.kind))
         self._sessions.refuse_to_tell(endpoint)
         self.check_requests(running=endpoint.attached)
         ask(endpoint, self._first())
@@ -85,33 +69,10 @@ class Recorded(Common[Options]):
         path = self._first()
         asking.met(endpoint, path, lambda: ask(endpoint, path))
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        demand(http_driver.requirements(self.kind))
-        level = self.check_level(level)
-        folder, clients = folder.resolve(), self.clients(level)
-        plan = http_driver.plan(
-            self.recalled(),
-            endpoint,
-            folder,
-            self.allowance.user,
-            sessions=self._sessions.open_sessions(endpoint, clients),
-            keep_alive=self.options.keep_alive,
-            order=self.order,
-            secret=self._sessions.secret,
-        )
-        return http_driver.start(
-            self.kind,
-            plan,
-            allowance=self.allowance,
-            connections=clients,
-            folder=folder,
-            duration_s=duration_s,
-            rate=self.schedule(level, duration_s),
-        )
-
-    def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
-        """When requests begin: see http_driver.start."""
-        return self.rate(level)
+    def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
+        sessions = self._sessions.open_sessions(endpoint, self.clients(level))
+        secret = self._sessions.secret
+        return self.plan_of(self.recalled(), endpoint, folder, sessions, order=self.order, secret=secret)
 
     def _first(self) -> str:
         return next((request.path for request in self.recalled() if request.method == "GET"), "/")

@@ -6,7 +6,7 @@ latencies, and as quantiles, whose p95 and p99 lie far from these percentiles. A
 interpolated linearly. memtier_benchmark 2 writes an HdrHistogram."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,11 +21,10 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.host.environment import importing, located, python
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import ownership
+from loadframe.model import Endpoint, Requirement
+from loadframe.workloads.base import KindOfWorkload, demand, program
 from loadframe.workloads.command_lines import LineError, Lines, Second, whole_lines
-from loadframe.workloads.kind import KindOfWorkload, demand, program
+from loadframe.workloads.databases import MARK
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_program import OwnProgram
 from loadframe.workloads.redis_keys import OwnKeys
@@ -47,22 +46,15 @@ LONGEST_MS = 3_600_000.0
 
 @dataclass(frozen=True)
 class Report:
-    """name: of the test, in lower case. length_s: how long it took. values_ms, counts: its latencies."""
+    """name: of the test, in lower case. length_s: how long it took. values_ms, counts: its latencies. seconds: (second
+    from 0, requests), if they were counted."""
 
     name: str
     requests: int
     length_s: float
     values_ms: NDArray[np.float64]
     counts: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Memtier:
-    """started_s: time of day. reports: by kind of request. seconds: for each report, (second from 0, requests)."""
-
-    started_s: float
-    reports: tuple[Report, ...]
-    seconds: tuple[tuple[tuple[int, int], ...], ...]
+    seconds: tuple[tuple[int, int], ...] = ()
 
 
 def read_report(text: str) -> Report:
@@ -77,24 +69,25 @@ def read_report(text: str) -> Report:
     return Report(title["title"].strip().lower(), count, count / per_s, values_ms, counts)
 
 
-def read_memtier(text: str) -> Memtier:
-    """What memtier_benchmark writes with --json-out-file. Raises ValueError."""
+def read_memtier(text: str) -> tuple[float, list[Report]]:
+    """What memtier_benchmark writes with --json-out-file: its start (time of day, s), and a report for each kind of
+    request. Raises ValueError."""
     try:
         stats = parse_json(text)["ALL STATS"]
         started_s, length_s = (float(stats["Runtime"][key]) / 1000.0 for key in ("Start time", "Total duration"))
         if not 0 < length_s <= LONGEST_MS or not 0 < started_s < 1e12:
             raise ValueError(f"it took {length_s:g} s from {started_s:g} on")
-        kinds = [
+        reports = [
             _kind(name, stats[key], length_s)
             for key, name in KINDS_OF_MEMTIER.items()
             if stats.get(key, {}).get("Count", 0)
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it is no report of memtier_benchmark 2 ({error!r})") from error
-    return Memtier(started_s, tuple(kind for kind, _ in kinds), tuple(seconds for _, seconds in kinds))
+    return started_s, reports
 
 
-def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tuple[tuple[int, int], ...]]:
+def _kind(name: str, part: dict[str, Any], length_s: float) -> Report:
     histogram = decode(part["Percentile Latencies"]["Histogram log format"]["Compressed Histogram"])
     seconds = tuple((int(second), int(row["Count"])) for second, row in part["Time-Serie"].items())
     counted, total = int(histogram.counts.sum()), sum(count for _, count in seconds)
@@ -102,7 +95,7 @@ def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tup
         raise ValueError(f"{name}: it counts {part['Count']}, its histogram {counted}, its seconds {total}")
     if any(not 0 <= second <= length_s or count < 0 for second, count in seconds):
         raise ValueError(f"{name}: it has seconds that are not of its {length_s:g} s")
-    return Report(name, counted, length_s, histogram.middles / 1000.0, histogram.counts), seconds
+    return Report(name, counted, length_s, histogram.middles / 1000.0, histogram.counts, seconds)
 
 
 def _points(text: str, count: int) -> list[tuple[int, float]]:
@@ -172,8 +165,8 @@ class Redis(OwnProgram[RedisOptions]):
     levels = (1, MOST_CLIENTS)
     files = ("parts.jsonl",)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
+        super().set_up()
         self.late_s = MEMTIER_LATE_S if self.options.program == MEMTIER else 0.0
         if not RATIO.fullmatch(self.options.ratio) or not any(map(int, self.options.ratio.split(":"))):
             raise StudyError(
@@ -194,7 +187,7 @@ class Redis(OwnProgram[RedisOptions]):
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys:
         """Where it makes keys in a Redis that is not ours."""
-        return OwnKeys.found(endpoint.address, endpoint.options[ownership.MARK], self.needs_bytes())
+        return OwnKeys.found(endpoint.address, endpoint.options[MARK], self.needs_bytes())
 
     def needs_bytes(self) -> int | None:
         """The most memory that the keys take; None if each request adds to them."""
@@ -248,7 +241,7 @@ class Redis(OwnProgram[RedisOptions]):
             try:
                 part = parse_json(line)
                 if self.options.program == MEMTIER:
-                    _take_memtier(lines, number, read_memtier(part["text"]))
+                    _take_memtier(lines, number, *read_memtier(part["text"]))
                 else:
                     _take_part(lines, number, read_report(part["text"]), float(part["begin"]), float(part["end"]))
             except (JsonError, ValueError, KeyError, TypeError) as error:
@@ -272,13 +265,13 @@ def _take_part(lines: Lines, number: int, report: Report, begin_s: float, end_s:
     )
 
 
-def _take_memtier(lines: Lines, number: int, run: Memtier) -> None:
+def _take_memtier(lines: Lines, number: int, started_s: float, reports: list[Report]) -> None:
     """The requests of each second, with latencies drawn from those of the whole run."""
-    lines.zero_s = run.started_s
-    for report, seconds in zip(run.reports, run.seconds, strict=True):
+    lines.zero_s = started_s
+    for report in reports:
         each_ms = np.random.default_rng(number).permutation(np.repeat(report.values_ms, report.counts))
-        ends = np.cumsum([count for _, count in seconds])
-        for (second, count), values_ms in zip(seconds, np.split(each_ms, ends[:-1]), strict=True):
+        ends = np.cumsum([count for _, count in report.seconds])
+        for (second, count), values_ms in zip(report.seconds, np.split(each_ms, ends[:-1]), strict=True):
             lines.seconds.append(
                 Second(
                     line=number,

@@ -12,7 +12,7 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.model import Endpoint, SettingValue
 from loadframe.units import show
-from loadframe.workloads import ownership
+from loadframe.workloads.databases import MARK
 
 PORT = "6379"
 PATIENCE_S = 30.0
@@ -56,7 +56,7 @@ class OwnKeys:
                 f"The Redis at {endpoint.address} runs already, and no database of its own was chosen for the load",
                 remedy="Load it without a fleet, or a Redis that Loadframe starts (target.command).",
             )
-        return OwnKeys(endpoint.address, int(endpoint.options[DATABASE]), endpoint.options[ownership.MARK])
+        return OwnKeys(endpoint.address, int(endpoint.options[DATABASE]), endpoint.options[MARK])
 
     @staticmethod
     def at(address: Mapping[str, str]) -> "OwnKeys":

@@ -11,8 +11,7 @@ from loadframe.entry_points import WORKLOADS_GROUP, Registry
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Knob, Requirement, SettingValue
-from loadframe.workloads.base import Workload
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.base import KindOfWorkload, Workload
 from loadframe.workloads.options import did_you_mean
 
 
@@ -22,7 +21,7 @@ def _own() -> Iterator[KindOfWorkload]:
         yield from (record for record in vars(module).values() if isinstance(record, KindOfWorkload))
 
 
-MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}
+NO_COMMAND = 'Name the program, for example command = ["python3", "driver.py"].'
 KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 
@@ -61,7 +60,7 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
         key = f"workload.options.{name}" if rule is not None else f"workload.{name}"
         raise StudyError(
             f"{key} is missing: the workload {known.kind} has no default for it.",
-            remedy=f"Give {key}: {rule.right}; {rule.what}." if rule is not None else MISSING[name],
+            remedy=f"Give {key}: {rule.right}; {rule.what}." if rule is not None else NO_COMMAND,
         )
 
 

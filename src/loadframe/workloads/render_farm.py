@@ -11,20 +11,17 @@ completes a job of the pool submits another one under the same number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from loadframe.connections.mariadb_connection import server_version
 from loadframe.host.environment import python_package
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
-from loadframe.workloads.common import Common
-from loadframe.workloads.databases import await_gone, drop_schema, make_schema_over, name_of
+from loadframe.workloads.base import KindOfWorkload, demand
+from loadframe.workloads.databases import InOwnSchema, await_gone, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute, schema_of
 from loadframe.workloads.options import choice, mix_of, rules, whole
 
@@ -47,11 +44,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (*sysbench.requirements(kind), python_package(kind, "pymysql", "mariadb"))
 
 
-def tables_of(job: int | str, tables_per_job: int) -> list[str]:
-    """The names of a job's tables, in the order of their creation."""
-    return [f"{kind}_{job}" for kind in TABLE_KINDS[:tables_per_job]]
-
-
 @dataclass(frozen=True)
 class FarmOptions:
     tables_per_job: int = whole(5, 1, MOST_TABLES_PER_JOB, "tables that each job keeps")
@@ -64,11 +56,10 @@ class FarmOptions:
 Options = TypeVar("Options", bound=FarmOptions)
 
 
-class Farm(Common[Options]):
+class Farm(InOwnSchema, sysbench.BySysbench[Options]):
     """What both workloads do to the job store."""
 
     target_kinds = frozenset({"mariadb", "mysql"})
-    trials = staticmethod(sysbench.trials)
 
     def install(self, endpoint: Endpoint) -> None:
         demand(requirements(self.kind))
@@ -92,13 +83,12 @@ class Farm(Common[Options]):
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
-        at_once = "MariaDB" in server_version(connection)
+        at_once = "MariaDB" in connection.get_server_info()  # such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"
         execute(
             connection,
             [
                 f"CREATE OR REPLACE TABLE {schema}.{name} {made}" if at_once else MADE_AND_FILLED.format(schema, name)
-                for job in jobs
-                for name in tables_of(job, self.options.tables_per_job)
+                for name in (f"{kind}_{job}" for job in jobs for kind in TABLE_KINDS[: self.options.tables_per_job])
             ],
         )
 
@@ -106,17 +96,14 @@ class Farm(Common[Options]):
         self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
     ) -> ProcessDriver:
         """Start sysbench with this script and its own options. seconds: as in start_script."""
-        demand(requirements(self.kind))
         tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
         filled = "after" if endpoint.kind == "mysql" else "made"
-        return sysbench.start_script(
-            self.kind,
+        return self.start_script(
             script,
             endpoint,
-            allowance=self.allowance,
+            folder,
+            seconds,
             threads=self.options.threads,
-            folder=folder,
-            duration_s=seconds,
             options={
                 **sysbench.OURS,
                 **own,
@@ -126,9 +113,6 @@ class Farm(Common[Options]):
                 "filled": filled,
             },
         )
-
-    def remove(self, endpoint: Endpoint) -> None:
-        drop_schema(endpoint)
 
 
 def missing_jobs(connection: Connection, schema: str, wanted: int, tables_per_job: int) -> list[int]:
@@ -172,12 +156,10 @@ class RenderFarm(Farm[RenderFarmOptions]):
     axes = frozenset({"active_jobs"})
     axis_unit = "active jobs"
     operations: tuple[str, ...] = MIX
-    judged = operations
     model = RenderFarmOptions
     levels = (1, MOST_JOBS)
 
-    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        super().__init__(options, allowance)
+    def set_up(self) -> None:
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
@@ -236,10 +218,6 @@ class RenderFarmBurst(Farm[BurstOptions]):
             "rows": self.options.rows_per_table,
         }
         return self.run("render_farm_burst.lua", endpoint, folder, None, own)
-
-    def after_step(self, endpoint: Endpoint) -> None:
-        with connected(endpoint, "to tidy up after a step") as connection:
-            await_gone(connection, endpoint)
 
 
 KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), requirements)

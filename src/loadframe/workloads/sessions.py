@@ -44,12 +44,7 @@ def steps_of(login: Login) -> tuple[Ask, ...]:
 def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
     """Log in `count` times. Raises TargetError if the server refuses, or sends an invalid cookie or token."""
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
-        opening = [pool.submit(log_in, endpoint, steps, token) for _ in range(count)]
-        try:
-            return [future.result() for future in opening]
-        finally:
-            for future in opening:
-                future.cancel()
+        return list(pool.map(lambda _: log_in(endpoint, steps, token), range(count)))  # ends the others where one fails
 
 
 def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:

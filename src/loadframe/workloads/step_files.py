@@ -4,6 +4,8 @@ and read from it: never through a link that stands there, and nothing but regula
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -34,6 +36,15 @@ def write_whole(file: IO[bytes], content: bytes) -> None:
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
+
+
+@contextmanager
+def in_memory(content: bytes) -> Iterator[int]:
+    """The descriptor of a file in memory with this content, for a process that inherits it: no other user can read it,
+    and it does not outlive a command that is killed."""
+    with os.fdopen(os.memfd_create("loadframe"), "wb", buffering=0) as file:
+        write_whole(file, content)
+        yield file.fileno()
 
 
 def read(path: Path) -> bytes:

@@ -4,7 +4,6 @@ options the installed sysbench and its scripts have, by their own help, and what
 
 import functools
 import itertools
-import os
 import re
 import subprocess
 import time
@@ -21,8 +20,10 @@ from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, step_files
 from loadframe.workloads.arrivals import ARRIVALS, await_ready, let_begin
+from loadframe.workloads.base import demand, program
+from loadframe.workloads.common import Common
+from loadframe.workloads.common import Options as ModelOptions
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-from loadframe.workloads.kind import program
 from loadframe.workloads.options import did_you_mean
 
 Options = Mapping[str, str | int | float]
@@ -46,65 +47,65 @@ def trials() -> tuple[tuple[str, ...], ...]:
     return (("test", "-x", located("sysbench") or "sysbench"), ("cat", *scripts))
 
 
-def start_script(
-    name: str,
-    script: str,
-    endpoint: Endpoint,
-    *,
-    allowance: Allowance,
-    threads: int,
-    options: Options,
-    folder: Path,
-    duration_s: float | None,
-    rate: float | None = None,
-    environment: Mapping[str, str] = MappingProxyType({}),
-) -> ProcessDriver:
-    """Start a `script` of this folder with `options`, its own and sysbench's; each thread writes `requests-N.log` into
-    `folder`. The script ends its work itself; duration_s only decides when it is overdue (None: never). rate: requests
-    per second in an open loop, which then needs duration_s; None: a closed loop. environment: added to the script's."""
-    folder = folder.resolve()
-    logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
-    for log in logs:
-        log.unlink(missing_ok=True)
-    # The script does all timing, counting and statistics: sysbench only runs the threads.
-    given = {"threads": threads, "time": 0, "events": 0, "percentile": 0, **options, "folder": str(folder)}
-    printed = folder / "sysbench.txt"
-    arrivals = None
-    with ExitStack() as files:
-        account = files.enter_context(_account(endpoint))
-        output, schedule = files.enter_context(step_files.create(printed, US)), None
-        if rate is not None:
-            to_come = files.enter_context(step_files.create(folder / ARRIVALS, US))
-            schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
-            given["open_loop"] = 1
-        process = spawn(
-            _command(FOLDER / script, "run", endpoint, account, given),
-            allowance,
-            stdin=schedule,
-            stdout=output,
-            stderr=output,
-            cwd=folder,
-            env={**_environment(endpoint), **environment},
-            pass_fds=(account,),
-        )
-        if rate is not None and duration_s is not None:
-            await_ready(process, logs)
-            arrivals, _ = let_begin(to_come, rate, duration_s, threads)
-    end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
-    return ProcessDriver(
-        name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, duration_s=duration_s,
-        one_each=rate is None,
-    )  # fmt: skip
+class BySysbench(Common[ModelOptions]):
+    """A workload whose requests a script of this folder sends."""
+
+    trials = staticmethod(trials)
+
+    def start_script(
+        self,
+        script: str,
+        endpoint: Endpoint,
+        folder: Path,
+        duration_s: float | None,
+        *,
+        threads: int,
+        options: Options,
+        rate: float | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> ProcessDriver:
+        """Start a script with `options`, its own and sysbench's; each thread writes `requests-N.log` into `folder`. The
+        script ends its work itself; duration_s only decides when it is overdue (None: never). rate: requests per second
+        in an open loop, which then needs duration_s; None: a closed loop. environment: added to the script's."""
+        demand(requirements(self.kind))
+        folder = folder.resolve()
+        logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
+        for log in logs:
+            log.unlink(missing_ok=True)
+        # The script does all timing, counting and statistics: sysbench only runs the threads.
+        given = {"threads": threads, "time": 0, "events": 0, "percentile": 0, **options, "folder": str(folder)}
+        printed = folder / "sysbench.txt"
+        arrivals = None
+        with ExitStack() as files:
+            account = files.enter_context(_account(endpoint))
+            output, schedule = files.enter_context(step_files.create(printed, US)), None
+            if rate is not None:
+                to_come = files.enter_context(step_files.create(folder / ARRIVALS, US))
+                schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
+                given["open_loop"] = 1
+            process = spawn(
+                _command(FOLDER / script, "run", endpoint, account, given),
+                self.allowance,
+                stdin=schedule,
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+                env={**_environment(endpoint), **environment},
+                pass_fds=(account,),
+            )
+            if rate is not None and duration_s is not None:
+                await_ready(process, logs)
+                arrivals, _ = let_begin(to_come, rate, duration_s, threads)
+        end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
+        return ProcessDriver(
+            self.kind, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, duration_s=duration_s,
+            one_each=rate is None,
+        )  # fmt: skip
 
 
-def run_script(
-    script: Path, what: str, endpoint: Endpoint, *, allowance: Allowance, threads: int, options: Options
-) -> None:
+def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> None:
     """Run a command of a script ("prepare") to its end. Raises TargetError, with what it printed, if it fails."""
-    with _account(endpoint) as account:
-        command = _command(script, what, endpoint, account, {"threads": threads, **options})
-        said = run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
-    if said is not None:
+    if (said := _said(script, what, endpoint, allowance, options)) is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
             remedy="If disk space or memory ran out, give it fewer or smaller tables.",
@@ -115,13 +116,16 @@ def run_script(
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
     """Raises WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
     if endpoint.attached:
-        script = FOLDER / "proof.lua"
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
-        with _account(endpoint) as account:
-            command = _command(script, "prove", endpoint, account, options)
-            said = run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
-        if said is not None:
+        if (said := _said(FOLDER / "proof.lua", "prove", endpoint, allowance, options)) is not None:
             raise databases.elsewhere(endpoint, "sysbench", said)
+
+
+def _said(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> str | None:
+    """See driving.run_to_end."""
+    with _account(endpoint) as account:
+        command = _command(script, what, endpoint, account, options)
+        return run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
 
 
 def _command(script: Path, what: str, endpoint: Endpoint, account: int, options: Options) -> list[str]:
@@ -155,8 +159,8 @@ def _shared_out(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
-    """How to reach the server, as the descriptor of a configuration file in memory: any user can read argv, and a file
-    on disk would outlive a command that is killed. Raises StudyError for what cannot stand in it."""
+    """How to reach the server, as the descriptor of a configuration file in memory: any user can read argv. Raises
+    StudyError for what cannot stand in it."""
     engine = databases.engine_of(endpoint)
     given: dict[str, str] = {**engine.parameters(endpoint), **_shared_out(endpoint)}
     lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
@@ -166,9 +170,9 @@ def _account(endpoint: Endpoint) -> Iterator[int]:
                 f"sysbench cannot be given a {name} that has a line break or blanks at its ends.",
                 remedy="Use another user or password for the load.",
             )
-    with os.fdopen(os.memfd_create("sysbench.conf"), "wb", buffering=0) as file:
-        file.write("".join(f"{name}={value}\n" for name, value in lines.items() if value).encode())
-        yield file.fileno()
+    text = "".join(f"{name}={value}\n" for name, value in lines.items() if value)
+    with step_files.in_memory(text.encode()) as file:
+        yield file
 
 
 SCRIPTS = (

@@ -10,11 +10,11 @@ from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
-from loadframe.workloads.common import AtRate, Common
+from loadframe.workloads.base import KindOfWorkload, demand
+from loadframe.workloads.common import AtRate
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, rules, whole
-from loadframe.workloads.sysbench import SCRIPTS, checked, installed, requirements, run_script, start_script
+from loadframe.workloads.sysbench import SCRIPTS, BySysbench, checked, installed, requirements, run_script
 
 MOST_THREADS = 4096
 MOST_PREPARING = 4
@@ -30,7 +30,7 @@ class SysbenchOptions:
     connections: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
-class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
+class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
     """Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
 
     kind = "sysbench"
@@ -38,8 +38,6 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     axes = frozenset({"threads"})
     axis_unit = "threads"
     operations: tuple[str, ...] = ("transaction",)
-    judged = operations
-    trials = staticmethod(sysbench.trials)
     model = SysbenchOptions
     levels = (1, MOST_THREADS)
 
@@ -69,42 +67,33 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
         script = installed(self.options.script).script
         sysbench.prove(endpoint, self.allowance)
-        options = {**self._engine(endpoint), **self._given}
-        run_script(script, "prepare", endpoint, allowance=self.allowance, threads=threads, options=options)
+        options: sysbench.Options = {"threads": threads, **self._given}
+        engine = endpoint.options.get("storage_engine")
+        if engine is not None and STORAGE_ENGINE in installed(self.options.script).options:
+            options = {STORAGE_ENGINE: engine, **options}  # scripts that name an engine at all name InnoDB by default
+        run_script(script, "prepare", endpoint, self.allowance, options)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
                 tables = databases.tables(connection, endpoint)  # otherwise autovacuum analyses them during a step
                 schema = databases.name_of(endpoint)
                 postgres.execute(connection, [f"VACUUM ANALYZE {schema}.{name}" for name in sorted(tables)])
 
-    def _engine(self, endpoint: Endpoint) -> dict[str, str]:
-        """Scripts that name an engine at all name InnoDB by default."""
-        engine = endpoint.options.get("storage_engine")
-        known = engine is not None and STORAGE_ENGINE in installed(self.options.script).options
-        return {STORAGE_ENGINE: engine} if engine is not None and known else {}
-
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         level = self.check_level(level)
-        demand(requirements(self.kind))
         sysbench.prove(endpoint, self.allowance)
-        return start_script(
-            self.kind,
+        # The server's errors that end a request but not its client, in addition to sysbench's own list.
+        errors = endpoint.options.get("request_errors")
+        ignored = {} if errors is None else {"mysql-ignore-errors": f"1213,1020,1205,{errors}"}
+        return self.start_script(
             "sysbench_oltp.lua",
             endpoint,
-            allowance=self.allowance,
+            folder,
+            duration_s,
             threads=self.clients(level),
             rate=self.rate(level),
-            folder=folder,
-            duration_s=duration_s,
-            options={**self._given, **_asked_again(endpoint), "seconds": repr(float(duration_s))},
+            options={**self._given, **ignored, "seconds": repr(float(duration_s))},
             environment={"LOADFRAME_SCRIPT": str(installed(self.options.script).script)},
         )
-
-
-def _asked_again(endpoint: Endpoint) -> dict[str, str]:
-    """The server's errors that end a request but not its client, in addition to sysbench's own list."""
-    more = endpoint.options.get("request_errors")
-    return {} if more is None else {"mysql-ignore-errors": f"1213,1020,1205,{more}"}
 
 
 class SysbenchAtRate(AtRate, Sysbench):

@@ -5,6 +5,7 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from loadframe.errors import WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.signals import told
-from loadframe.workloads import beginning, step_files
+from loadframe.workloads import arrivals, step_files
 from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, last_lines
 
 READY_WITHIN_S = 60.0
@@ -50,12 +51,28 @@ def start_together(
         log.unlink(missing_ok=True)
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        processes.extend(_spawn(worker, allowance) for worker in workers)
+        for worker in workers:
+            with step_files.create(worker.printed, US) as stderr:
+                process = spawn(
+                    worker.command,
+                    allowance,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    cwd=worker.log.parent,
+                    env=worker.environment,
+                    pass_fds=worker.pass_fds,
+                )
+            processes.append(process)
         _await_ready(name, processes, printed)
         once_ready()
-        start_s = beginning.instant_s(START_AFTER_S)
+        start_s = arrivals.instant_s(START_AFTER_S)
         for process in processes:
-            _tell(process, f"{start_s!r}\n")
+            assert process.stdin is not None
+            # The driver reports a worker that died between "ready" and now, with the worker's own words.
+            with suppress(BrokenPipeError):
+                process.stdin.write(f"{start_s!r}\n".encode())
+                process.stdin.close()
     except BaseException:
         ProcessDriver(name, processes, logs=logs, printed=printed, end_s=None).kill()
         raise
@@ -64,21 +81,6 @@ def start_together(
     return ProcessDriver(
         name, processes, logs=logs, printed=printed, end_s=end_s, duration_s=asked_s, one_each=one_each
     )  # fmt: skip
-
-
-def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
-    with step_files.create(worker.printed, US) as stderr:
-        pipe = subprocess.PIPE
-        return spawn(
-            worker.command,
-            allowance,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=stderr,
-            cwd=worker.log.parent,
-            env=worker.environment,
-            pass_fds=worker.pass_fds,
-        )
 
 
 def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
@@ -103,13 +105,3 @@ def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printe
                 details="\n".join(last_lines(output)),
             )
         process.stdout.close()
-
-
-def _tell(process: subprocess.Popen[bytes], line: str) -> None:
-    assert process.stdin is not None
-    # The driver reports a worker that died between "ready" and now, with the worker's own words.
-    try:
-        process.stdin.write(line.encode())
-        process.stdin.close()
-    except BrokenPipeError:
-        return
