@@ -50,7 +50,6 @@ def fit(
     within_latency_p95_ms: float | None = None,
     scalability: bool = False,
     gradually: bool = False,
-    seed: int = 0,
 ) -> Curve:
     """The curve of one treatment from its levels, in any order. gradually: also test whether it levels off gradually;
     the knee's interval is then that whole range. A point is the median over the blocks with the t-interval of the mean
@@ -72,7 +71,7 @@ def fit(
         data = pieces.series([point.load for point in points], [sample.throughputs for sample in ordered])
         cliff = _cliff(data)
         before = data if cliff is None else data.upto(cliff.from_load)
-        bend = segments.first_bend(before, seed, proven=cliff is not None and _fallen_already(before))
+        bend = segments.first_bend(before, proven=cliff is not None and _fallen_already(before))
         knee = _knee(bend, cliff, points)
         shape = "cliff" if cliff is not None else _shape(bend, data)
         if knee is not None and knee.low <= points[0].load and knee.high >= points[-1].load:

@@ -22,6 +22,9 @@ from loadframe.progress import counted
 FEWEST = 3
 """Two values have no noise beyond their difference."""
 
+ALPHA, AT = 0.05, "95 %"
+"""Level of every interval here, and in words."""
+
 MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
 """Fewer equal sessions may be alike by chance: their result only counts where it exceeds the prior."""
@@ -55,11 +58,11 @@ def unpaired(
     after: Sequence[float],
     *,
     by: str = quantity.TYPICAL,
-    alpha: float = 0.05,
     fitted: int = 0,
     between: Between = PRIOR,
 ) -> Verdict:
-    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each. by:
+    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each, with an
+    interval at 1 - ALPHA. by:
     "typical", "mean" and "max": the t-interval (Welch) of the means of their `pseudo_values`, with autocorrelated
     errors (`series.means`) and, of longer samples, in batches; for "max" of the batches' maxima, widened to hold the
     ratio. A quantile: the intervals of both (`quantity.quantile_ends`) combined (MOVER: Zou and Donner 2008, Statistics
@@ -71,9 +74,9 @@ def unpaired(
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
     if _scatter(before, after):
-        centre, low, high = _ends(first, second, by, alpha, fitted, grains(before, after))
+        centre, low, high = _ends(first, second, by, fitted, grains(before, after))
         used = "intervals of their ranks" if by in quantity.QUANTILES else "autocorrelation-corrected t"
-        how = f"{used} at {100 * (1 - alpha):.4g} %"
+        how = f"{used} at {AT}"
     else:
         (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
     verdict = _verdict(
@@ -104,12 +107,12 @@ def learnt(
     logs, _ = logarithms(equal)
     try:
         if by in quantity.QUANTILES:
-            pairs = [_quantiles(first, second, by, 0.05) for first, second in combinations(map(np.exp, logs), 2)]
+            pairs = [_quantiles(first, second, by) for first, second in combinations(map(np.exp, logs), 2)]
         else:
             every = [value for values in equal for value in values]
             reduced = [batched(pseudo_values(side, by)) for side in logs]
             known = grains(every, every)
-            pairs = [_of_means(first, second, by, 0.05, fitted, known) for first, second in combinations(reduced, 2)]
+            pairs = [_of_means(first, second, by, fitted, known) for first, second in combinations(reduced, 2)]
     except TooFewError:
         return prior
     centre = np.array([pair[0] for pair in pairs])
@@ -132,9 +135,7 @@ def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
     return np.asarray(student.quantile(0.975, degrees) * np.sqrt(variance))
 
 
-def paired(
-    before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL, alpha: float = 0.05
-) -> Verdict:
+def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
     """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks.
     What slows down both sides of a block cancels, and their order is assumed random, so that values need not be
     independent: the interval is that of treatments in blocks (`comparison.half_width`), of `pseudo_values`. If one side
@@ -152,7 +153,7 @@ def paired(
     centre = float((later - earlier).mean())
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
     half = (
-        float(half_width(earlier, later, alpha, rounding=rounding))
+        float(half_width(earlier, later, ALPHA, rounding=rounding))
         + float(drift((earlier + later) / 2)) / len(earlier) / 2
     )
     return _verdict(
@@ -160,19 +161,18 @@ def paired(
         centre - half,
         centre + half,
         blocks=len(first),
-        method=f"paired blocks, {by if by == 'mean' else quantity.TYPICAL} log ratio, t at {100 * (1 - alpha):.4g} %"
-        f"{zeros_words(zeros)}",
+        method=f"paired blocks, {by if by == 'mean' else quantity.TYPICAL} log ratio, t at {AT}{zeros_words(zeros)}",
         block_ratios=tuple(exp_in_range(float(value)) for value in second - first),
     )
 
 
-def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Numbers]:
+def difference(before: Mean, after: Mean) -> tuple[Numbers, Numbers]:
     """after - before, and half of its t-interval (Welch's degrees of freedom); at least the difference of two
     successive samples under the drift."""
     variance = before.variance + after.variance
     parts = sum(mean.variance**2 / np.maximum(mean.worth - 1, 0.5) for mean in (before, after))
     degrees = np.divide(variance**2, parts, out=np.ones_like(variance), where=np.asarray(parts) > 0)
-    half = student.quantile(1 - alpha / 2, np.maximum(degrees, 1.0)) * np.sqrt(variance)
+    half = student.quantile(1 - ALPHA / 2, np.maximum(degrees, 1.0)) * np.sqrt(variance)
     return after.value - before.value, np.maximum(half, (before.drift + after.drift) / 2)
 
 
@@ -191,29 +191,29 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
 
 
 def _ends(
-    first: Numbers, second: Numbers, by: str, alpha: float, fitted: int, known: tuple[float, float]
+    first: Numbers, second: Numbers, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
     """Log ratio with the ends of its interval. known: relative resolution of each side."""
     if by in quantity.QUANTILES:
-        return _quantiles(np.exp(first), np.exp(second), by, alpha)
+        return _quantiles(np.exp(first), np.exp(second), by)
     earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
-    return _of_means(earlier, later, by, alpha, fitted, known)
+    return _of_means(earlier, later, by, fitted, known)
 
 
 def _of_means(
-    first: Numbers, second: Numbers, by: str, alpha: float, fitted: int, known: tuple[float, float]
+    first: Numbers, second: Numbers, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
     """The same from pseudo-values."""
     sides = means(first, second, fitted=fitted)
     earlier, later = (_rounded(mean, grain) for mean, grain in zip(sides, known, strict=True))
-    centre, half = (float(value) for value in difference(earlier, later, alpha))
+    centre, half = (float(value) for value in difference(earlier, later))
     observed = float(second.max() - first.max()) if by == "max" else centre
     return observed, min(centre - half, observed), max(centre + half, observed)
 
 
-def _quantiles(before: Numbers, after: Numbers, by: str, alpha: float) -> tuple[float, float, float]:
+def _quantiles(before: Numbers, after: Numbers, by: str) -> tuple[float, float, float]:
     with np.errstate(divide="ignore"):
-        first, second = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, alpha))
+        first, second = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, ALPHA))
     centre = float(second[0] - first[0])
     return (
         centre,

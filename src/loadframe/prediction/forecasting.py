@@ -311,16 +311,13 @@ FURTHEST = 16.0
 """Nothing is expected beyond this many times the highest load measured, four doublings."""
 
 
-def expected(
-    observations: Observations, *, latency_p95_ms: float | None = None, kind: Kind | None = None
-) -> LoadInterval | None:
+def expected(observations: Observations, *, latency_p95_ms: float | None = None) -> LoadInterval | None:
     """The load at which the first resource saturates or the p95 latency passes its limit, whichever comes first, with
     the interval of the network's draws; None where resources do not explain the observations, or no limit is in sight.
     A starting point for trials, not a claim: a forecast's interval would be too wide for that."""
-    kind = kind or systems.kind_of(observations)
     if refusal.too_little(observations) is not None:
         return None
-    system, _ = _explained(observations, kind)
+    system, _ = _explained(observations, systems.kind_of(observations))
     if system is None:
         return None
     reached = np.sort(np.min([system.saturates_at(name) for name in system.demands], axis=0))
