@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
-from loadframe.analysis.observed_blocks import FAR, MAD, Floats, pauses, reference
+from loadframe.analysis.arrays import Flags, Floats, Whole
+from loadframe.analysis.observed_blocks import FAR, MAD, pauses, reference
 from loadframe.model import Apart
 from loadframe.model.observed import Driver
 
@@ -170,7 +170,7 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
     )
 
 
-def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]:
+def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> Flags:
     """Mask (n,) of rows that are near their end apart from the load, where that happens at the same hours of most days;
     they carry no information on the effect of the load. Times are seconds since 1970."""
     marked = np.zeros(len(use), dtype=np.bool_)
@@ -182,7 +182,7 @@ def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]
     return marked
 
 
-def _rows(load: Floats, use: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _rows(load: Floats, use: Floats) -> tuple[Whole, Floats]:
     """The rows' indices; and for all rows the usual use at such loads or higher ones."""
     if not (use >= FULL).any():
         return np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -223,7 +223,7 @@ def _weekday(days: Floats) -> int | None:
     return int(weekdays[0]) if len(days) >= FEWEST_PEAK_DAYS and len(weekdays) == 1 else None
 
 
-def _slower(rows: NDArray[np.int64], load: Floats, response: Floats) -> float | None:
+def _slower(rows: Whole, load: Floats, response: Floats) -> float | None:
     """Median factor by which these rows exceed the usual response time at their load."""
     times = (response / reference(load, response))[rows]
     times = times[np.isfinite(times)]

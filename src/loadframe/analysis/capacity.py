@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.curve import CLIFF_KEPT
 from loadframe.analysis.threshold import Threshold
 from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
@@ -243,7 +243,7 @@ class CapacitySearch:
             return Proposal(self.low, max(missing_s, self.settings.trial_s))
         return None
 
-    def _explore(self, below: NDArray[np.float64]) -> Proposal:
+    def _explore(self, below: Floats) -> Proposal:
         """The trial with the most information on the capacity for its cost."""
         highest = self._highest_allowed()
         doubtful = [

@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.model import Answer, Decision, Verdict
 from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
-
-Numbers = NDArray[np.float64]
 
 Grains = Mapping[float, tuple[float, float]]
 """By level: the relative resolution of a throughput on either side, given how it was counted."""
@@ -201,7 +199,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     return without_ratio(whole, open_.method, open_.decision if len(decisions) == 1 else "cannot-tell")
 
 
-def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
+def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
     """Logarithms of some samples, with zeros replaced as ZERO_COUNTS_AS defines, and the number of zeros. ValueError
     for values that are negative or not finite."""
     values = [np.asarray(sample, dtype=np.float64) for sample in samples]
@@ -217,7 +215,7 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
     return [np.log(sample) for sample in values], zeros
 
 
-def half_width(before: Numbers, after: Numbers, alpha: float, *, rounding: float = 0.0) -> Numbers:
+def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float = 0.0) -> Floats:
     """Half-width of the interval at level 1 - alpha of the mean of after - before, log throughputs of shape (...,
     blocks): of the paired t-interval, below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding:
     variance that rounding adds to a difference."""
@@ -238,14 +236,14 @@ class _Sides:
     ratio; still: whether neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
-    before: Numbers
-    after: Numbers
+    before: Floats
+    after: Floats
     zeros: list[int]
-    rounding: Numbers
+    rounding: Floats
     still: bool
 
     @property
-    def ratios(self) -> Numbers:
+    def ratios(self) -> Floats:
         return self.after - self.before
 
     @property
@@ -310,7 +308,7 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
     return exp_in_range(-most), exp_in_range(most)
 
 
-def _lent(variances: Numbers, blocks: int) -> tuple[float, float]:
+def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
     """The pooled variance of these levels with few blocks, and its degrees of freedom."""
     bias, freedom = LEND[blocks]
     mean = float(variances.mean())
@@ -326,7 +324,7 @@ def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
 
 
 def _told(
-    by_block: Numbers, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
+    by_block: Floats, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
 ) -> Verdict:
     blocks, low, high = len(by_block), exp_in_range(float(low)), exp_in_range(float(high))
     return Verdict(

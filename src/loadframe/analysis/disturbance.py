@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 import numpy as np
-from numpy.typing import NDArray
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import FEWEST_BLOCKS
 from loadframe.metrics.families import stranger_of
 from loadframe.model import Influence, InfluenceKind, Step, Verdict
@@ -290,7 +290,7 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
     return (1 + as_much) / (1 + PERMUTATIONS) <= ERROR
 
 
-def _dealt(values: NDArray[np.float64], treatments: Sequence[str], random: np.random.Generator) -> NDArray[np.float64]:
+def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generator) -> Floats:
     """These values by cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS,
     cells)."""
     numbers = np.unique(treatments, return_inverse=True)[1]

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import Grains, exp_in_range, verdict
 from loadframe.analysis.pieces import grid
-from loadframe.analysis.queueing import Floats
 from loadframe.analysis.sequential import Plan
 from loadframe.model import Capacity, Curve, CurvePoint, LevelRatio, LoadInterval, Peak, Verdict
 from loadframe.model.capacity import CapacityBeside

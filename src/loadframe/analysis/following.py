@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series, student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.saturation import FEWEST_BATCHES, line, residuals
 from loadframe.model import LoadInterval
 
@@ -89,7 +89,7 @@ def by_rates(applied: Sequence[float], offered: float) -> Following:
     return Following(offered, slope, slope - half, slope + half, verdict)
 
 
-def _swings(missing: NDArray[np.float64]) -> bool:
+def _swings(missing: Floats) -> bool:
     """Whether each slice makes up for the one before: its autocorrelation is below what independent slices show by
     chance once in forty times (Bartlett, 1946). Only then a line through the lag is better than the mean: through the
     sum of independent slices, a random walk, it fits far too well."""

@@ -21,11 +21,11 @@ from itertools import combinations
 from statistics import fmean, variance
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Flags, Floats
 from loadframe.analysis.comparison import exp_in_range
-from loadframe.analysis.pieces import Floats, Series
+from loadframe.analysis.pieces import Series
 from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
@@ -263,7 +263,7 @@ def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, 
     return places, np.asarray((weight * (left - scale[:, :, None]) ** 2).sum(axis=2)), np.asarray(scale)
 
 
-def _possible(squares: Floats, levels: int, variance: float) -> NDArray[np.bool_]:
+def _possible(squares: Floats, levels: int, variance: float) -> Flags:
     """Which curves the levels allow. variance: of a level, from the scatter of its blocks."""
     least = float(squares.min())
     return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

@@ -17,8 +17,9 @@ from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
 from loadframe.analysis import scalability as law
 from loadframe.analysis.approaching import span
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.by_the_hour import apart
-from loadframe.analysis.observed_blocks import Blocks, Floats
+from loadframe.analysis.observed_blocks import Blocks
 from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, observations, use_of
 from loadframe.analysis.saturation import grows
 from loadframe.analysis.saturation_of_rows import FULL, OfRows, bend, of_rows

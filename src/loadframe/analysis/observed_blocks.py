@@ -13,14 +13,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series, student
+from loadframe.analysis.arrays import Floats, Whole
 from loadframe.analysis.saturation_of_rows import DRIFT
 from loadframe.model import MissingRows
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 BLOCK = 2.0
 MOST_BLOCKS = 400

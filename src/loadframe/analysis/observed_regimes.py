@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import series
-from loadframe.analysis.observed_blocks import MAD, Floats, Whole, reference
+from loadframe.analysis.arrays import Floats, Whole
+from loadframe.analysis.observed_blocks import MAD, reference
 from loadframe.model import RegimeChange
 
 BATCHES = 48

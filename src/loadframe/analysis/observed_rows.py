@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import observed_blocks as in_blocks
-from loadframe.analysis.observed_blocks import Blocks, Floats, Whole
+from loadframe.analysis.arrays import Floats, Whole
+from loadframe.analysis.observed_blocks import Blocks
 from loadframe.model import Observation, Observations, Observed
 
 FEWEST_CELLS = 4

@@ -21,13 +21,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from loadframe.analysis.arrays import Floats
 from loadframe.metrics.exposed import OF, split
 from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step
 from loadframe.units import show
-
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-10
 MOST_ITERATIONS = 10_000

@@ -12,9 +12,10 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from loadframe.analysis import quantity, student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import exp_in_range, grains, half_width, logarithms, unless_zero, zeros_words
 from loadframe.analysis.quantity import TooFewError, pseudo_values
-from loadframe.analysis.series import Mean, Numbers, batched, drift, means
+from loadframe.analysis.series import Mean, batched, drift, means
 from loadframe.model import Needed, Sessions, Verdict
 from loadframe.model.verdict import decide
 from loadframe.progress import counted
@@ -123,7 +124,7 @@ def learnt(
     return replace(prior, half=half_between, learnt_from=len(equal))
 
 
-def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
+def beyond(centre: Floats, half: Floats, sessions: int) -> Floats:
     """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases, and
     for as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit. For
     fewer than ENOUGH_SESSIONS the prior counts as one more, with one degree of freedom."""
@@ -166,7 +167,7 @@ def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantit
     )
 
 
-def difference(before: Mean, after: Mean) -> tuple[Numbers, Numbers]:
+def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
     """after - before, and half of its t-interval (Welch's degrees of freedom); at least the difference of two
     successive samples under the drift."""
     variance = before.variance + after.variance
@@ -191,7 +192,7 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
 
 
 def _ends(
-    first: Numbers, second: Numbers, by: str, fitted: int, known: tuple[float, float]
+    first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
     """Log ratio with the ends of its interval. known: relative resolution of each side."""
     if by in quantity.QUANTILES:
@@ -201,7 +202,7 @@ def _ends(
 
 
 def _of_means(
-    first: Numbers, second: Numbers, by: str, fitted: int, known: tuple[float, float]
+    first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
     """The same from pseudo-values."""
     sides = means(first, second, fitted=fitted)
@@ -211,7 +212,7 @@ def _of_means(
     return observed, min(centre - half, observed), max(centre + half, observed)
 
 
-def _quantiles(before: Numbers, after: Numbers, by: str) -> tuple[float, float, float]:
+def _quantiles(before: Floats, after: Floats, by: str) -> tuple[float, float, float]:
     with np.errstate(divide="ignore"):
         first, second = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, ALPHA))
     centre = float(second[0] - first[0])
@@ -251,7 +252,7 @@ def _as_written(before: float, after: float) -> tuple[float, float, float]:
     )
 
 
-def _check(*samples: Numbers) -> None:
+def _check(*samples: Floats) -> None:
     fewest = min(len(sample) for sample in samples)
     if fewest < FEWEST:
         raise ValueError(f"{counted(fewest, 'value')} of one side; at least {FEWEST} are needed to show the noise")

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import saturation, series
+from loadframe.analysis.arrays import Floats
 from loadframe.model import REACHED, LoadInterval, Saturation
 
 RANGES, FEWEST_IN_RANGE, FEWEST_RANGES = 24, 4, 4
@@ -44,7 +44,6 @@ MOST_POWER = 2.5
 """Of U = a N^b, one of the forms that a use may have beyond the observed loads."""
 DRAWS, SEED, EDGES = 400, 20261127, (0.025, 0.975)
 
-Floats = NDArray[np.float64]
 Cells = Sequence[float | None] | Floats
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.pieces import (
     PARAMETERS,
     Family,
-    Floats,
     Kind,
     Series,
     bending_families,

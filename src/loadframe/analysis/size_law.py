@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series
+from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval, LoadWindow
-
-Numbers = NDArray[np.float64]
 
 PER_DOUBLING = 8
 """Windows are joined until they span an eighth of a doubling: a load in windows of equal time has most near its end."""
@@ -45,8 +43,8 @@ class Choice:
     terms: tuple[int, ...]
     end: float
     weight: float
-    values: Numbers
-    covariance: Numbers
+    values: Floats
+    covariance: Floats
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class SizeLaw:
     noise: float
 
     @cached_property
-    def _drawn(self) -> tuple[Numbers, Numbers]:
+    def _drawn(self) -> tuple[Floats, Floats]:
         """(DRAWS, 3) coefficients, (DRAWS,) ends of memory."""
         random = np.random.default_rng(SEED)
         which = random.choice(len(self.choices), size=DRAWS, p=[choice.weight for choice in self.choices])
@@ -72,13 +70,13 @@ class SizeLaw:
             ends[rows] = choice.end if 2 in choice.terms else math.inf
         return values, ends
 
-    def costs(self, entries: float) -> Numbers:
+    def costs(self, entries: float) -> Floats:
         """Draws of the seconds that an entry takes at this size, (DRAWS,)."""
         values, ends = self._drawn
         logs = math.log(max(entries, self.first) / self.first)
         return np.asarray(values @ np.array([1.0, logs, 0.0]) + values[:, 2] * np.maximum(0.0, 1 - ends / entries))
 
-    def seconds(self, before: float, after: float) -> Numbers:
+    def seconds(self, before: float, after: float) -> Floats:
         """Draws of the seconds from one size to another, (DRAWS,)."""
         values, ends = self._drawn
         spans = np.array([after - before, _logs(before, after, self.first)])
@@ -148,14 +146,14 @@ def _wide(window: LoadWindow) -> bool:
     return window.before == 0 or window.after >= window.before * 2 ** (1 / PER_DOUBLING)
 
 
-def _scale(entries: Numbers, values: Numbers, of_reads: bool) -> Numbers:
+def _scale(entries: Floats, values: Floats, of_reads: bool) -> Floats:
     """Initial scale of a window's noise: its time; of reads, which may be none, a twentieth of the top rate or more."""
     if not of_reads:
         return values
     return np.maximum(values, _least_scale(entries, values))
 
 
-def _least_scale(entries: Numbers, values: Numbers) -> Numbers:
+def _least_scale(entries: Floats, values: Floats) -> Floats:
     return np.asarray(0.05 * entries * max(float((values / entries).max()), 1e-9))
 
 
@@ -165,7 +163,7 @@ def _logs(before: float, after: float, first: float) -> float:
     return high * (math.log(high / first) - 1) - low * (math.log(low / first) - 1)
 
 
-def _missing(before: float, after: float, ends: Numbers) -> Numbers:
+def _missing(before: float, after: float, ends: Floats) -> Floats:
     """The integral of 1 - M / n from before to after, where n > M, for each M."""
     low, high = np.maximum(before, ends), np.maximum(after, ends)
     with np.errstate(invalid="ignore"):
@@ -173,7 +171,7 @@ def _missing(before: float, after: float, ends: Numbers) -> Numbers:
     return np.where(np.isfinite(ends), integral, 0.0)
 
 
-def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) -> SizeLaw:
+def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> SizeLaw:
     first, last = float((before + after)[0]) / 2, float(after[-1])
     grid = np.geomspace(first, last, ENDS + 1)[:-1]
     plain = np.column_stack(
@@ -204,7 +202,7 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
     return SizeLaw(choices, first, last, noise)
 
 
-def _all(plain: Numbers, missing: Numbers, grid: Numbers, target: Numbers) -> "list[_Tried]":
+def _all(plain: Floats, missing: Floats, grid: Floats, target: Floats) -> "list[_Tried]":
     tried = [_least(plain, target, terms, math.nan) for terms in (TERMS["constant"], TERMS["log"])]
     for column, end in enumerate(grid):
         design = np.column_stack([plain, missing[:, column]])
@@ -217,25 +215,25 @@ class _Tried:
     terms: tuple[int, ...]
     end: float
     squares: float
-    values: Numbers
-    inverse: Numbers
-    residuals: Numbers
+    values: Floats
+    inverse: Floats
+    residuals: Floats
 
 
-def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float) -> _Tried | None:
+def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -> _Tried | None:
     """Least squares with these terms; None where one of them is negative: the choice without it is tried as well."""
     chosen = design[:, terms]
     inner = chosen.T @ chosen
     if np.linalg.matrix_rank(chosen) < len(terms):
         return None
     try:
-        inverse: Numbers = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+        inverse: Floats = np.asarray(np.linalg.inv(inner), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     values = inverse @ (chosen.T @ target)
     if (values < 0).any():
         return None
-    residuals: Numbers = target - chosen @ values
+    residuals: Floats = target - chosen @ values
     return _Tried(terms, end, float((residuals**2).sum()), values, inverse, residuals)
 
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series
+from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval
 
 LAPSE = 0.02
@@ -54,9 +54,9 @@ class Threshold:
         begin, end = math.log(low / BEYOND), math.log(high * BEYOND)
         cells = math.ceil((end - begin) / step * CELLS)
         self._cell: float = (end - begin) / cells
-        self.log_capacity: NDArray[np.float64] = begin + (np.arange(cells, dtype=np.float64) + 0.5) * self._cell
+        self.log_capacity: Floats = begin + (np.arange(cells, dtype=np.float64) + 0.5) * self._cell
         self._spread = np.array(SPREADS)
-        prior: NDArray[np.float64] = np.full(cells, 1 / cells)
+        prior: Floats = np.full(cells, 1 / cells)
         if guess is not None:
             deviation = max(math.log(guess.high / guess.low) / 2 / NORMAL_90, step)
             bell = np.exp(-0.5 * ((self.log_capacity - math.log(guess.load)) / deviation) ** 2)
@@ -101,10 +101,10 @@ class Threshold:
         known = dict(zip(loads, chances.tolist(), strict=True))
         return [known[load] for load, _ in self._trials]
 
-    def below(self, loads: Sequence[float]) -> NDArray[np.float64]:
+    def below(self, loads: Sequence[float]) -> Floats:
         """The probability that the capacity is below each of these loads."""
         edges = self.log_capacity + self._cell / 2
-        below: NDArray[np.float64] = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
+        below: Floats = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
         return below
 
     def at(self, probability: float) -> float:
@@ -112,7 +112,7 @@ class Threshold:
         cell = int(np.searchsorted(self.weight.cumsum(), probability))
         return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
 
-    def information(self, loads: Sequence[float]) -> NDArray[np.float64]:
+    def information(self, loads: Sequence[float]) -> Floats:
         """Expected information on the capacity (nats) from a trial at each of these loads, shape (loads,)."""
         likely = self.weight > NEGLIGIBLE
         weight = self.weight[likely]
@@ -131,18 +131,16 @@ class Threshold:
         log_weight = self._prior + worth * self._evidence
         joint = np.maximum(np.exp(log_weight - log_weight.max()), 1e-300)
         self._joint = joint / joint.sum()
-        self.weight: NDArray[np.float64] = self._joint.sum(axis=1)
+        self.weight: Floats = self._joint.sum(axis=1)
 
 
-def _chance(
-    log_capacity: NDArray[np.float64], log_load: NDArray[np.float64], spread: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _chance(log_capacity: Floats, log_load: Floats, spread: Floats) -> Floats:
     """P(met), shape (loads, cells, spreads)."""
     distance = (log_capacity[None, :, None] - log_load[:, None, None]) / spread
-    chance: NDArray[np.float64] = LAPSE + (1 - 2 * LAPSE) / (1 + np.exp(-np.clip(distance, -500, 500)))
+    chance: Floats = LAPSE + (1 - 2 * LAPSE) / (1 + np.exp(-np.clip(distance, -500, 500)))
     return chance
 
 
-def _entropy(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _entropy(chance: Floats) -> Floats:
     """Of a coin, in nats; chances are between LAPSE and 1 - LAPSE."""
     return -chance * np.log(chance) - (1 - chance) * np.log1p(-chance)

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from loadframe.analysis import scalability
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import Observations, Scalability
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import Kind

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Demand:
 
     base: Floats
     growth: Floats
-    shape: NDArray[np.int64]
+    shape: Whole
     background: Floats
     error: Floats
     low: float
@@ -133,7 +132,7 @@ class _Model:
     mean: Floats
     root: Floats
 
-    def coefficients(self, errors: NDArray[np.int64], random: np.random.Generator) -> Floats:
+    def coefficients(self, errors: Whole, random: np.random.Generator) -> Floats:
         """Draws of (u, u c, U0), one for each index of an error: (len(errors), 3)."""
         noise = random.standard_normal((len(errors), len(self.free)))
         drawn = np.zeros((len(errors), 3))

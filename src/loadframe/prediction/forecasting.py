@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import (
     Estimate,
     Forecast,

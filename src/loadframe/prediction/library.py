@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import Limit
 from loadframe.prediction import pool
 

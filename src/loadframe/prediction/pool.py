@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.prediction import candidates
 from loadframe.prediction.candidates import Seen
 

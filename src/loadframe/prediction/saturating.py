@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.in_service import most
-from loadframe.analysis.queueing import Floats
 from loadframe.model import Estimate, ForecastCapacity, Limit, LoadInterval, Observations, ResourceForecast
 from loadframe.prediction import candidates, pool, resources
 from loadframe.prediction import system as systems

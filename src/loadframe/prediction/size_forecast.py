@@ -9,9 +9,9 @@ from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import size_law
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.size_law import HIGH, LOW, SizeLaw
 from loadframe.model import (
     Estimate,
@@ -24,8 +24,6 @@ from loadframe.model import (
     Memories,
     MemoryEnd,
 )
-
-Numbers = NDArray[np.float64]
 
 FURTHEST = 16.0
 """Times the largest observed size: no forecast was scored further."""
@@ -234,7 +232,7 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
     return GrowthPoint(size, _estimate(rates), _estimate(seconds))
 
 
-def _rates(law: SizeLaw, size: float) -> Numbers:
+def _rates(law: SizeLaw, size: float) -> Floats:
     """Draws of the rate at a size. The few draws with a cost of nothing (`_is_unbounded`) are beyond every end."""
     costs = law.costs(size)
     return np.asarray(1 / np.maximum(costs, 1e-6 * float(np.median(costs))))
@@ -250,7 +248,7 @@ def _seconds_to(load: Sequence[LoadWindow], size: float) -> float:
     )
 
 
-def _estimate(draws: Numbers) -> Estimate:
+def _estimate(draws: Floats) -> Estimate:
     low, middle, high = (float(np.quantile(draws, p)) for p in (LOW, 0.5, HIGH))
     return Estimate(middle, low, high)
 

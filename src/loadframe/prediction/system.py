@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from loadframe.analysis import queueing
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import CLIENT_AXES, RATE_AXES, Observation, Observations
 from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
