@@ -66,8 +66,6 @@ def verdict(
     (`unless_zero`). With fewer than two blocks the decision is cannot-tell, and low and high are the extremes of the
     levels' ratios. ValueError where there is no common level, no complete block or a value is negative or not finite.
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence {confidence} must be between 0 and 1")
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)
@@ -168,9 +166,7 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
     """The whole gain of successive changes, each proved against the state before it: the product of the ratios, with
     half-widths added in quadrature, in logarithms and on each side separately, as the trials are independent. A single
-    verdict is returned unchanged; if one has no ratio, neither has the whole. ValueError for none."""
-    if not verdicts:
-        raise ValueError("there is no verdict to combine")
+    verdict is returned unchanged; if one has no ratio, neither has the whole."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)

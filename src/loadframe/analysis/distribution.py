@@ -16,11 +16,11 @@ POINTS_PER_DECADE, MOST_POINTS = 40, 300
 
 def summary(latencies_ms: Floats, counts: Whole) -> Latency:
     """Mean, quantiles and maximum of a histogram: latency (ascending) and number of requests of each bin, both (bins,).
-    Steps are merged by adding their counts: a mean of quantiles is no quantile. ValueError for an empty histogram."""
-    reached, requests = _reached(counts)
+    There is at least one request. Steps are merged by adding their counts: a mean of quantiles is no quantile."""
+    reached = np.cumsum(counts)
     p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
     return Latency(
-        mean_ms=float(np.dot(latencies_ms, counts.astype(np.float64))) / requests,
+        mean_ms=float(np.dot(latencies_ms, counts.astype(np.float64))) / int(reached[-1]),
         p50_ms=p50,
         p95_ms=p95,
         p99_ms=p99,
@@ -33,21 +33,14 @@ def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
     """The distribution as at most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of
     HdrHistogram's plots (Tene), where a percentile q stands at 1 / (1 - q): from the shortest latency (one_in 1) to the
     longest (one_in: all requests). Arrays as of `summary`."""
-    reached, requests = _reached(counts)
+    reached = np.cumsum(counts)
+    requests = int(reached[-1])
     decades = math.log10(requests)
     some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
     usual = [2.0, *(10.0**power for power in range(1, math.floor(decades) + 1))]
     places = sorted({float(place) for place in (*some[:-1], *usual) if place < requests})
     shown = [LatencyPoint(place, _quantile(latencies_ms, reached, place)) for place in places]
     return (*shown, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
-
-
-def _reached(counts: Whole) -> tuple[Whole, int]:
-    """Cumulative counts, and the total. ValueError for none."""
-    reached = np.cumsum(counts)
-    if not reached.size or reached[-1] <= 0:
-        raise ValueError("a histogram without a request has no distribution")
-    return reached, int(reached[-1])
 
 
 def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:

@@ -55,10 +55,8 @@ class Followed:
 
 
 def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -> Following:
-    """One step: times of the readings (s, ascending), the lag (changes), the rate at which changes were made (1/s).
-    ValueError where times and lags differ in number, and for a rate that is not above zero."""
-    if len(times_s) != len(lags) or not offered > 0:
-        raise ValueError(f"{len(times_s)} times, {len(lags)} lags at {offered} changes/s; one lag per time is needed")
+    """One step: times of the readings (s, ascending), the lag (changes), the rate at which changes were made (1/s),
+    above zero."""
     rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
     fitted = line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_BATCHES else None
     if fitted is None:

@@ -67,13 +67,11 @@ class _Fit:
 def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
-    """From steps in the order in which they were taken: level, cost of a request (any unit), requests served before it,
-    and time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each
-    taken twice. ValueError for costs that are not positive, and where the numbers of values differ."""
+    """From steps in the order in which they were taken: level, cost of a request (above zero, in any unit), requests
+    served before it, and time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or
+    FEWEST_LEVELS levels, each taken twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes = {"requests": np.asarray(served, dtype=np.float64), "time": np.asarray(times_s, dtype=np.float64)}
-    if not all(len(axis) == len(level) for axis in (cost, *axes.values())) or (cost <= 0).any():
-        raise ValueError("each step needs a level, a positive cost, a count of requests and a time")
     known = [load for load in np.unique(level) if (level == load).sum() >= 2]
     if len(level) < FEWEST_STEPS or len(known) < FEWEST_LEVELS or len(known) < len(np.unique(level)):
         return None

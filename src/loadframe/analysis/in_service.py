@@ -80,19 +80,16 @@ def in_service(
     clients: float | None = None,
 ) -> InService:
     """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, ascending, a
-    number per step each; R is that of the first one.
+    number above zero per step each; R is that of the first one.
 
     outside_s: CPU time of target and driver within R and their waits for a CPU, None where unknown. waits_s: for a CPU,
     per request, on the plateau. grain: relative resolution of a throughput. clients: at the highest level, where each
     server has a queue of its own: then some are idle, and of n with queues that are joined at random and exponential
     times in service, n N / (N + n - 1) serve N clients (mean value analysis; Reiser and Lavenberg 1980), with other
-    times more. With one step on either side the interval is unbounded. ValueError without a positive throughput and
-    time.
+    times more. With one step on either side the interval is unbounded.
     """
     flat = np.concatenate([np.asarray(sample, dtype=np.float64) for sample in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
-    if not flat.size or not first.size or min(flat.min(), first.min()) <= 0:
-        raise ValueError("a number in service needs throughputs and response times above zero")
     value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))
     response_s = float(np.exp(np.log(first).mean()))
     half = _half(np.log(flat), [np.log(sample) for sample in responses_s if min(sample) > 0], grain)

@@ -42,8 +42,8 @@ class Solution:
 
 def throughputs(demands_s: ArrayLike, population: int, think_s: float = 0.0, servers: ArrayLike = 1.0) -> Floats:
     """X with 0, 1, ... N requests, at the cost of the last: (N + 1,). A station with m servers works min(j, m) times as
-    fast with j requests. ValueError for negative demands."""
-    demands = _positive(demands_s, "service demands")
+    fast with j requests."""
+    demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape)
     jobs = np.arange(1.0, population + 1)
     whole = _factors(think_s, jobs)
@@ -80,15 +80,10 @@ def schweitzer(
 ) -> Solution:
     """demands_s: (..., K); population: any numbers >= 0, also fractional, and think_s, broadcast to (...); servers:
     (K,): m of them as one that is m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low
-    by up to 10 %, near the saturation of small populations. tolerance: of a queue, as a share of the population.
-    ValueError for negative demands or populations, what is not finite, and less than one server."""
-    demands = _positive(demands_s, "service demands")
+    by up to 10 %, near the saturation of small populations. tolerance: of a queue, as a share of the population."""
+    demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape[-1:])
-    if not (counts >= 1).all():
-        raise ValueError(f"a station has at least one server, not {servers!r}")
-    people, think = _positive(population, "populations"), np.asarray(think_s, dtype=np.float64)
-    if not np.isfinite(people).all() or not np.isfinite(think).all():
-        raise ValueError(f"populations and think times must be finite, got {population!r} and {think_s!r}")
+    people, think = (np.asarray(values, dtype=np.float64) for values in (population, think_s))
     shape = np.broadcast_shapes(demands.shape[:-1], people.shape, think.shape)
     demands = np.broadcast_to(demands, (*shape, demands.shape[-1]))
     people = np.broadcast_to(people, shape)
@@ -107,14 +102,6 @@ def schweitzer(
         if np.abs(queue - before).max(initial=0) <= tolerance * max(float(people.max(initial=0)), 1.0):
             break
     return Solution(throughput, np.where(populations > 0, spent + extra, 0.0))
-
-
-def _positive(values: ArrayLike, what: str) -> Floats:
-    """The values as an array. ValueError where one is negative or not a number; zeros are allowed."""
-    array = np.asarray(values, dtype=np.float64)
-    if not (array >= 0).all():
-        raise ValueError(f"{what} must be 0 or more, got {values!r}")
-    return array
 
 
 FACTOR, MARGIN = 1000.0, 0.3

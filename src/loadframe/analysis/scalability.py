@@ -23,21 +23,16 @@ LARGEST, LARGEST_KAPPA = 1e12, 1e6
 
 def predict(load: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
     """Throughput (1/s) of the law at each load."""
-    curve: Floats = lambda_ * load / (1 + sigma * (load - 1) + kappa * load * (load - 1))
-    return curve
+    return lambda_ * load / (1 + sigma * (load - 1) + kappa * load * (load - 1))
 
 
 def fit(load: Floats, throughput: Floats) -> Scalability:
-    """The law fitted to (n,) loads and (n,) throughputs (1/s), with 0 <= sigma <= 1 and kappa >= 0. Intervals are
+    """The law fitted to (n,) loads, at least FEWEST_POINTS different ones, and (n,) throughputs (1/s), finite and above
+    zero each, with 0 <= sigma <= 1 and kappa >= 0. Intervals are
     estimate -+ t(0.975, n - 3) standard errors and not cut at the bounds, so that the standard errors can be recovered;
     one that includes 0 means that the term is not proven. A parameter on its bound is held there: the others' errors
     are those of the smaller model, its own interval that of the full one. peak_load = sqrt((1 - sigma) / kappa), None
-    where kappa is 0. ValueError for fewer than 5 different loads, or values that are not finite and positive."""
-    load, throughput = np.asarray(load, dtype=np.float64), np.asarray(throughput, dtype=np.float64)
-    if len(np.unique(load)) < FEWEST_POINTS:
-        raise ValueError(f"{len(np.unique(load))} different loads; the scalability law needs {FEWEST_POINTS}")
-    if not (np.isfinite(load).all() and np.isfinite(throughput).all() and (load > 0).all() and (throughput > 0).all()):
-        raise ValueError("the scalability law needs loads and throughputs that are finite and above zero")
+    where kappa is 0."""
     scale = float(throughput.max())
     estimate = _least_squares(load, throughput / scale)
     errors = _standard_errors(load, throughput / scale, estimate) * np.array([scale, 1.0, 1.0])

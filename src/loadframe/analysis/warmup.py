@@ -65,15 +65,12 @@ def mser(values: Floats) -> Floats:
     return squares
 
 
-def detect(throughput: Floats, bin_s: float, *, floor_s: float, longest_s: float | None = None) -> WarmUp:
+def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
     """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds). Never below `floor_s`;
-    at most half of the series, or `longest_s`. Not settled when the minimum of MSER-5 lies beyond that bound and the
+    at most half of the series. Not settled when the minimum of MSER-5 lies beyond that bound and the
     series is at another level there, when its level changes after the bound, when it climbs and a cut leaves too much
     to be reached, or when fewer than 30 bins are left after the floor (then warmup_s is the floor). What is not
-    distinguishable from the settled part is kept: MSER alone cuts flat noise at random places. ValueError where `bin_s`
-    is not positive."""
-    if bin_s <= 0:
-        raise ValueError(f"bin_s is {bin_s}; a bin must last longer than zero seconds")
+    distinguishable from the settled part is kept: MSER alone cuts flat noise at random places."""
     series = np.asarray(throughput, dtype=np.float64)
     floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
     batches = max(len(series) - floor_bins, 0) // BATCH
@@ -84,7 +81,7 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float, longest_s: float
     cut = int(np.argmin(mser(means)[: batches - SHORTEST_TAIL + 1]))
     steady = _steady(means[min(cut, batches // 2) :])
     batch_s = BATCH * bin_s
-    bound_s = max(floor_s, longest_s if longest_s is not None else len(series) * bin_s / 2)
+    bound_s = max(floor_s, len(series) * bin_s / 2)
     bound = min(int((bound_s - floor_s) / batch_s + 1e-9), batches - SHORTEST_TAIL)
     late = any(_changes(means, at) for at in range(bound + 1, batches - SHORTEST_TAIL + 1))
     if late or (cut > bound and steady.differs(means[bound : bound + WINDOW], BOUND_ERRORS)):

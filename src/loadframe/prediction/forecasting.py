@@ -77,9 +77,7 @@ def forecast(
     """The forecast for the loads `at`, or the reason why there is none. kind: of the load; by default inferred. limits:
     with the load at which they run out; what was seen to be full outranks the demands. first, first_from: the known
     limit, and from which load on. library: source of intervals and weights; by default the one in this package. Seeded:
-    the same data give the same forecast. ValueError for loads that are not finite and above zero."""
-    if not all(math.isfinite(load) and load > 0 for load in at):
-        raise ValueError(f"loads to forecast must be finite and above zero, got {list(at)}")
+    the same data give the same forecast."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
