@@ -14,13 +14,12 @@ rows at the load are there, scatter does not count.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from loadframe.analysis import student
 from loadframe.analysis.arrays import Flags, Floats, Whole
-from loadframe.analysis.observed_blocks import FAR, MAD, pauses, reference
+from loadframe.analysis.observed_blocks import FAR, MAD, jackknife_error, pauses, reference
 from loadframe.model import Apart
 from loadframe.model.observed import Driver
 
@@ -34,41 +33,30 @@ LEAST, MOST = 0.3, 0.6
 EITHER = "Whether the load or the hour of the day drives the use cannot be told, as the days are alike or few"
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How much of the use that the load seems to explain it explains at equal hours, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def driver(self) -> Driver:
-        """hour: proven to drive it, at least in part; either: cannot be distinguished."""
-        if self.high < MOST:
-            return "hour"
-        return "load" if self.low > LEAST else "either"
-
-
 Cells = Sequence[float | None] | Floats
+Interval = tuple[float, float]
+ANY = (-math.inf, math.inf)
 
 
 def driver(time_s: Cells, load: Cells, use: Cells) -> Driver:
-    """What drives a use: (n,) each, in time order, None or NaN where missing. "load" for rows of less than a day."""
-    times, loads, shares = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
+    """What drives a use: (n,) each, in time order, None or NaN where missing. "load" for rows of less than a day;
+    "hour" where the hour is proven to drive it, at least in part; "either" where the two cannot be distinguished."""
+    times, loads, uses = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
     if len(times) < 2 or times[-1] - times[0] < DAY_S:
         return "load"
-    hours_share = share(times, loads, shares)
-    return "either" if hours_share is None else hours_share.driver
+    low, high = _share(times, loads, uses)
+    if high < MOST:
+        return "hour"
+    return "load" if low > LEAST else "either"
 
 
-def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
-    """time_s, load, use: (n,) in time order, NaN where missing. None where no hour is known on FEWEST_DAYS days: within
-    one day load and hour cannot be distinguished."""
+def _share(time_s: Floats, load: Floats, use: Floats) -> Interval:
+    """How much of the use that the load seems to explain it explains at equal hours. ANY where no hour is known on
+    FEWEST_DAYS days: within one day load and hour cannot be distinguished."""
     known = np.isfinite(load) & np.isfinite(use) & (load > 0)
     time_s, load, use = time_s[known], load[known], use[known]
     if len(load) < FEWEST_DAYS * FEWEST_ROWS:
-        return None
+        return ANY
     typical = reference(load, use)
     stretch = np.floor(time_s / STRETCH_S).astype(np.int64)
     stretches, place = np.unique(stretch, return_inverse=True)
@@ -81,24 +69,20 @@ def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
     per_day = round(DAY_S / STRETCH_S)
     hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
-    if not often.any():
-        return None
-    hour, day = hour[often], day[often]
-    return _jackknife(first[whole][often], second[whole][often], mine[whole][often], hour, day)
+    columns = [column[whole][often] for column in (first, second, mine)]
+    return _jackknife(*columns, hour[often], day[often])
 
 
-def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Share | None:
+def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Interval:
     days = np.unique(day)
     if len(days) < FEWEST_DAYS:
-        return None
+        return ANY
     value = _slope(first, second, use, hour)
     left_out = np.array([_slope(*(part[day != gone] for part in (first, second, use, hour))) for gone in days])
     if not np.isfinite(value) or not np.isfinite(left_out).all():
-        return Share(value if math.isfinite(value) else 0.0, -math.inf, math.inf)
-    count = len(days)
-    error = math.sqrt(float(((left_out - left_out.mean()) ** 2).sum()) * (count - 1) / count)
-    reach = float(student.quantile((1 + CONFIDENCE) / 2, count - 1)) * error
-    return Share(value, value - reach, value + reach)
+        return ANY
+    reach = float(student.quantile((1 + CONFIDENCE) / 2, len(days) - 1)) * jackknife_error(left_out)
+    return value - reach, value + reach
 
 
 def _slope(first: Floats, second: Floats, use: Floats, hour: np.ndarray) -> float:
@@ -144,10 +128,11 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
     ends = np.append(begins[1:], len(rows)) - 1
     lasts = at_s[ends] - at_s[begins] + pace_s
     window = _window(at_s)
-    first_s, last_s = (window[0], window[1]) if window is not None else (0.0, DAY_S)
+    first_s, last_s, always = window or (0.0, DAY_S, False)
     days = np.unique((at_s - first_s) // DAY_S)
-    there = (time_s - first_s) % DAY_S <= (last_s - first_s) % DAY_S if window is not None else slice(None)
+    there = (time_s - first_s) % DAY_S <= (last_s - first_s) % DAY_S if window else slice(None)
     by_clock = bool(time_s[0] >= SINCE_1970)
+    hours = window is not None and by_clock
     return Apart(
         resource,
         rows=len(rows),
@@ -162,9 +147,9 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
         longest_s=float(lasts.max()),
         days=len(days) if by_clock else None,
         days_seen=len(np.unique((time_s[there] - first_s) // DAY_S)) if by_clock else None,
-        hours_from_s=window[0] if window is not None and by_clock else None,
-        hours_to_s=window[1] if window is not None and by_clock else None,
-        always=window is not None and window[2],
+        hours_from_s=first_s if hours else None,
+        hours_to_s=last_s if hours else None,
+        always=always,
         weekday=_weekday(days) if by_clock else None,
         response=None if response is None else _slower(rows, load, response[known]),
     )
@@ -187,18 +172,12 @@ def _rows(load: Floats, use: Floats) -> tuple[Whole, Floats]:
     if not (use >= FULL).any():
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     typical = reference(load, use)
-    usual = _at_this_load_or_higher(load, typical)
+    order = np.argsort(-load, kind="stable")
+    usual = np.empty_like(typical)
+    usual[order] = np.minimum.accumulate(typical[order])  # the least typical use at this load or a higher one
     spread = MAD * reference(load, np.abs(use - typical))
     far = (use - typical > FAR * spread) | (typical >= NEAR)
     return np.flatnonzero((use >= FULL) & (usual < NEAR) & far), usual
-
-
-def _at_this_load_or_higher(load: Floats, typical: Floats) -> Floats:
-    """The least typical use at the load of each row or any higher one, (n,)."""
-    order = np.argsort(-load, kind="stable")
-    least = np.empty_like(typical)
-    least[order] = np.minimum.accumulate(typical[order])
-    return least
 
 
 def _window(at_s: Floats) -> tuple[float, float, bool] | None:

@@ -11,7 +11,6 @@ import numpy as np
 from loadframe.analysis import in_service, pieces, segments, student
 from loadframe.analysis import scalability as law
 from loadframe.analysis.comparison import exp_in_range
-from loadframe.analysis.in_service import enough, more
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 from loadframe.progress import counted
 
@@ -83,6 +82,7 @@ def fit(
         warnings += _shape_warnings(shape, points, knee)
     capacity, capacity_warnings = _capacity(ordered, within_latency_p95_ms)
     usl, usl_warnings = _law(points) if scalability else (None, [])
+    levels = {sample.load: sample.throughputs for sample in ordered}
     return Curve(
         axis=axis,
         treatment=treatment,
@@ -94,8 +94,8 @@ def fit(
         capacity=capacity,
         usl=usl,
         warnings=tuple(warnings + capacity_warnings + usl_warnings),
-        enough=enough({sample.load: sample.throughputs for sample in ordered}),
-        more=more({sample.load: sample.throughputs for sample in ordered}),
+        enough=in_service.enough(levels),
+        more=in_service.more(levels),
         gradual=between,
     )
 
@@ -389,7 +389,7 @@ def _bracket(curve: Curve) -> tuple[float, float] | None:
         return None
     steps = [
         (after.throughput / before.throughput, before.load, after.load)
-        for before, after in zip(curve.points, curve.points[1:], strict=False)
+        for before, after in itertools.pairwise(curve.points)
         if before.throughput > 0
     ]
     if not steps:

@@ -252,15 +252,12 @@ def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]
     known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
     if not any(known.values()):
         return list(steps)
-    return [replace(step, metrics={**step.metrics, **_unexplained(step, known)}) for step in steps]
-
-
-def _unexplained(step: Step, known: Mapping[str, Mapping[Cell, float]]) -> dict[str, float]:
-    return {
-        name: max(0.0, step.metrics[name] - typical.get(cell_of(step), 0.0))
-        for name, typical in known.items()
-        if name in step.metrics
-    }
+    apart = []
+    for step in steps:
+        own = {name: typical.get(cell_of(step), 0.0) for name, typical in known.items() if name in step.metrics}
+        unexplained = {name: max(0.0, step.metrics[name] - amount) for name, amount in own.items()}
+        apart.append(replace(step, metrics={**step.metrics, **unexplained}))
+    return apart
 
 
 def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell, float]:

@@ -175,12 +175,16 @@ def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
         return None
     robust = weight * _huber(x, y, weight)
     slope, background = _least_squares(x, y, robust)
-    left_out = _slopes(x, y, robust[None, :] * (1 - np.eye(len(x))))[0]  # jackknife
-    count = len(x)
-    error = math.sqrt(float(((left_out - left_out.mean()) ** 2).sum()) * (count - 1) / count)
-    chance = float(student.quantile((1 + CONFIDENCE) / 2, count - 2)) * error
+    left_out = _slopes(x, y, robust[None, :] * (1 - np.eye(len(x))))[0]
+    chance = float(student.quantile((1 + CONFIDENCE) / 2, len(x) - 2)) * jackknife_error(left_out)
     half = math.hypot(chance, DRIFT * abs(slope))
     return Line(background, slope, slope - half, slope + half, chance)
+
+
+def jackknife_error(left_out: Floats) -> float:
+    """Standard error of an estimate, from those without each part in turn, (n,)."""
+    count = len(left_out)
+    return math.sqrt(float(((left_out - left_out.mean()) ** 2).sum()) * (count - 1) / count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +206,8 @@ def growing(x: Floats, y: Floats, weight: Floats) -> Growing | None:
     lower, upper = (law(x[side], y[side], weight[side]) for side in (x <= middle, x >= middle))
     if lower is None or upper is None or lower.slope <= 0 or upper.slope <= 0:
         return None
-    apart = abs(upper.slope - lower.slope)
-    error = math.hypot(upper.chance, lower.chance)
-    if apart <= error:
-        return None
-    return _ratio(upper, lower)
+    proven = abs(upper.slope - lower.slope) > math.hypot(upper.chance, lower.chance)
+    return _ratio(upper, lower) if proven else None
 
 
 def _ratio(upper: Line, lower: Line) -> Growing:

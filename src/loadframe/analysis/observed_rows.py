@@ -52,32 +52,6 @@ class Level:
         return values[np.isfinite(values)]
 
 
-def levels(
-    load: Floats, columns: Mapping[str, Floats], label: Whole, *, ahead: bool = False, by_mean: frozenset[str]
-) -> tuple[Level, ...]:
-    """The levels, ascending. load, label and each column: (n,). ahead: only as many as a forecast needs. by_mean:
-    columns whose cells are means. Rows without a positive load are left out."""
-    there = np.isfinite(load) & (load > 0)
-    load, label = load[there], label[there]
-    columns = {name: values[there] for name, values in columns.items()}
-    if not len(load):
-        return ()
-    bins = _merged(_bins(load, ahead=ahead), load, label)
-    numbers = np.unique(bins)
-    centre = np.array([np.exp(np.log(load[bins == number]).mean()) for number in numbers])
-    level_rows = []
-    moved = {name: _at_centre(values, load, bins, numbers, centre, name in by_mean) for name, values in columns.items()}
-    for index, number in enumerate(numbers):
-        mine = bins == number
-        groups = _groups(label[mine])
-        cells = {
-            name: np.array([_middle(values[mine][groups == group], name in by_mean) for group in np.unique(groups)])
-            for name, values in moved.items()
-        }
-        level_rows.append(Level(float(f"{float(centre[index]):.4g}"), cells))  # a mean of many: known to no more digits
-    return tuple(level_rows)
-
-
 def observations(
     levels: tuple[Level, ...], name: str, axis: str, resources: Mapping[str, str], servers: Mapping[str, float]
 ) -> Observations:
@@ -102,7 +76,7 @@ def _bins(load: Floats, *, ahead: bool) -> Whole:
     """The bin of each row: of a few different loads each its own, else of equal width in logarithms."""
     different = np.unique(load)
     most = MOST_LEVELS_AHEAD if ahead else MOST_LEVELS
-    if len(different) <= min(FEW_LOADS, most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
+    if len(different) <= (most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
         return np.searchsorted(different, load)
     low, high = float(np.quantile(load, 0.005)), float(load.max())
     doublings = np.log2(high / low) if low < high else 0.0
@@ -129,14 +103,12 @@ def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
 def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre: Floats, by_mean: bool) -> Floats:
     """The values moved to the loads of their levels, along the slope between the neighbouring levels."""
     middle = np.array([_middle(values[bins == number], by_mean) for number in numbers])
-    place, off = np.searchsorted(numbers, bins), np.zeros(len(load))
-    off = np.log(load / centre[place])
+    place = np.searchsorted(numbers, bins)
     if len(numbers) < 2:
         return values
-    logs = np.log(np.maximum(middle, LEAST_USE))
-    slope = np.gradient(logs, np.log(centre)) if len(numbers) > 1 else np.zeros(1)
+    slope = np.gradient(np.log(np.maximum(middle, LEAST_USE)), np.log(centre))
     slope = np.clip(np.where(np.isfinite(slope), slope, 0.0), -STEEPEST, STEEPEST)
-    return np.asarray(values * np.exp(-slope[place] * off))
+    return np.asarray(values * np.exp(-slope[place] * np.log(load / centre[place])))
 
 
 def _groups(label: Whole) -> Whole:
@@ -243,8 +215,32 @@ class Rows:
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
-        """As levels and blocks of a curve."""
-        return levels(self.load, self.columns, blocks.label, ahead=ahead, by_mean=self.uses)
+        """As levels and blocks of a curve, ascending. ahead: only as many as a forecast needs. Rows without a positive
+        load are left out."""
+        there = np.isfinite(self.load) & (self.load > 0)
+        load, label = self.load[there], blocks.label[there]
+        if not len(load):
+            return ()
+        bins = _merged(_bins(load, ahead=ahead), load, label)
+        numbers = np.unique(bins)
+        centre = np.array([np.exp(np.log(load[bins == number]).mean()) for number in numbers])
+        moved = {
+            name: _at_centre(values[there], load, bins, numbers, centre, name in self.uses)
+            for name, values in self.columns.items()
+        }
+        level_rows = []
+        for index, number in enumerate(numbers):
+            mine = bins == number
+            groups = _groups(label[mine])
+            cells = {
+                name: np.array(
+                    [_middle(values[mine][groups == group], name in self.uses) for group in np.unique(groups)]
+                )
+                for name, values in moved.items()
+            }
+            # a mean of many: known to no more digits
+            level_rows.append(Level(float(f"{float(centre[index]):.4g}"), cells))
+        return tuple(level_rows)
 
 
 def use_of(name: str) -> str:

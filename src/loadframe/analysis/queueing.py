@@ -155,29 +155,23 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
 
 def _of_service(steps: Sequence[Step]) -> Iterator[str]:
     """Histograms and summaries of the load's own requests, by their sums and counts."""
-    by_base: dict[str, list[_Told]] = {}
+    by_base: dict[str, list[tuple[Step, float]]] = {}
     for step in steps:
         if not step.latency_known or TIME_UNIT in step.flags or not few_failed(step.requests, step.errors):
             continue
         for base, mean in _means(step).items():
-            by_base.setdefault(base, []).append(_Told(step, mean))
-    for base, latencies in by_base.items():
+            by_base.setdefault(base, []).append((step, mean))
+    for base, means in by_base.items():
         in_ms, unit = next(TIMES[ending] for ending in TIMES if base.endswith(ending))
-        off = {_off(latency.step.latency.mean_ms, latency.mean * in_ms) for latency in latencies}
+        off = {_off(step.latency.mean_ms, mean * in_ms) for step, mean in means}
         # short times may be right where requests wait elsewhere, but not a thousandth at two loads
-        if off == {-1} or (off == {1} and len({latency.step.level for latency in latencies}) > 1):
-            first = min(latencies, key=lambda latency: latency.step.level)
+        if off == {-1} or (off == {1} and len({step.level for step, _ in means}) > 1):
+            step, mean = min(means, key=lambda pair: pair[0].level)
             yield (
                 f"time-unit: the values of {base} look like {OTHER[unit]}, not {unit}: their mean is "
-                f"{show(first.mean * in_ms, 'ms')}, and a request took {show(first.step.latency.mean_ms, 'ms')}, at "
-                f"{first.step.level:g}. Nothing was converted: expose them in the unit of their name"
+                f"{show(mean * in_ms, 'ms')}, and a request took {show(step.latency.mean_ms, 'ms')}, at "
+                f"{step.level:g}. Nothing was converted: expose them in the unit of their name"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    step: Step
-    mean: float
 
 
 def _means(step: Step) -> dict[str, float]:

@@ -89,14 +89,17 @@ class Series:
         """Take the next row, at this time; on a Change, everything is learned again from that row on."""
         self.rhythm.add(t_s, load, value)
         if self.fitted == 0:
-            self._learn(load, value)
+            self.loads.append(load)
+            self.values.append(value)
+            if len(self.values) >= FEWEST:
+                self._fit()
             return None
-        expected = self._expected(load)
-        if expected is None:  # no such load was seen before: no information on a change
+        if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
+            # No information on a change; the lines of the last fit are not extended to loads learned since.
             self.interrupted()
             self._keep(load, value)
             return None
-        left = value - expected
+        left = value - self._line(load)
         if len(self.past) < len(self.weights):
             self.past.append(left)
             return None
@@ -106,19 +109,16 @@ class Series:
         self.since_s = self.since_s if self.since else t_s
         self.since = [*self.since, (load, left)] if evidence > STIRS else []
         if evidence >= GUARD * self.threshold:
-            if not self._recurs(t_s):
+            recent = [off for _, off in self.since[-RECENT:]]
+            if not self.rhythm.recurs(
+                self.since_s, t_s, len(recent), median(recent), lambda load, value: value - self._line(load)
+            ):
                 return self._changed(evidence)
             self.sums, self.since = [0.0] * len(self.sums), []
         self._keep(load, value)
         return None
 
     # --- learning ---
-
-    def _learn(self, load: float | None, value: float) -> None:
-        self.loads.append(load)
-        self.values.append(value)
-        if len(self.values) >= FEWEST:
-            self._fit()
 
     def _keep(self, load: float | None, value: float) -> None:
         """Keep learning, LAG rows late; fit again whenever the number of rows has doubled, later every day or so."""
@@ -148,12 +148,6 @@ class Series:
         self.sums = self.sums or [0.0] * len(self._sizes())
         self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
 
-    def _expected(self, load: float | None) -> float | None:
-        """None for a load beyond those of the last fit: its lines are not extended to loads learned since."""
-        if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
-            return None
-        return self._line(load)
-
     def _line(self, load: float | None) -> float:
         """Interpolated between the knots, extrapolated beyond the last ones."""
         if load is None or len(self.knots) == 1:
@@ -180,16 +174,6 @@ class Series:
             for known, size in zip(self.sums, self._sizes(), strict=True)
         ]
         return sum(self.sums) / len(self.sums)
-
-    def _recurs(self, t_s: float) -> bool:
-        recent = self.since[-RECENT:]
-        return self.rhythm.recurs(
-            self.since_s,
-            t_s,
-            len(recent),
-            median(left for _, left in recent),
-            lambda load, value: value - self._line(load),
-        )
 
     def _changed(self, evidence: float) -> Change:
         rows = self.since[-RECENT:]

@@ -32,7 +32,6 @@ LEAST_NOISE = 0.01
 """Relative noise of a window: timers and commits leave as much."""
 LIKELY = 0.9
 """Probability from which on the cost is said to change where memory ends."""
-TERMS = {"constant": (0,), "log": (0, 1), "memory": (0, 2), "both": (0, 1, 2)}
 LOW, HIGH = 0.05, 0.95
 
 
@@ -118,7 +117,9 @@ def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | N
     before = np.array([window.before for window in bins])
     after = np.array([window.after for window in bins])
     values = np.array([float(window.reads or 0) if of_reads else window.seconds for window in bins])
-    return _fitted(before, after, values, _scale(after - before, values, of_reads))
+    # Initial scale of a window's noise: its time; of reads, which may be none, a twentieth of the top rate or more.
+    scale = np.maximum(values, _least_scale(after - before, values)) if of_reads else values
+    return _fitted(before, after, values, scale)
 
 
 def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
@@ -144,13 +145,6 @@ def _together(first: LoadWindow, last: LoadWindow) -> LoadWindow:
 
 def _wide(window: LoadWindow) -> bool:
     return window.before == 0 or window.after >= window.before * 2 ** (1 / PER_DOUBLING)
-
-
-def _scale(entries: Floats, values: Floats, of_reads: bool) -> Floats:
-    """Initial scale of a window's noise: its time; of reads, which may be none, a twentieth of the top rate or more."""
-    if not of_reads:
-        return values
-    return np.maximum(values, _least_scale(entries, values))
 
 
 def _least_scale(entries: Floats, values: Floats) -> Floats:
@@ -190,23 +184,21 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     stretch = noise**2 * len(target) / worth
+    kept = [pair for pair in zip(candidates, weights.tolist(), strict=True) if pair[1] > 1e-6]
+    total = sum(weight for _, weight in kept)
     choices = tuple(
-        Choice(candidate.terms, candidate.end, float(weight), candidate.values, candidate.inverse * stretch)
-        for candidate, weight in zip(candidates, weights, strict=True)
-        if weight > 1e-6
-    )
-    total = sum(choice.weight for choice in choices)
-    choices = tuple(
-        Choice(choice.terms, choice.end, choice.weight / total, choice.values, choice.covariance) for choice in choices
+        Choice(candidate.terms, candidate.end, weight / total, candidate.values, candidate.inverse * stretch)
+        for candidate, weight in kept
     )
     return SizeLaw(choices, first, last, noise)
 
 
 def _all(plain: Floats, missing: Floats, grid: Floats, target: Floats) -> "list[_Tried]":
-    tried = [_least(plain, target, terms, math.nan) for terms in (TERMS["constant"], TERMS["log"])]
+    """Every choice of terms: a and perhaps b; with each end of memory also d."""
+    tried = [_least(plain, target, terms, math.nan) for terms in ((0,), (0, 1))]
     for column, end in enumerate(grid):
         design = np.column_stack([plain, missing[:, column]])
-        tried += [_least(design, target, terms, float(end)) for terms in (TERMS["memory"], TERMS["both"])]
+        tried += [_least(design, target, terms, float(end)) for terms in ((0, 2), (0, 1, 2))]
     return [candidate for candidate in tried if candidate is not None]
 
 

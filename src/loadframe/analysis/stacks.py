@@ -51,6 +51,9 @@ class Baseline:
     of: ProfileBaseline | None = None
 
 
+NO_BASELINE = Baseline((), 0.0)
+
+
 def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
     """The class (an id of CLASSES) of a stack, frames from the outermost to the innermost."""
     for frame in reversed(frames):
@@ -70,12 +73,12 @@ def profile(
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
         return None
-    by_class, before = _by_class(stacks, kind), _by_class(baseline.stacks if baseline is not None else (), kind)
+    baseline = baseline or NO_BASELINE
+    by_class, before = _by_class(stacks, kind), _by_class(baseline.stacks, kind)
     by_function: Counter[str] = Counter()
     for stack in stacks:
         by_function[stack.frames[-1]] += stack.count
     now_s = per_request(rate, seconds, step.throughput)
-    before_s = baseline.per_request if baseline is not None else 0.0
     per_sample = 1 / (rate * seconds) if kind == "cpu" else 1 / rate
     demand_ms = 1000 * now_s if kind == "cpu" and now_s > 0 else None
     classes = [
@@ -86,7 +89,7 @@ def profile(
             *(wilson(count, total) if kind == "cpu" else (count / total, count / total)),
             count * per_sample,
             count * demand_ms if demand_ms is not None else None,
-            _change(count, before[class_id], now_s, before_s, Z_CLASS),
+            _change(count, before[class_id], now_s, baseline.per_request, Z_CLASS),
         )
         for class_id, count in by_class.most_common()
     ]
@@ -109,7 +112,7 @@ def profile(
             for name, count in by_function.most_common(HOTTEST)
         ),
         flame=flame(stacks, kind, now_s=now_s, baseline=baseline),
-        against=baseline.of if baseline is not None else None,
+        against=baseline.of,
     )
 
 
@@ -142,7 +145,7 @@ class _Node:
 
 
 def flame(
-    stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline | None = None
+    stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline = NO_BASELINE
 ) -> tuple[FlameFrame, ...]:
     """The boxes of a flame graph, outer ones before inner ones, children by name from left to right. now_s: CPU-seconds
     per request that one sample stands for; with a baseline, boxes whose CPU time per request differs from the
@@ -152,7 +155,7 @@ def flame(
         _add(root, stack, classify(stack.frames, kind))
     if root.count == 0:
         return ()
-    for stack in baseline.stacks if baseline is not None else ():
+    for stack in baseline.stacks:
         _add_before(root, stack)
     least = max(NARROWEST, _width_of(root, MOST_FRAMES))
     frames: list[FlameFrame] = []
@@ -164,8 +167,7 @@ def flame(
             if width >= least:
                 top, most = node.classes.most_common(1)[0]
                 class_id = top if most >= MAINLY * node.count else ""
-                before_s = baseline.per_request if baseline is not None else 0.0
-                change = _change(node.count, node.before, now_s, before_s, Z_BOX)
+                change = _change(node.count, node.before, now_s, baseline.per_request, Z_BOX)
                 frames.append(FlameFrame(name, depth, start, width, class_id, change))
                 pending.append((node, depth + 1, start))
             start += width

@@ -47,7 +47,12 @@ NORMAL_90 = 1.645
 
 
 class Threshold:
-    """Posterior of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads."""
+    """Posterior of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads.
+
+    worth: how many independent trials one is worth (0..1): while a machine is slow, successive trials are correlated,
+    as far as their outcomes show beyond the posterior. With q the lag-1 correlation of the trials whose outcome was
+    open, the noise behind the outcomes has r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard 1899),
+    and (1 - r) / (1 + r) of such trials are independent."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
         """Uniform between low and high (and a little beyond), or with a guess. step: of the ladder, in log load."""
@@ -74,32 +79,17 @@ class Threshold:
         self._trials.append((load, met))
         self._settle()
 
-    @property
-    def worth(self) -> float:
-        """How many independent trials one is worth (0..1): while a machine is slow, successive trials are correlated,
-        as far as their outcomes show beyond the posterior. With q the lag-1 correlation of the trials whose outcome was
-        open, the noise behind the outcomes has r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard
-        1899), and (1 - r) / (1 + r) of such trials are independent."""
-        return self._worth
-
     def _resemblance(self) -> float:
         """The correlation behind the outcomes of neighbouring trials, 0 where too few were open."""
-        chance = self._expected()
+        loads = sorted({load for load, _ in self._trials})
+        chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
+        known = dict(zip(loads, chances.tolist(), strict=True))  # the posterior chance to meet at each load
         open_ = [
-            ((met - p) / math.sqrt(p * (1 - p)))
-            for (_, met), p in zip(self._trials, chance, strict=True)
-            if OPEN < p < 1 - OPEN
+            (met - p) / math.sqrt(p * (1 - p)) for load, met in self._trials if OPEN < (p := known[load]) < 1 - OPEN
         ]
         if len(open_) < FEWEST_OPEN:
             return 0.0
         return math.sin(math.pi / 2 * min(max(series.neighbours(open_), 0.0), series.MOST_ALIKE))
-
-    def _expected(self) -> list[float]:
-        """The posterior chance that each trial met."""
-        loads = sorted({load for load, _ in self._trials})
-        chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
-        known = dict(zip(loads, chances.tolist(), strict=True))
-        return [known[load] for load, _ in self._trials]
 
     def below(self, loads: Sequence[float]) -> Floats:
         """The probability that the capacity is below each of these loads."""
@@ -122,12 +112,11 @@ class Threshold:
 
     def _settle(self) -> None:
         self._believe(1.0)
-        self._worth = 1.0
         if len(self._trials) >= FEWEST_OPEN and (alike := self._resemblance()) > 0:
-            self._worth = series.worth(alike, most=1.0)
-            self._believe(self._worth)
+            self._believe(series.worth(alike, most=1.0))
 
     def _believe(self, worth: float) -> None:
+        self.worth = worth
         log_weight = self._prior + worth * self._evidence
         joint = np.maximum(np.exp(log_weight - log_weight.max()), 1e-300)
         self._joint = joint / joint.sum()

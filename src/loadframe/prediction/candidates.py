@@ -38,8 +38,7 @@ RESOLUTION = 0.004
 RISING = 0.5
 """A throughput with this elasticity or more at the highest loads still rises."""
 
-WAYS = ("rising", "bent")
-REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in WAYS)
+REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in ("rising", "bent"))
 ELASTICITY_SPREAD = 0.25
 THROUGHPUT_ERROR = 0.05
 
@@ -168,14 +167,9 @@ def offered(data: Seen, loads: Floats) -> Floats:
     return np.asarray(np.log(share * loads) + systems.AS_OFFERED)
 
 
-def way(data: Seen) -> str:
-    """Of WAYS: whether the throughput still follows the load."""
-    return "rising" if elasticity(data) >= RISING else "bent"
-
-
 def regime(data: Seen) -> str:
     """Of REGIMES: the kind of load, and whether the throughput still follows it."""
-    return f"{data.kind} {way(data)}"
+    return f"{data.kind} {'rising' if elasticity(data) >= RISING else 'bent'}"
 
 
 def _law(data: Seen, loads: Floats) -> Floats:

@@ -95,9 +95,11 @@ def forecast(
         return replace(foretold, refused=f"{unexplained} {reason}")
     resources = tuple(system.demands) if system is not None else ()
     data = candidates.seen(observations, kind, resources)
-    limit = saturating.first_limit([limit for limit in running_out if libraries.binds(limit)], data)
-    if limit is not None and limit.exhausted_at is not None:
-        data = replace(data, limit=limit.exhausted_at.load)
+    # The first to run out beyond the measured loads, of those that end the growth; one within them did not end it.
+    binding = ((limit, limit.exhausted_at) for limit in running_out if libraries.binds(limit))
+    limit, end = next(((limit, at) for limit, at in binding if at and at.load > data.loads[-1]), (None, None))
+    if end is not None:
+        data = replace(data, limit=end.load)
     calibrated = library.alone if system is None else library.explained
     names = candidates.ALONE if system is None else candidates.WITH_RESOURCES
     errors = calibrated.errors[candidates.regime(data)]
@@ -219,14 +221,14 @@ def _capacity(
 ) -> ForecastCapacity | None:
     """The first limit: a resource, or a limit that runs out earlier."""
     resources = saturating.by_resources(data, saturation, calibrated, least) if saturation else None
-    if limit is None or limit.exhausted_at is None:
+    at = None if limit is None else limit.exhausted_at
+    if limit is None or at is None or (resources is not None and resources.load.value <= at.load):
         return resources
-    if resources is not None and resources.load.value <= limit.exhausted_at.load:
+    if math.log2(at.load / data.loads[-1]) > calibrated.doublings:
         return resources
-    if math.log2(limit.exhausted_at.load / data.loads[-1]) > calibrated.doublings:
-        return resources
-    (there,) = throughput(data, np.array([limit.exhausted_at.load]), weighed, calibrated)
-    return saturating.by_limit(limit, Estimate(*(max(end, least) for end in (there.value, there.low, there.high))))
+    (there,) = throughput(data, np.array([at.load]), weighed, calibrated)
+    most = Estimate(*(max(end, least) for end in (there.value, there.low, there.high)))
+    return ForecastCapacity(most, saturating.measured(at), limit.id)
 
 
 def _notes(

@@ -128,21 +128,6 @@ def by_resources(
     )
 
 
-def by_limit(limit: Limit, throughput: Estimate) -> ForecastCapacity:
-    """A limit that runs out ends the growth: the throughput there. throughput: forecast at that load."""
-    at = limit.exhausted_at
-    if at is None:
-        raise ValueError(f"{limit.id} does not run out")
-    return ForecastCapacity(throughput, measured(at), limit.id)
-
-
-def first_limit(limits: Sequence[Limit], data: Seen) -> Limit | None:
-    """The first to run out beyond the measured loads, of those that end the growth; one within them did not end it."""
-    top = float(data.loads[-1])
-    beyond = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.load > top]
-    return min(beyond, key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf, default=None)
-
-
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
     """The resources that a limit shows to be used up within the measured loads, and where. limits: in order."""
     by_resource = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
