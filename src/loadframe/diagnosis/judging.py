@@ -11,9 +11,9 @@ from dataclasses import replace
 from loadframe.analysis import proportion
 from loadframe.analysis.disturbance import is_disturbed
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
-from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, confirmed_title
+from loadframe.diagnosis.operational import OPERATIONAL, confirmed_title
 from loadframe.diagnosis.others import Cost, cost
-from loadframe.diagnosis.sizes import is_another, other_reading
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE, is_another, other_reading
 from loadframe.diagnosis.waiting_limits import is_told_twice
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block

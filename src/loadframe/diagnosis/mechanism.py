@@ -36,9 +36,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from loadframe.analysis import student
-from loadframe.diagnosis.operational import SERVED_AT_ONCE
 from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
-from loadframe.diagnosis.sizes import IN_SERVICE
+from loadframe.diagnosis.sizes import IN_SERVICE, SERVED_AT_ONCE
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT

@@ -10,14 +10,14 @@ from statistics import fmean
 
 from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
+from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, is_crowded
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.model import Finding, RuledOut, Step
 
 MOST = 0.99
 """Share of the CPUs above which nothing is left to extrapolate from."""
 COLLECTING = "runtime.garbage_collection"
-GROWING = frozenset({"growth.requests", "growth.time"})
-AT_ONCE = frozenset({"service.parallelism", "service.serial"})
 LITTLE = 0.1
 """Share of the time of the requests in service that is too little to end the throughput."""
 AT_THE_DISK = frozenset(
@@ -43,10 +43,10 @@ def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
     if cause == COLLECTING:
         collectors = metrics.get("target.runtime.gc_cpu_share")
         return own is not None and collectors is not None and 1.0 - collectors < own
-    if cause in GROWING:
+    if cause in GROWTH:
         grown = _evident(finding, "workload.cost_growth")
         return own is not None and grown is not None and grown * own > 1.0
-    if cause in AT_ONCE:
+    if cause in SERVED_AT_ONCE:
         served, taken = _evident(finding, "workload.in_service"), taken_cpus(metrics)
         return served is not None and taken is not None and taken < LITTLE * served
     disk, cpu = metrics.get("target.waits.disk"), metrics.get("target.waits.runnable")
@@ -82,10 +82,11 @@ def waiting(metrics: Mapping[str, float]) -> float:
 def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Finding | None:
     """The finding that other programs take the CPU, for a known number of requests in service at once: requests that
     queue for these need no CPU yet, and would hide the wait. None where it does not hold or was not measured."""
-    wait, share = "workload.cpu_wait", waits_in_service(steps, served)
-    if share is None:
+    wait = "workload.cpu_wait"
+    waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
+    if not waits:
         return None
-    seen = {wait: share}
+    seen = {wait: fmean(waits) / max(1.0, served)}  # share of their time that those in service wait for a CPU
     for condition in (*PROGRAMS.present, *PROGRAMS.absent):
         values = [step.metrics[condition.metric] for step in steps if condition.metric in step.metrics]
         if condition.metric != wait and values:
@@ -102,12 +103,6 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
         score=SCORE,
         explanation=PROGRAMS.explanation,
     )
-
-
-def waits_in_service(steps: Sequence[Step], served: float) -> float | None:
-    """Share of their time that the requests in service (`served` at once) wait for a CPU; None where not measured."""
-    waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
-    return fmean(waits) / max(1.0, served) if waits else None
 
 
 @dataclass(frozen=True, slots=True)

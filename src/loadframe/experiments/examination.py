@@ -11,10 +11,11 @@ from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
 from loadframe.diagnosis import others
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.operational import SERVED_AT_ONCE, UNKNOWN_KINDS, Seen, operational
+from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.diagnosis.windows import look, sighted
 from loadframe.errors import TargetError
 from loadframe.host.processes import most_open_files
