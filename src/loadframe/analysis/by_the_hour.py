@@ -1,16 +1,7 @@
-"""Whether a use follows the load or the hour of the day, and when a use is near its end for other reasons than the
-load.
-
-At one hour the load differs from day to day, and a use that the load drives differs with it. So the use of each stretch
-of a day, less its mean over the days at that hour, is regressed on what is typical at its load, less its mean: the
-share is 1 where the load drives it, and 0 where the hour does. Against errors in the load the mean of every other row
-has that of the rows between as its instrument (Reiersol 1945, Arkiv for Matematik 32A). The error is the jackknife's
-over days.
-
-A use is near its end apart from the load (a nightly backup) in rows where it is FULL or more while this load, or a
-higher one, typically takes less than NEAR, unless the scatter of the rows at that load explains it (FAR); where most
-rows at the load are there, scatter does not count.
-"""
+"""Whether a use follows the load or the hour of the day, and when a use is near its end for other reasons than the load
+(docs/observed.md). Against errors in the load the mean of every other row has that of the rows between as its
+instrument (Reiersol 1945, Arkiv for Matematik 32A). Where most rows at a load are near their end, scatter does not
+count."""
 
 import math
 from collections.abc import Sequence
@@ -69,8 +60,8 @@ def _share(time_s: Floats, load: Floats, use: Floats) -> Interval:
     per_day = round(DAY_S / STRETCH_S)
     hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
-    columns = [column[whole][often] for column in (first, second, mine)]
-    return _jackknife(*columns, hour[often], day[often])
+    first, second, mine = (column[whole][often] for column in (first, second, mine))
+    return _jackknife(first, second, mine, hour[often], day[often])
 
 
 def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Interval:

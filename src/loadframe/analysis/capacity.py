@@ -1,8 +1,6 @@
 """Search for the highest load that meets an objective, from below: proposes the next trial and takes its outcome
-(docs/mathematics.md). It loads no server and reads no clock. Each proposal is the trial with the most information on
-the capacity (threshold.py) for its cost, where time above the capacity costs more than time below. Once a narrow
-bracket holds the capacity, its ends are confirmed: the lower one must have met the objective, for as long as requested,
-the upper one must have missed it. A trial that shows whether a collapsed server has recovered is no evidence."""
+(docs/mathematics.md). It loads no server and reads no clock. A trial that shows whether a collapsed server has
+recovered is no evidence."""
 
 import itertools
 import math

@@ -1,7 +1,6 @@
-"""Whether a treatment serves less, or more, right after another one than after itself. What only one of two treatments
-leaves behind (write-back, checkpoints, cold caches), the other one pays for in every block, and no order of the blocks
-cancels that. So after each change of treatment a step is left out (bench/bookkeeping.py), and its throughput is
-compared with the next counted step of the same treatment and level."""
+"""Whether a treatment serves less, or more, right after another one than after itself (docs/mathematics.md,
+"Carry-over"). After each change of treatment a step is left out (bench/bookkeeping.py), and its throughput is compared
+with the next counted step of the same treatment and level."""
 
 import math
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
 """The statistical comparison of two treatments that alternated in blocks (docs/mathematics.md). What affects a whole
 block cancels in the ratio; the rest falls on either treatment with equal chances, because the bench draws their order.
-Fewer than FEW_ORDERS blocks must show the difference without their pairing, too, as noise may follow the few orders.
 Ratios are averaged in logarithms: then after / before is exactly the reciprocal of before / after, and the gains of
-successive changes add up to the whole (Fleming and Wallace 1986, CACM 29(3))."""
+successive changes add up to the whole."""
 
 import math
 from collections.abc import Mapping, Sequence

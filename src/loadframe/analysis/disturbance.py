@@ -1,12 +1,8 @@
 """What takes resources from a step besides the study: an effect, which follows the state and the load, or a
-disturbance, which follows time (docs/mathematics.md).
-
-The hypervisor's threads that work for the target's disk, a database behind a service: these are present whenever the
-state and the load are, and leaving out their steps would leave out the load that matters. A neighbour comes and goes by
-itself. So only what a step has beyond the quietest steps of the same state and load disturbs it. As the bench draws the
-order of states and loads in each block, `influences` permutes the amounts within the blocks: it calls a neighbour an
-effect with probability ERROR at most, whatever the neighbour does over time.
-"""
+disturbance, which follows time (docs/mathematics.md). The hypervisor's threads that work for the target's disk, a
+database behind a service: these are present whenever the state and the load are, and leaving out their steps would
+leave out the load that matters. A neighbour comes and goes by itself. So only what a step has beyond the quietest steps
+of the same state and load disturbs it."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

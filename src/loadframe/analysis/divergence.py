@@ -1,25 +1,8 @@
 """Where two curves diverge, what a change is worth, and whether hosts are alike (docs/mathematics.md).
 
-Divergence: the load from which on the ratio of two throughputs changes. Its logarithm is constant up to there, then
-straight in the logarithm of the load, up to a second place where it may become constant again. Both places are searched
-on a grid; the divergence is proved against simulated noise, as no table has the distribution of a maximum over places
-(B. Hansen, Inference when a nuisance parameter is not identified under the null hypothesis, 1996). The interval has all
-places that fit nearly as well as the best one (the likelihood ratio inverted, as in Hansen, Sample splitting and
-threshold estimation, 2000); for it the change may continue, less steeply, beyond the second place, as levels that are
-far apart cannot show whether it is slow or sudden. Where a sudden change fits and a straight one does not, the middle
-of the interval is reported.
-
-Gain: at each load; and, without choosing a load, peak against peak, capacity, and knee: the ratio at one load grows
-without bound past a collapse.
-
 Two capacities on one host: a search brackets a capacity, shown to meet at `low`, to miss at `high`. One bracket does
 not show how capacities differ from one search to the next: the bounds are widened by the factor by which repeated
-searches with the first settings differ.
-
-Two hosts are alike where the whole interval of an A/A comparison lies within a margin (an equivalence test: Schuirmann
-1987, Journal of Pharmacokinetics and Biopharmaceutics 15). Several are alike if each comparison says so, and none needs
-a stricter level (intersection-union: Berger 1982, Technometrics 24(4)).
-"""
+searches with the first settings differ."""
 
 import itertools
 import math

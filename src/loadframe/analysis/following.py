@@ -1,7 +1,6 @@
 """Whether a reader of a change log follows: its lag does not grow, whatever its size. The lag (changes made and not
-applied yet) is regressed on time within a step; neighbouring readings are correlated, so they are averaged until they
-are not (`series.independent`). A reader that falls behind applies as fast as it can: the offered rate less the slope is
-the highest rate that it follows."""
+applied yet) is regressed on time within a step. A reader that falls behind applies as fast as it can: the offered rate
+less the slope is the highest rate that it follows."""
 
 import math
 from collections.abc import Mapping, Sequence

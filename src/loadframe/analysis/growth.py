@@ -1,11 +1,6 @@
 """Whether a request costs more the more were served before it, or the more time has passed, whatever the load
-(docs/mathematics.md). The levels of a sweep come in random order in each block, so what grows from step to step is not
-the load. The cost of a request at level l after x is
-    cost = a_l (1 + k x)
-with x the requests served so far, or the time; k >= 0 is fitted by least squares of the logarithms. Which of the two
-the cost follows is judged with a k for each level and a power of x, as the law of growth is not known. A machine
-drifts, too: so the growth must be proved whatever part of the noise may be a random walk, at every level by itself, and
-be larger than drifts are. Error rates by kind of noise: benchmarks/growth.py."""
+(docs/mathematics.md): cost = a_l (1 + k x) at level l, with x the requests served so far, or the time. Error rates by
+kind of noise: benchmarks/growth.py."""
 
 import math
 from collections.abc import Sequence

@@ -1,18 +1,8 @@
-"""How many requests are in service at once where throughput no longer grows; which level is enough; and whether a curve
-levels off gradually (docs/mathematics.md).
-
-In service: Little's law, L = X W, holds for the part that each request holds while it is served: a worker, a
-connection, a lock. Where n of them exist and all are taken, X W = n, with W the time for which a request holds one. W
-is at most the time R of a request that met no queue, so n <= X R; and it is not much less where little of R lies
-outside of that part.
+"""How many requests are in service at once where throughput no longer grows (Little's law: n <= X R); which level is
+enough; and whether a curve levels off gradually, X = a N / (1 + (N / k)^p)^(1/p) (docs/mathematics.md).
 
 Enough: no higher level gives a WORTH more. That differs from the knee: a curve that falls from its first level on bends
-where it falls fastest, and its first level was enough.
-
-Gradual: X = a N / (1 + (N / k)^p)^(1/p) is the corner of a bottleneck where p is large (the asymptotic bounds, Lazowska
-et al. 1984, 5), and with p = 1 the hyperbola of Michaelis and Menten. Its elasticity is 1 / (1 + (N / k)^p): it grows
-nearly in proportion below k SHARE^(-1/p) and hardly above k SHARE^(1/p).
-"""
+where it falls fastest, and its first level was enough."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,5 @@
-"""Production data: rows in time order in; curve, demands, bends and changes out.
-    observed_rows       which rows count, whether they suffice, and these as levels and blocks of a curve
-    observed_blocks     how long rows are correlated, blocks of time that are not, and the demand of a request in them
-    observed_regimes    when the system changed: only what came after the last change is used
-    saturation_of_rows  at which load a resource is full, that it grows with time at equal load, or flattens
-    by_the_hour         that the hour of the day drives it, not the load, and when it is nearly full for other reasons
-The curve, its knee and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere.
-Mathematics: docs/observed.md."""
+"""Production data: rows in time order in; curve, demands, bends and changes out (docs/observed.md). The curve, its knee
+and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,13 +1,8 @@
-"""Rows in time order as independent observations, and what a request needs of a resource (docs/observed.md).
-
-The residuals of a column around the typical value at its load have an autocorrelation time tau (`series`). Means over
-blocks of BLOCK tau rows are nearly independent (batch means: Law, "Simulation Modeling and Analysis", 9.5.3).
-
-The utilisation law U = U0 + D X (Denning and Buzen 1978, ACM Computing Surveys 10(3)) is fitted to these means by least
-squares with Huber's weights (1964, Annals of Mathematical Statistics 35), so that a disturbed block does not tilt it.
-Its interval is the jackknife's over blocks (MacKinnon and White 1985, Journal of Econometrics 29: HC3), which holds for
-noise that grows with the load; it is never narrower than the observed drift of a request's demand (DRIFT).
-"""
+"""Rows in time order as independent observations (blocks), and what a request needs of a resource (the utilisation law
+U = U0 + D X on block means): docs/observed.md. Huber's weights (1964, Annals of Mathematical Statistics 35) keep a
+disturbed block from tilting the line; the jackknife's interval over blocks (MacKinnon and White 1985, Journal of
+Econometrics 29: HC3) holds for noise that grows with the load, and is never narrower than the observed drift of a
+request's demand (DRIFT)."""
 
 import math
 from dataclasses import dataclass

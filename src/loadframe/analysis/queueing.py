@@ -1,21 +1,11 @@
 """Queueing: throughput and response time of a closed network of one class, given the seconds of each resource that a
-request needs.
-throughputs   exact, for stations with several servers: Buzen's convolution (CACM 16, 1973; Bolch et al., 8.1) in
-              logarithms. Every term is positive; mean value analysis of such stations subtracts probabilities from 1
-              and fails from a few dozen requests on (Chandy and Sauer, CACM 23, 1980). Costs K N^2.
-schweitzer    approximate mean value analysis (1979): with one request fewer every queue is shorter by its Nth part.
-              Vectorised over leading axes: a thousand guesses of the demands cost little more than one.
-
-Symbols: N requests circulate (population), Z seconds think time (think_s), D_k seconds of station k per request
-(demands_s), m_k servers (servers; infinite: a delay), X requests per second (throughput), R_k seconds at station k
-(residence_s). Then Q_k = X R_k requests are there (Little's law), and U_k = X D_k / m_k of its servers are in use.
-Sources: Lazowska, Zahorjan, Graham, Sevcik, "Quantitative System Performance" (1984); Jain, "The Art of Computer
-Systems Performance Analysis" (1991); Bolch, Greiner, de Meer, Trivedi, "Queueing Networks and Markov Chains" (2006).
+request needs: exactly (`throughputs`, Buzen's convolution, at the cost of K N^2), and approximately (`schweitzer`,
+vectorised over leading axes: a thousand guesses of the demands cost little more than one). Symbols, formulas and
+sources: docs/mathematics.md.
 
 Also whether reported times are in the unit that they claim, by Little's law: of N users who send one request after the
 other, N = X R. Times that are 1,000 times off are reported, never converted. A user who pauses between two requests
-makes N larger than X R as well, so this suggests another unit, and proves none.
-"""
+makes N larger than X R as well, so this suggests another unit, and proves none."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

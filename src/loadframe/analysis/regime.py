@@ -1,14 +1,6 @@
-"""Whether a series has changed, row after row, with a stated time between false alarms (docs/watching.md). Only the
-standard library: the lasting process of a watch imports it.
-
-The residuals around the expected value at a load (straight lines through the medians of BINS ranges of load) are
-whitened by an autoregression, ranked among the learned rows, and the ranks converted to normal scores z. For shifts k
-of several sizes in both directions, S <- (1 + S) exp(k z - k^2 / 2); the mean of all S is an e-detector: without a
-change the expected number of rows until it exceeds A is at least A (Shin, Ramdas, Rinaldo 2024, NEJSDS 2(2); the
-statistic of Shiryaev and Roberts: Pollak 1985, Annals of Statistics 13(1)). Scores whose sums vary more than those of
-independent ones are scaled down (batch means: Runger and Willemain 1995, IIE Transactions 27). What also occurred at
-the same time a day or a week ago is no change (approaching.py).
-"""
+"""Whether a series has changed, row after row, with a stated time between false alarms: an e-detector on the ranks of
+whitened residuals (docs/watching.md, "A regime change"). What also occurred at the same time a day or a week ago is no
+change (approaching.py). Only the standard library: the lasting process of a watch imports it."""
 
 import math
 from bisect import bisect_left, bisect_right

@@ -1,12 +1,7 @@
-"""Where a limit is used up: the only estimator of that, over the load and over time (docs/mathematics.md). Only the
-standard library: the lasting process of a watch imports it.
-
-Over the load, use is u = a + b N by least squares through the lowest loads: those at which it is clearly below the
-ceiling c, where it is cut off, and below a level from which on it no longer follows the load. The crossing N* = (c - a)
-/ b has Fieller's interval: all N with (a + b N - c)^2 <= t^2 s^2 (1/n + (N - mean)^2 / Sxx) (Fieller 1954, JRSS B 16;
-Draper and Smith, "Applied Regression Analysis", 3.2, inverse regression). Where the ceiling was seen to be reached, the
-interval is cut to that. Rows in time order are autocorrelated: `series` determines how many count.
-"""
+"""Where a limit is used up: the only estimator of that, over the load and over time (docs/mathematics.md): least
+squares through the lowest loads, and Fieller's interval of the crossing (1954, JRSS B 16; Draper and Smith, "Applied
+Regression Analysis", 3.2, inverse regression). Only the standard library: the lasting process of a watch imports it.
+Rows in time order are autocorrelated: `series` determines how many count."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,14 +1,9 @@
-"""Where a use is full, from rows in time order: of a watch, or of foreign production data (docs/observed.md).
-
-Readings are averaged in ranges of the load with equally many of them, and each range counts as one in `saturation`. The
-interval is at least as wide as that of a line through the effective number of rows, as a deviation that lasts for hours
-moves the means of neighbouring ranges together. It also covers where the line of the upper half of the loads is full,
-where a power law is, and where a parabola with a proven square term is.
+"""Where a use is full, from rows in time order: of a watch, or of foreign production data (docs/observed.md). Readings
+are averaged in ranges of the load with equally many of them, and each range counts as one in `saturation`.
 
 A use flattens because each request needs less the more there are: then also over the throughput (a cache that fills).
 Or fewer requests are served than the load offers: where that levels off below the ceiling, something else limits it. In
-either case no load at which it is full is in sight.
-"""
+either case no load at which it is full is in sight."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
-"""The Universal Scalability Law, fitted by plain nonlinear least squares: X(N) = lambda N / (1 + sigma (N - 1) + kappa
-N (N - 1)): Gunther (1993, 2007 "Guerrilla Capacity Planning"); the form with lambda and the fit by R's `nls`: Schwartz,
-"Practical Scalability Analysis with the Universal Scalability Law" (2015), Moeding's R package `usl`. Standard errors
-are those of nls: s^2 (J'J)^-1 with n - 3 degrees of freedom."""
+"""The Universal Scalability Law (docs/mathematics.md): Gunther (1993, 2007 "Guerrilla Capacity Planning"); the form
+with lambda and the fit by R's `nls`: Schwartz, "Practical Scalability Analysis with the Universal Scalability Law"
+(2015), Moeding's R package `usl`."""
 
 import math
 from itertools import product

@@ -1,8 +1,7 @@
-"""Where a curve first bends downwards: a continuous segmented fit of rise, plateau and decline (docs/mathematics.md). A
-rise is linear in the load N, a decline linear in log N (levels are geometric, and a thrashing server loses by ratios).
-Given the breaks each model is linear, so that all breaks on a geometric grid are tried. Number of pieces by BIC, its
-significance by simulation: the gain in BIC for breaks that were *searched* follows no textbook F (Davies 1987,
-Biometrika 74; Muggeo 2003, Statistics in Medicine 22)."""
+"""Where a curve first bends downwards: a continuous segmented fit of rise, plateau and decline (docs/mathematics.md,
+"Curve"). All breaks on a geometric grid are tried; number of pieces by BIC, its significance by simulation: the gain in
+BIC for breaks that were *searched* follows no textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in
+Medicine 22)."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,6 @@
 """Looking at data while they come in, without erring more often than promised. A plan says after which blocks to look;
-every look gets a level of its own, such that all looks together err at most as often as one test would. Intervals at
-these levels are repeated confidence intervals (Jennison and Turnbull 1989, JRSS B 51(3)): all of them hold at once, so
-that stopping may depend on anything."""
+every look gets a level of its own, such that all looks together err at most as often as one test would (repeated
+confidence intervals: docs/mathematics.md, "Looking again")."""
 
 import math
 from dataclasses import dataclass

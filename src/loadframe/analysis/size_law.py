@@ -1,10 +1,9 @@
-"""What an entry costs as the database grows, from the windows of one load or from loads of several sizes.
+"""What an entry costs as the database grows, from the windows of one load or from loads of several sizes
+(docs/growth.md):
     cost(n) = a + b ln(n / n0) + d max(0, 1 - M / n)
-seconds per entry at n entries; a, b, d >= 0. b: trees grow deeper, and an entry touches more pages. Beyond M entries
-the pages do not all fit in memory: for keys in random order the share 1 - M / n is read from beyond it, so the cost
-climbs towards a + d and not for ever. Each window is the integral of the cost over its entries. M and which of the
-terms take part are unknown: every choice is weighted by its fit (Schwarz 1978), with fewer effective windows for
-autocorrelated noise, and draws are taken from all of them."""
+seconds per entry at n entries; a, b, d >= 0. b: trees grow deeper, and an entry touches more pages. Each window is the
+integral of the cost over its entries. M and which of the terms take part are unknown: every choice is weighted by its
+fit (Schwarz 1978), with fewer effective windows for autocorrelated noise, and draws are taken from all of them."""
 
 import math
 from collections.abc import Sequence

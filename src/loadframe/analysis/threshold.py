@@ -1,9 +1,7 @@
 """Where a server stops meeting its objective, inferred from trials that met it or missed it. Each trial is a coin whose
 chance depends on how far its load lies from the capacity c, and on s, how much that differs from trial to trial:
     P(met | load, c, s) = LAPSE + (1 - 2 LAPSE) / (1 + exp(-(log c - log load) / s))
-Neither is known; both are weights on a grid and follow Bayes' rule, as in psychophysics (Watson and Pelli 1983, QUEST;
-with unknown slope: Kontsevich and Tyler 1999) and in bisection with an oracle that errs (Horstein 1963; Waeber, Frazier
-and Henderson 2013), whose error is learnt here. Formulas: docs/mathematics.md."""
+Neither is known; both are weights on a grid and follow Bayes' rule. Sources: docs/mathematics.md, "Capacity search"."""
 
 import math
 from collections.abc import Sequence

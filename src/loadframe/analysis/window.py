@@ -1,8 +1,6 @@
 """From the requests of one step to its summary: cut off the warm-up, count, and take the quantiles. Latency covers
-every request in flight in the window, weighted by the share of its time that lies in it: under steady load an unbiased
-count, as a long request has a total weight of one in all its windows. The mean is then the time that requests spent in
-the window over their number, so that Little's law (1961, Operations Research 9) holds: N = X R. For requests that ended
-in the window it does not: the longest cross its end."""
+every request in flight in the window, weighted by the share of its time that lies in it, so that Little's law holds
+(1961, Operations Research 9; docs/mathematics.md, "Response times")."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""What a trial shows of the causes that its remedy addresses. A gain confirms a cause only where that cause's own
-evidence receded, too (mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A
+"""What a trial shows of the causes that its remedy addresses (docs/mathematics.md, "Whether a mechanism moved"). A gain
+confirms a cause only where that cause's own evidence receded, too (mechanism.py), and one change confirms one cause. A
 limit that is reported twice, by the study and by the number of requests in service, or by a stage and by what it waits
-for in its server, is one. A remedy without effect refutes its cause only where nothing else limits the throughput after
-it: of two limits in series neither helps alone."""
+for in its server, is one."""
 
 import math
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
-"""A target whose CPU others take: whether a cause of its own explains more, and what a proof is worth. Both sides of a
-proof have the same neighbours, so the gain is proved, but the target may only need less of the CPU that they leave. A
-cause is confirmed where the gain exceeds what they can have cost before, and refuted where their cost after cannot hide
-one."""
+"""A target whose CPU others take: whether a cause of its own explains more, and what a proof is worth
+(docs/mathematics.md, "Other programs")."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """What of a target has the size of the number of requests served at once; and whether a raised setting can be what a
-cause counts. Of what a request holds while it is served at most X R can be in use (Little's law: n = X W, and W <= R).
-A setting with a larger value counts something else; one whose value is the throughput itself is a rate: a token bucket
-is as flat as a pool, X R is some number there, too, and a higher rate raises it."""
+cause counts (docs/mathematics.md, "Numbers that match by chance", "Whether a mechanism moved"). A setting whose value
+is the throughput itself is a rate: a token bucket is as flat as a pool, X R is some number there, too, and a higher
+rate raises it."""
 
 import math
 import re
@@ -232,8 +232,8 @@ def in_service_by(finding: Finding) -> float | None:
 
 def _changed(remedy: Remedy) -> list[tuple[Change, float]]:
     """The needed changes of numbers, with the former one."""
-    needed = [change for change in remedy.changes if change.needed and change.before is not None]
-    return [(change, value) for change in needed if (value := amount(change.before)) is not None]
+    needed = [(change, change.before) for change in remedy.changes if change.needed and change.before is not None]
+    return [(change, value) for change, before in needed if (value := amount(before)) is not None]
 
 
 @dataclass(frozen=True, slots=True)

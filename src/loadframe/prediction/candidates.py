@@ -1,11 +1,6 @@
-"""Candidate models of a throughput beyond the measured loads; each is simple, and wrong in its own way.
-    flat      the throughput of the highest load
-    line      in proportion to the load, until the first resource is used up at a request's present demand
-    economy   the same, with a demand that keeps falling or growing with the throughput as it did: U = u X^b
-    power     X = X_top (N / N_top)^e, with the last elasticity e
-    law       the Universal Scalability Law (Gunther 1993), its terms held near those of the library's curves
-    network   the closed network or the offered rate of `system`, the median of its draws
-Without resources `line` has no end; `economy` and `network` need them. A limit that runs out ends the growth of all."""
+"""Candidate models of a throughput beyond the measured loads; each is simple, and wrong in its own way: flat, line,
+economy, power, law, network (docs/mathematics.md). Without resources `line` has no end; `economy` and `network` need
+them. A limit that runs out ends the growth of all."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
-"""Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load.
-Throughput: the candidates of `candidates`, weighted by their backtests on this study's last loads and by the library's
-curves, and the scalability law (`pool`); the interval is conformal on the library (`library`). Where resources explain
-the load, their candidates take part, and the maximum is forecast; a limit that runs out ends the growth of all. Where
+"""Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load
+(docs/mathematics.md). Where resources explain the load, their candidates take part, and the maximum is forecast; where
 they do not, only the curve counts, and the maximum is a bound."""
 
 import math

@@ -1,7 +1,7 @@
-"""A load observed up to some size in, its rate and time at larger sizes out, or why they are unknown. The law of
-`analysis.size_law` is drawn from, and the errors of such laws on real databases are added, growing with the distance:
-MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on the others.
-Where a limit was never reached (a memory, a factor beyond all scores) the forecast ends, too."""
+"""A load observed up to some size in, its rate and time at larger sizes out, or why they are unknown (docs/growth.md).
+The law of `analysis.size_law` is drawn from, and the errors of such laws on real databases are added, growing with the
+distance: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on
+the others."""
 
 import math
 from collections.abc import Mapping, Sequence

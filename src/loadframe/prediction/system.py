@@ -1,18 +1,7 @@
-"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load
-(docs/mathematics.md).
-
-Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
-service times are as irregular as exponential ones; where all are regular, or work overlaps, the asymptotic bound min(N
-/ (Z + sum D), m / D) is met. Each draw lies at its own place between the two. The delay Z is what is left of the cycle
-N / X at the measured loads: think time, waits that no utilisation shows, and work besides the resources; negative where
-requests use several resources at once. Rate (requests per second are offered): throughput is the load itself until a
-ceiling is met.
-
-p95 latency from mean values: the mean and the variance of the time at each station (a request that waits for j others
-waits for j exponential services, j nearly geometric, cut by the number of clients), then the quantile of a gamma
-distribution (Wilson and Hilferty, PNAS 17, 1931). A constant is added to meet the measured p95 latencies, or, where
-they are lower already, everything is scaled to them.
-"""
+"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load: closed
+(a number of clients or pipelines, N) or a rate (requests per second are offered). Throughput and p95 latency:
+docs/mathematics.md. The delay Z is what is left of the cycle N / X at the measured loads: think time, waits that no
+utilisation shows, and work besides the resources; negative where requests use several resources at once."""
 
 import math
 from collections.abc import Sequence
