@@ -122,6 +122,7 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
     first_s, last_s, always = window or (0.0, DAY_S, False)
     days = np.unique((at_s - first_s) // DAY_S)
     there = (time_s - first_s) % DAY_S <= (last_s - first_s) % DAY_S if window else slice(None)
+    weekdays = np.unique((days + 3) % 7)  # 0 for Monday; 1970 began on a Thursday
     by_clock = bool(time_s[0] >= SINCE_1970)
     hours = window is not None and by_clock
     return Apart(
@@ -141,7 +142,7 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
         hours_from_s=first_s if hours else None,
         hours_to_s=last_s if hours else None,
         always=always,
-        weekday=_weekday(days) if by_clock else None,
+        weekday=int(weekdays[0]) if by_clock and len(days) >= FEWEST_PEAK_DAYS and len(weekdays) == 1 else None,
         response=None if response is None else _slower(rows, load, response[known]),
     )
 
@@ -185,12 +186,6 @@ def _window(at_s: Floats) -> tuple[float, float, bool] | None:
             return None
         return float(of_day[first]), float(last[first] % DAY_S), count == len(of_day)
     return None
-
-
-def _weekday(days: Floats) -> int | None:
-    """0 for Monday, where all of FEWEST_PEAK_DAYS days or more are the same one."""
-    weekdays = np.unique((days + 3) % 7)  # 1970 began on a Thursday
-    return int(weekdays[0]) if len(days) >= FEWEST_PEAK_DAYS and len(weekdays) == 1 else None
 
 
 def _slower(rows: Whole, load: Floats, response: Floats) -> float | None:

@@ -163,7 +163,11 @@ class CapacitySearch:
             return "below-range"
         if high is None and low == self.levels[-1]:
             return "above-range"
-        return "found" if self._is_narrow(low, high) else "undecided"
+        if low is None or high is None:
+            return "undecided"
+        neighbours = self.settings.integer and high <= low + 1
+        narrow = neighbours or high <= low * (1 + self.settings.precision) * (1 + 1e-9)
+        return "found" if narrow else "undecided"
 
     @property
     def estimate(self) -> float:
@@ -282,12 +286,6 @@ class CapacitySearch:
 
     def _below(self, load: float | None) -> float:
         return 0.0 if load is None else float(self._threshold.below([load])[0])
-
-    def _is_narrow(self, low: float | None, high: float | None) -> bool:
-        if low is None or high is None:
-            return False
-        neighbours = self.settings.integer and high <= low + 1
-        return neighbours or high <= low * (1 + self.settings.precision) * (1 + 1e-9)
 
 
 def _ladder(settings: Settings, step: float) -> tuple[float, ...]:

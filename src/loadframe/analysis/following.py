@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from loadframe.analysis import series, student
-from loadframe.analysis.arrays import Floats
 from loadframe.analysis.saturation import FEWEST_BATCHES, line, residuals
 from loadframe.model import LoadInterval
 
@@ -78,19 +77,16 @@ def by_rates(applied: Sequence[float], offered: float) -> Following:
     error = float(missing.std(ddof=1)) / math.sqrt(len(missing))
     half = float(student.quantile(1 - (1 - CONFIDENCE) / 2, len(missing) - 1)) * error
     verdict = _verdict(slope - half, slope + half, offered)
-    if verdict == "not proven" and _swings(missing):
+    # Each slice makes up for the one before: their autocorrelation is below what independent slices show by chance once
+    # in forty times (Bartlett, 1946). Only then a line through the lag is better than the mean: through the sum of
+    # independent slices, a random walk, it fits far too well.
+    swings = series.neighbours(missing - missing.mean()) <= -2.0 / math.sqrt(len(missing))
+    if verdict == "not proven" and swings:
         slices = range(1, len(missing) + 1)  # the unit of time
         by_lag = following(slices, missing.cumsum().tolist(), offered)
         if by_lag.slope + STRICT * (by_lag.high - by_lag.slope) <= SLOW * offered:
             return by_lag
     return Following(offered, slope, slope - half, slope + half, verdict)
-
-
-def _swings(missing: Floats) -> bool:
-    """Whether each slice makes up for the one before: its autocorrelation is below what independent slices show by
-    chance once in forty times (Bartlett, 1946). Only then a line through the lag is better than the mean: through the
-    sum of independent slices, a random walk, it fits far too well."""
-    return series.neighbours(missing - missing.mean()) <= -2.0 / math.sqrt(len(missing))
 
 
 def _verdict(low: float, high: float, offered: float) -> Verdict:

@@ -130,7 +130,9 @@ class Series:
         self.knots = _knots(self.loads, self.values)
         self.range = _range(known, self.knots) if known else None
         left = [value - self._line(load) for load, value in zip(self.loads, self.values, strict=True)]
-        self.weights = _weights(_winsorised(left))
+        ordered, cut = sorted(left), len(left) // 100
+        # Cut to the middle 98 %: a few outliers would hide the correlation.
+        self.weights = _weights([min(max(value, ordered[cut]), ordered[-1 - cut]) for value in left])
         order = len(self.weights)
         errors = [left[at] - _followed(self.weights, left[at - order : at]) for at in range(order, len(left))]
         self.innovations = sorted(errors)
@@ -295,10 +297,3 @@ def _range(loads: Sequence[float], knots: Sequence[tuple[float, float]]) -> tupl
 
 def _followed(weights: Sequence[float], past: Sequence[float]) -> float:
     return sum(weight * value for weight, value in zip(weights, past, strict=True))
-
-
-def _winsorised(values: Sequence[float]) -> list[float]:
-    """Cut to the middle 98 %: a few outliers would hide the correlation."""
-    ordered = sorted(values)
-    low, high = ordered[len(ordered) // 100], ordered[-1 - len(ordered) // 100]
-    return [min(max(value, low), high) for value in values]

@@ -50,8 +50,8 @@ class Between:
 
 
 PRIOR = Between(math.log(1.05))
-"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated (1 to 3
-%) and virtual servers (5 to 10 % and more; Laaber, Scheuner and Leitner 2019, Empirical Software Engineering 24)."""
+"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated and
+virtual servers (docs/mathematics.md, "Sessions")."""
 
 
 def unpaired(

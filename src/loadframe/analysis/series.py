@@ -44,9 +44,8 @@ in Statistical Mechanics", 3)."""
 
 UNCORRELATED = 0.5
 """Residuals count as correlated from r sqrt(n) = 0.5 on, r their lag-1 correlation, whose standard error is 1 / sqrt(n)
-(Bartlett 1946); 1 / n is added for each fitted parameter, which hides about as much. Chosen by simulation, 60 readings
-without trend: said to run out in 1.7 % of white series, 4.8 % of AR(1) with 0.8, 7.7 % of random walks (at 1.64: 1.8,
-8.8 and 22 %). With a trend the interval holds in 94 %, with AR(1) of 0.5 in 93 %, of 0.8 in 85 %."""
+(Bartlett 1946); 1 / n is added for each fitted parameter, which hides about as much. Chosen by simulation
+(docs/mathematics.md, "Over time")."""
 
 
 def neighbours(*series: Sequence[float] | Floats) -> float:

@@ -37,8 +37,7 @@ GUESS_TRUST = 0.8
 OPEN = 0.1
 FEWEST_OPEN = 8
 """Trials whose chance to meet lies between OPEN and 1 - OPEN show the correlation of neighbours, from FEWEST_OPEN of
-them on. With 5 % noise and a correlation of 0.8, 17 % of the brackets were wrong where trials counted as independent,
-reported as 1.9 %: benchmarks/sceptic.py."""
+them on (benchmarks/sceptic.py)."""
 
 NORMAL_90 = 1.645
 """A 90 % interval is this many standard deviations wide on either side."""

@@ -60,7 +60,8 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
         return (RuledOut(UNSEEN, f"which stage limits is not told: {limit}"),)
     if limit.kind == "source" and OWN_PIPELINE.metric not in where.metrics:
         return (RuledOut(SOURCE, "the stages wait for entries: the load brings no more of them"),)
-    if limit.kind == "source" and not _stays(windows):
+    stays = windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
+    if limit.kind == "source" and not stays:
         return (RuledOut(SOURCE, "the stages wait for entries, and throughput still grows with the load"),)
     others = (RuledOut(f"{OF}{stage.name}", why) for stage in stages if (why := _not_it(stage, limit, stages)))
     return (_finding(limit, stages, where, windows), *others)
@@ -72,11 +73,6 @@ def in_words(stages: Sequence[Stage]) -> str:
     if isinstance(limit, str):
         return f"which stage of the pipeline limits is not told: {limit}"
     return f"{_title(limit, stages)}. {_flow(limit, stages)}".rstrip()
-
-
-def _stays(windows: Windows) -> bool:
-    """Whether throughput has stopped growing before the highest level, or there is only one."""
-    return windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
 
 
 def is_queue(limit: str) -> bool:
