@@ -12,7 +12,6 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from loadframe.analysis.proportion import wilson
 from loadframe.knowledge.frame import CLASSES, FrameRow, Scope, frame_rows
 from loadframe.knowledge.kinds import rows
 from loadframe.model import (
@@ -263,3 +262,16 @@ def collecting(stacks: Sequence[Stack]) -> Collecting | None:
     total = sum(stack.count for stack in stacks)
     samples = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(samples / total, *wilson(samples, total)) if samples else None
+
+
+Z_INTERVAL = 1.96
+"""95 %."""
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """Wilson's score interval, 95 %: E. B. Wilson, JASA 22 (1927)."""
+    share, z2 = count / total, Z_INTERVAL**2
+    middle = share + z2 / (2 * total)
+    half = Z_INTERVAL * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
+    scale = 1 + z2 / total
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
