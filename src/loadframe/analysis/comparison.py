@@ -52,19 +52,15 @@ def verdict(
     grain: Grains | None = None,
 ) -> Verdict:
     """Ratio after / before over the common levels, from their throughputs (1/s) per block: index i of a level is block
-    i on both sides; blocks are those complete on every level.
+    i on both sides; blocks are those complete on every level. The interval is that of `half_width`, of log ratios
+    averaged over the levels. The resolution of throughputs, the smallest spacing at their level, or `grain` where that
+    is finer, adds to the variance; where no side scatters at all and no grain is known, nothing is proven. plan: from
+    which block to which one the caller looks; the intervals of all its looks hold at once with the given confidence.
 
-    The log ratio of a block is averaged over the levels; ratio = exp(mean over the blocks). Its interval is the paired
-    t-interval, below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. The resolution of throughputs, the
-    smallest spacing at their level, or `grain` where that is finer, adds to the variance; where no side scatters at all
-    and no grain is known, nothing is proven. plan: from which block to which one the caller looks; the intervals of all
-    its looks hold at once with the given confidence.
-
-    A throughput of zero counts as 1 % of the smallest positive one at that level, both sides together: a change that
-    makes a level fail cannot look better. A side that did nothing at a level in all blocks has no ratio
-    (`unless_zero`). With fewer than two blocks the decision is cannot-tell, and low and high are the extremes of the
-    levels' ratios. ValueError where there is no common level, no complete block or a value is negative or not finite.
-    """
+    A throughput of zero counts as ZERO_COUNTS_AS defines: a change that makes a level fail cannot look better. A side
+    that did nothing at a level in all blocks has no ratio (`unless_zero`). With fewer than two blocks the decision is
+    cannot-tell, and low and high are the extremes of the levels' ratios. ValueError where there is no common level, no
+    complete block or a value is negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)

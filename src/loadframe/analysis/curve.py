@@ -50,12 +50,11 @@ def fit(
     scalability: bool = False,
     gradually: bool = False,
 ) -> Curve:
-    """The curve of one treatment from its levels, in any order. gradually: also test whether it levels off gradually;
-    the knee's interval is then that whole range. A point is the median over the blocks with the t-interval of the mean
-    log throughput (95 %). The knee is where a continuous segmented fit first bends downwards (segments.py), the cliff
-    the tightest bracket around the first fall below 60 %, capacity the highest load up to which every level meets
-    `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError for no level, one
-    without a throughput, two samples of a level, a load not above 0, or a throughput that is negative or not finite."""
+    """The curve of one treatment from its levels, in any order (docs/mathematics.md, "Curve"). gradually: also test
+    whether it levels off gradually; the knee's interval is then that whole range. capacity: the highest load up to
+    which every level meets `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError
+    for no level, one without a throughput, two samples of a level, a load not above 0, or a throughput that is negative
+    or not finite."""
     ordered = _checked(samples)
     noise = _noise(ordered)
     points = tuple(_point(sample, noise) for sample in ordered)

@@ -70,14 +70,12 @@ def in_service(
     clients: float | None = None,
 ) -> InService:
     """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, ascending, a
-    number above zero per step each; R is that of the first one.
+    number above zero per step each; R is that of the first one (docs/mathematics.md, "Requests in service at once").
 
     outside_s: CPU time of target and driver within R and their waits for a CPU, None where unknown. waits_s: for a CPU,
     per request, on the plateau. grain: relative resolution of a throughput. clients: at the highest level, where each
-    server has a queue of its own: then some are idle, and of n with queues that are joined at random and exponential
-    times in service, n N / (N + n - 1) serve N clients (mean value analysis; Reiser and Lavenberg 1980), with other
-    times more. With one step on either side the interval is unbounded.
-    """
+    server has a queue of its own: then some are idle (mean value analysis; Reiser and Lavenberg 1980). With one step on
+    either side the interval is unbounded."""
     flat = np.concatenate([np.asarray(sample, dtype=np.float64) for sample in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
     value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))

@@ -63,14 +63,11 @@ def unpaired(
     between: Between = PRIOR,
 ) -> Verdict:
     """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each, with an
-    interval at 1 - ALPHA. by:
-    "typical", "mean" and "max": the t-interval (Welch) of the means of their `pseudo_values`, with autocorrelated
-    errors (`series.means`) and, of longer samples, in batches; for "max" of the batches' maxima, widened to hold the
-    ratio. A quantile: the intervals of both (`quantity.quantile_ends`) combined (MOVER: Zou and Donner 2008, Statistics
-    in Medicine 27). fitted: as in `series.means`. The difference between sessions is added in quadrature;
-    Verdict.sessions has the interval without it. Resolution of rounded values: their smallest spacing, or, where
-    neither sample scatters, the last digit written (`_as_written`). ValueError for fewer values and for values that are
-    negative or not finite; TooFewError for a quantile with too few values beyond it."""
+    interval at 1 - ALPHA that holds the difference between sessions, too; Verdict.sessions has the one without it. by:
+    "typical", "mean", "max" or a quantile; fitted: as in `series.means`. How each interval is made, and the resolution
+    of rounded values: docs/mathematics.md, "Verdicts on samples" (Welch; MOVER: Zou and Donner 2008, Statistics in
+    Medicine 27). ValueError for fewer values and for values that are negative or not finite; TooFewError for a quantile
+    with too few values beyond it."""
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
@@ -126,8 +123,8 @@ def learnt(
 
 def beyond(centre: Floats, half: Floats, sessions: int) -> Floats:
     """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases, and
-    for as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit. For
-    fewer than ENOUGH_SESSIONS the prior counts as one more, with one degree of freedom."""
+    for as many of the next pairs: S of docs/mathematics.md, "Sessions". For fewer than ENOUGH_SESSIONS the prior counts
+    as one more, with one degree of freedom."""
     degrees = sessions // 2
     variance = np.maximum(np.quantile(centre**2 - half**2, 0.95, axis=-1), 0.0) / 1.96**2
     if sessions < ENOUGH_SESSIONS:

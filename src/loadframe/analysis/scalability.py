@@ -27,11 +27,10 @@ def predict(load: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
 
 def fit(load: Floats, throughput: Floats) -> Scalability:
     """The law fitted to (n,) loads, at least FEWEST_POINTS different ones, and (n,) throughputs (1/s), finite and above
-    zero each, with 0 <= sigma <= 1 and kappa >= 0. Intervals are
-    estimate -+ t(0.975, n - 3) standard errors and not cut at the bounds, so that the standard errors can be recovered;
-    one that includes 0 means that the term is not proven. A parameter on its bound is held there: the others' errors
-    are those of the smaller model, its own interval that of the full one. peak_load = sqrt((1 - sigma) / kappa), None
-    where kappa is 0."""
+    zero each, with 0 <= sigma <= 1 and kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds, so that
+    the standard errors can be recovered; one that includes 0 means that the term is not proven. A parameter on its
+    bound is held there: the others' errors are those of the smaller model, its own interval that of the full one.
+    peak_load: None where kappa is 0."""
     scale = float(throughput.max())
     estimate = _least_squares(load, throughput / scale)
     errors = _standard_errors(load, throughput / scale, estimate) * np.array([scale, 1.0, 1.0])

@@ -39,9 +39,8 @@ class Plan:
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
     """The level of the look after `block` blocks; after the last one that of the last. Before the first one the whole
     alpha: stopping there is no choice (the budget ended), and it is the only look. It grows in proportion to the
-    blocks: alpha_n = c n / last, with c such that paired t-tests at these levels, on blocks without any difference,
-    find one at any look in a share alpha of the cases. c is found by seeded simulation, as Pocock (1977, Biometrika
-    64(2)) did for levels that do not grow."""
+    blocks: alpha_n = c n / last, with c found by seeded simulation, as Pocock (1977, Biometrika 64(2)) did for levels
+    that do not grow."""
     if block < plan.first:
         return alpha
     return _scale(plan, alpha) * min(block, plan.last) / plan.last

@@ -67,10 +67,10 @@ def mser(values: Floats) -> Floats:
 
 def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
     """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds). Never below `floor_s`;
-    at most half of the series. Not settled when the minimum of MSER-5 lies beyond that bound and the
-    series is at another level there, when its level changes after the bound, when it climbs and a cut leaves too much
-    to be reached, or when fewer than 30 bins are left after the floor (then warmup_s is the floor). What is not
-    distinguishable from the settled part is kept: MSER alone cuts flat noise at random places."""
+    at most half of the series. Not settled where the level changes, or MSER-5's minimum lies, beyond that bound, where
+    the series climbs and a cut leaves too much to be reached, or when fewer than 30 bins are left after the floor (then
+    warmup_s is the floor). What is not distinguishable from the settled part is kept: MSER alone cuts flat noise at
+    random places."""
     series = np.asarray(throughput, dtype=np.float64)
     floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
     batches = max(len(series) - floor_bins, 0) // BATCH
