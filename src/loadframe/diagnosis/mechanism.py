@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from loadframe.analysis import student
-from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
+from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES, THROTTLED
 from loadframe.diagnosis.sizes import IN_SERVICE, SERVED_AT_ONCE
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
@@ -44,7 +44,7 @@ FEWEST_BLOCKS = 2
 
 def _cage(component: str, layer: str) -> dict[str, Trace]:
     cage = f"{component}.cage"
-    rates = {"cpu_quota": "cpu", **{name: name for name in ("read_bytes", "write_bytes", "reads", "writes")}}
+    rates = {"cpu_quota": "cpu", **{name: name for name in THROTTLED}}
     return {
         f"{layer}.{limit}": Trace(f"{cage}.{use}", "passes", ceiling=f"{cage}.{use}.limit")
         for limit, use in rates.items()

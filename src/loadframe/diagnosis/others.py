@@ -9,7 +9,7 @@ from statistics import fmean
 from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, is_crowded
+from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, THROTTLED, is_crowded
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.model import Finding, RuledOut, Step
 
@@ -18,11 +18,12 @@ MOST = 0.99
 COLLECTING = "runtime.garbage_collection"
 LITTLE = 0.1
 """Share of the time of the requests in service that is too little to end the throughput."""
-AT_THE_DISK = frozenset(
-    {
-        *("memory.swap", "memory.mmap_page_faults", "disk.saturated", "disk.fsync"),
-        *("cage.read_bytes", "cage.write_bytes", "cage.reads", "cage.writes"),
-    }
+AT_THE_DISK = (
+    "memory.swap",
+    "memory.mmap_page_faults",
+    "disk.saturated",
+    "disk.fsync",
+    *(f"cage.{name}" for name in THROTTLED),
 )
 """Causes whose requests are in uninterruptible sleep."""
 SCORE = 0.6

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Kind, Limiting, Stage, limiting, stages_in
+from loadframe.diagnosis.signatures import THROTTLED
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, OWN_PIPELINE, Condition
 from loadframe.metrics import pipelines
@@ -40,7 +41,7 @@ ON_DISK: tuple[Condition, ...] = (
     *(
         Condition(f"{component}.cage.{what}.utilization", ">=", 0.8, "an allowance of a cage that binds is used up")
         for component in ("driver", "target")
-        for what in ("read_bytes", "write_bytes", "reads", "writes")
+        for what in THROTTLED
     ),
 )
 
