@@ -363,20 +363,22 @@ LARGEST_DROP = 0.25
 """Relative fall between neighbouring levels from which on it may hide a cliff's edge."""
 
 
-def next_probe(curve: Curve, *, integer: bool, resolution: float = 0.1) -> float | None:
+RESOLUTION = 0.15
+"""A cliff is bracketed until the two levels around it are no further apart than this share."""
+
+
+def next_probe(curve: Curve) -> float | None:
     """The next level that narrows the curve's cliff, or a decline's steepest fall, by bisection in logarithms; None
-    where nothing is left: high / low <= 1 + resolution, or no integer between (`integer`: the axis has whole levels
-    only). A decline without a cliff is bisected between the two neighbouring levels with the largest fall, if that is
-    at least LARGEST_DROP: otherwise more blocks narrow the knee's interval better."""
+    where nothing is left: high / low <= 1 + RESOLUTION, or no whole level between. A decline without a cliff is
+    bisected between the two neighbouring levels with the largest fall, if that is at least LARGEST_DROP: otherwise more
+    blocks narrow the knee's interval better."""
     bracket = _bracket(curve)
     if bracket is None:
         return None
     low, high = bracket
-    if low <= 0 or high <= low * (1 + resolution):
+    if low <= 0 or high <= low * (1 + RESOLUTION):
         return None
     middle = math.sqrt(low) * math.sqrt(high)
-    if not integer:
-        return middle
     inside = [level for level in (math.floor(middle), math.ceil(middle)) if low < level < high]
     return float(min(inside, key=lambda level: abs(math.log(level / middle)))) if inside else None
 
