@@ -282,9 +282,8 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
-    """The 95 % interval of an A/A pair of these blocks, around 1: each side's second, fourth, ... block against the one
-    before, averaged over both sides, as they share what a block has in common. With fewer than FEWEST_PAIRS pairs the
-    largest difference of either side, both ways."""
+    """The 95 % interval of an A/A pair of these blocks, around 1 (docs/mathematics.md, "Noise floor"). With fewer than
+    FEWEST_PAIRS pairs the largest difference of either side, both ways."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None

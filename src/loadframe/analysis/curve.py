@@ -167,8 +167,7 @@ def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
 
 def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     """t-interval on the logarithm; the observed extremes where a zero has no logarithm or there is one value. The
-    deviation is the larger of the level's own and the pooled one, as a few blocks may agree by chance; the pooled
-    degrees of freedom keep t small where each level has two or three blocks."""
+    deviation is the larger of the level's own and the pooled one, as a few blocks may agree by chance."""
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)

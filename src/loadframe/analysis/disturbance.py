@@ -261,10 +261,9 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: a
-    permutation test of the squares between the sums of cells, of amounts around the mean of their block, each block
-    shuffled as the bench draws it: the states in turn, the levels of a state in turn. Repeated steps count with the
-    first one of their block, as their mean."""
+    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: the
+    permutation test of docs/mathematics.md, "What it follows". Repeated steps count with the first one of their block,
+    as their mean."""
     blocks: dict[object, dict[Cell, list[float]]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         if step.block is not None:

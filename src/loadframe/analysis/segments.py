@@ -150,9 +150,8 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
 
 
 def _locate(data: Series, model: Family) -> LoadInterval:
-    """The break on the fine grid, with its interval from a bootstrap over the blocks. Breaks that fit equally well (a
-    fall between two levels may begin anywhere between them) widen the interval to all of them; the break is then their
-    geometric middle. With single blocks the interval is the neighbouring levels."""
+    """The break on the fine grid, with its interval (docs/mathematics.md, "Place and interval"). Breaks that fit
+    equally well widen the interval to all of them; the break is then their geometric middle."""
     load = data.load
     points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]

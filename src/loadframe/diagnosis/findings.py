@@ -175,11 +175,8 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     """The load from which on requests pay for a full limit: between the last level at which few do and the first from
-    which on they all do. A limit cannot act before it is full, so the load at which it fills raises the low end; it is
-    no upper end, as a cache is full of old entries long before it is too small. Where it is full, a cost below the
-    threshold may be hidden, so the low end lies before that level by the share that would cost so little if requests
-    asked for everything alike (a cache that holds `at` of N misses 1 - at / N). The load is the one at which it fills
-    if between these levels, else their geometric mean. None where all levels pay or none does."""
+    which on they all do (docs/mathematics.md, "A bend that a limit explains"). The load is the one at which it fills if
+    between these levels, else their geometric mean. None where all levels pay or none does."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
     full = {window.levels[0] for window in windows.each if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
