@@ -7,7 +7,7 @@ fit (Schwarz 1978), with fewer effective windows for autocorrelated noise, and d
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,13 +36,16 @@ LOW, HIGH = 0.05, 0.95
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One law: terms, end of memory (entries; nan without), weight, coefficients and covariance (seconds per entry)."""
+    """One law: terms, end of memory (entries; nan without), coefficients and covariance (seconds per entry; without the
+    noise while the choices are tried), squares and residuals of the fit, and its weight among all."""
 
     terms: tuple[int, ...]
     end: float
-    weight: float
     values: Floats
     covariance: Floats
+    squares: float
+    residuals: Floats
+    weight: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -186,13 +189,13 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
     kept = [pair for pair in zip(candidates, weights.tolist(), strict=True) if pair[1] > 1e-6]
     total = sum(weight for _, weight in kept)
     choices = tuple(
-        Choice(candidate.terms, candidate.end, weight / total, candidate.values, candidate.inverse * stretch)
+        replace(candidate, weight=weight / total, covariance=candidate.covariance * stretch)
         for candidate, weight in kept
     )
     return SizeLaw(choices, first, last, noise)
 
 
-def _all(plain: Floats, missing: Floats, grid: Floats, target: Floats) -> "list[_Tried]":
+def _all(plain: Floats, missing: Floats, grid: Floats, target: Floats) -> list[Choice]:
     """Every choice of terms: a and perhaps b; with each end of memory also d."""
     tried = [_least(plain, target, terms, math.nan) for terms in ((0,), (0, 1))]
     for column, end in enumerate(grid):
@@ -201,17 +204,7 @@ def _all(plain: Floats, missing: Floats, grid: Floats, target: Floats) -> "list[
     return [candidate for candidate in tried if candidate is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    terms: tuple[int, ...]
-    end: float
-    squares: float
-    values: Floats
-    inverse: Floats
-    residuals: Floats
-
-
-def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -> _Tried | None:
+def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -> Choice | None:
     """Least squares with these terms; None where one of them is negative: the choice without it is tried as well."""
     chosen = design[:, terms]
     inner = chosen.T @ chosen
@@ -225,10 +218,10 @@ def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -
     if (values < 0).any():
         return None
     residuals: Floats = target - chosen @ values
-    return _Tried(terms, end, float((residuals**2).sum()), values, inverse, residuals)
+    return Choice(terms, end, values, inverse, float((residuals**2).sum()), residuals)
 
 
-def _log_weight(candidate: _Tried, worth: float, noise: float, count: int) -> float:
+def _log_weight(candidate: Choice, worth: float, noise: float, count: int) -> float:
     """Log likelihood of a choice less the penalty of its terms (Schwarz 1978); the ends of memory share one choice."""
     parameters = len(candidate.terms) + (2 in candidate.terms)
     fits = -worth / count * candidate.squares / (2 * noise**2)

@@ -99,16 +99,11 @@ def _is_per_request(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """mechanism: what became of the evidence. first: the first block from which on it had receded in each. left: its
-    remaining share. Of two causes that one change moved, the lower `order` moved first and most."""
+    """mechanism: what became of the evidence. order: the first block from which on it had receded in each, and its
+    remaining share: of two causes that one change moved, the lower one moved first and most."""
 
     mechanism: Mechanism
-    first: int
-    left: float
-
-    @property
-    def order(self) -> tuple[int, float]:
-        return self.first, self.left
+    order: tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +159,11 @@ def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence
         rises=rises,
     )
     more, less = (after, before) if rises else (before, after)
-    return Moved(mechanism, late + 1, less / more if more > 0 else 1.0)
+    return Moved(mechanism, (late + 1, less / more if more > 0 else 1.0))
 
 
 def _unseen(metric: str, per_request: bool, because: str) -> Moved:
-    return Moved(Mechanism(metric, None, None, None, per_request, False, because), 0, 1.0)
+    return Moved(Mechanism(metric, None, None, None, per_request, False, because), (0, 1.0))
 
 
 def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:

@@ -30,15 +30,6 @@ class Bounds:
     low: float
     high: float
 
-    def around(self, log_x: float, scale: float) -> tuple[float, float, float]:
-        """(value, low, high), where log_x is the logarithm of the value."""
-        most = 700.0
-        return (
-            math.exp(min(log_x, most)),
-            math.exp(log_x + self.low * scale) if math.isfinite(self.low) else 0.0,
-            math.exp(min(log_x + self.high * scale, most)) if math.isfinite(self.high) else math.inf,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:

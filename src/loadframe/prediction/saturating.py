@@ -28,8 +28,10 @@ IN_PROPORTION = 0.9
 
 def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) -> Estimate:
     """The conformal interval, cut at `least`, which was measured; the high end of one wholly below that is unknown."""
-    value, low, high = bounds.around(log_x, scale)
-    return Estimate(max(value, least), max(low, least), high if high > least else math.inf)
+    most = 700.0  # exp of more overflows
+    low = math.exp(log_x + bounds.low * scale) if math.isfinite(bounds.low) else 0.0
+    high = math.exp(min(log_x + bounds.high * scale, most)) if math.isfinite(bounds.high) else math.inf
+    return Estimate(max(math.exp(min(log_x, most)), least), max(low, least), high if high > least else math.inf)
 
 
 def least_load(data: Seen, used: float) -> float:
