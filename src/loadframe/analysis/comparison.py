@@ -89,9 +89,8 @@ def at_each_level(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
 ) -> tuple[Verdict, ...]:
     """Ratio after / before at each level by itself, levels and blocks as for `verdict`: all intervals hold at once with
-    a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise: with them each level
-    gets at least the pooled noise of all levels (the geometric mean of the variances), and at least its own t-interval
-    at 1 - error / 2 (simulations: docs/mathematics.md). ValueError as `verdict`."""
+    a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise, and are lent that of
+    all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:

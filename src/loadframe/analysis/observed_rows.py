@@ -1,12 +1,7 @@
 """The rows of production data that count (those with a load and any other value, in time order), and these as levels
-and blocks of a curve: bins of the load, each with a value for every block of time that visited it, so that what holds
-for measured curves (curve.py, prediction/) holds for observed ones.
-
-A bin's value in a block is the median of its rows there (a throughput, a response time), or their mean (a use: the
-utilisation law is one of means), moved to the load of the level along the curve's own slope. Bins that fewer than
-FEWEST_CELLS blocks visited are joined with the next lower one: the highest loads are the rarest, and the only ones that
-show what comes next.
-"""
+and blocks of a curve (docs/observed.md, "Curve"), so that what holds for measured curves (curve.py, prediction/) holds
+for observed ones. A bin's value in a block is the median of its rows there (a throughput, a response time), or their
+mean (a use: the utilisation law is one of means), moved to the load of the level along the curve's own slope."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -134,11 +134,10 @@ def beyond(centre: Floats, half: Floats, sessions: int) -> Floats:
 
 
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
-    """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks.
-    What slows down both sides of a block cancels, and their order is assumed random, so that values need not be
-    independent: the interval is that of treatments in blocks (`comparison.half_width`), of `pseudo_values`. If one side
-    was always measured first, half of the drift from block to block looks like a difference; the interval is widened by
-    that much where a drift is seen. Raises as `unpaired`."""
+    """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks: the
+    interval is that of treatments in blocks (`comparison.half_width`), of `pseudo_values`. The order within a block is
+    assumed random; as one side may always have been measured first, the interval is widened by half of a drift from
+    block to block, where one is seen. Raises as `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")

@@ -107,7 +107,7 @@ def _solve(load: Floats, throughput: Floats, free: Flags) -> tuple[Floats, float
             damping *= 10
             if damping > 1e12:
                 break
-    return np.array([1 / values[0], values[1] / values[0], values[2] / values[0]]), cost
+    return np.array([1.0, *values[1:]]) / values[0], cost
 
 
 def _cost(terms: Floats, values: Floats, load: Floats, throughput: Floats) -> float:

@@ -49,9 +49,8 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
     """The remaining error that successive tests on fresh data may make together, where each test may depend on all
-    before it (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3)). A test that decides leaves the
-    budget unchanged: without a difference it has erred, and more errors do not count; with one only its direction can
-    be wrong, in less than half of the level. One that does not decide has spent its level."""
+    before it (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3); docs/mathematics.md, "Several
+    proofs"). A test that decides leaves the budget unchanged. One that does not has spent its level."""
 
     left: float
 

@@ -129,9 +129,8 @@ class Line:
 
 
 def straight(series: Floats) -> Line:
-    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8. r is the
-    lag-1 correlation of the residuals of all series, plus 2 (1 + 2 r) / n, which fitting a level and a line hides of
-    it; the line is known as from (1 - r) / (1 + r) as many values."""
+    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8. Its error
+    counts the correlation of neighbours (docs/mathematics.md, "Warm-up")."""
     count, length = series.shape
     time = np.linspace(-0.5, 0.5, length)
     squares = float(time @ time)

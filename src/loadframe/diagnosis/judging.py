@@ -55,10 +55,10 @@ class Asked:
 
 
 def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool:
-    """Whether requests fail more rarely after than before, proved at the one-sided level alpha; block i on both sides.
-    The log ratio of the shares is averaged over the blocks. It must be below 0 by more than its t-interval, as failures
-    come in bursts, and by more than the counting scatter (the variance of the logarithm of a count of k is about 1 /
-    k): a few failures more or less are chance, however alike the blocks are."""
+    """Whether requests fail more rarely after than before, proved at the one-sided level alpha; block i on both sides
+    (docs/mathematics.md, "One error"). The log ratio of the shares must be below 0 by more than its t-interval, as
+    failures come in bursts, and by more than the counting scatter: a few failures more or less are chance, however
+    alike the blocks are."""
     pairs = list(zip(before, after, strict=False))
     if len(pairs) < FEWEST_BLOCKS:
         return False

@@ -33,10 +33,9 @@ LONGER = 2.0
 
 
 def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
-    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs; False if
-    unknown. Without the others the study had at most 1 / u times the CPU time, with its share u of all CPUs
-    (utilisation law: X = U / D); without a collector of a share c of the target's CPU time it needs 1 - c of it, and a
-    cost that has grown g times needs 1 / g. Of n requests served at a time, a taken CPU delays one."""
+    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs
+    (docs/mathematics.md, "Other programs"); False if unknown. A cost that has grown g times needs 1 / g of the CPU
+    time. Of n requests served at a time, a taken CPU delays one."""
     cause = finding.id
     own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
