@@ -156,7 +156,7 @@ def flame(
         return ()
     for stack in baseline.stacks:
         _add_before(root, stack)
-    least = max(NARROWEST, _width_of(root, MOST_FRAMES))
+    least = max(NARROWEST, _next_width(root))
     frames: list[FlameFrame] = []
     pending = [(root, 0, 0.0)]
     while pending:
@@ -191,15 +191,15 @@ def _add_before(root: _Node, stack: Stack) -> None:
         node.before += stack.count
 
 
-def _width_of(root: _Node, rank: int) -> float:
-    """The width of the box at this rank, the widest first; 0 where there are fewer."""
+def _next_width(root: _Node) -> float:
+    """The width of the widest box beyond MOST_FRAMES; 0 where there is none."""
     counts: list[int] = []
     pending = [root]
     while pending:
         node = pending.pop()
         counts += [child.count for child in node.below.values()]
         pending += node.below.values()
-    return sorted(counts, reverse=True)[rank] / root.count if len(counts) > rank else 0.0
+    return sorted(counts, reverse=True)[MOST_FRAMES] / root.count if len(counts) > MOST_FRAMES else 0.0
 
 
 def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:

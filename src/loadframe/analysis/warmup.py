@@ -167,7 +167,7 @@ def _changes(means: Floats, at: int) -> bool:
     after = means[at:]
     before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
     residuals = np.concatenate([before - before.mean(), after - after.mean()])
-    variance = _long_run_variance(residuals, 2)
+    variance = _long_run_variance(residuals)
     error = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
     level = float(after.mean())
     return abs(level - float(before.mean())) > max(LATE_ERRORS * error, MEANINGFUL_SHARE * abs(level))
@@ -178,12 +178,12 @@ def _steady(tail: Floats) -> _Steady:
     time = np.arange(len(tail), dtype=np.float64)
     time -= time.mean()
     residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
-    return _Steady(float(tail.mean()), _long_run_variance(residuals, 2), len(tail))
+    return _Steady(float(tail.mean()), _long_run_variance(residuals), len(tail))
 
 
-def _long_run_variance(residuals: Floats, fitted: int) -> float:
-    """Of an AR(1) series around `fitted` values estimated from it."""
+def _long_run_variance(residuals: Floats) -> float:
+    """Of an AR(1) series around two values estimated from it."""
     correlation = neighbours(residuals)
     # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
     correlation += (1 + 3 * correlation) / len(residuals)
-    return float((residuals**2).sum()) / max(len(residuals) - fitted, 1) / worth(correlation)
+    return float((residuals**2).sum()) / max(len(residuals) - 2, 1) / worth(correlation)

@@ -154,8 +154,9 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
     return (RuledOut(COLLECTING, because, judged=False),)
 
 
-def failures(findings: Sequence[Finding], served: Sequence[str]) -> tuple[Finding, ...]:
-    """The findings, without failing requests where these are those beyond the number served (`served` first)."""
-    if findings and findings[0].id in served:
+def failures(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, without failing requests where these are those beyond the number served at a time, if that is
+    first."""
+    if findings and findings[0].id in SERVED_AT_ONCE:
         return tuple(finding for finding in findings if finding.id != FAILING)
     return tuple(findings)

@@ -15,7 +15,6 @@ from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
-from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.diagnosis.windows import look, sighted
 from loadframe.errors import TargetError
 from loadframe.host.processes import most_open_files
@@ -70,7 +69,7 @@ def examine(
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = others.collector(counting) if own else ()
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
-    findings = others.failures(findings, SERVED_AT_ONCE) if own else findings
+    findings = others.failures(findings) if own else findings
     demands = {
         limit_series.limit.id: saturation.demand_at(
             limit_series.loads, limit_series.uses, limit_series.limit.ceiling, highest_level
