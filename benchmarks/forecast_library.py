@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.formats.json_text import write_json
 from loadframe.model import Observation, Observations
 from loadframe.prediction import candidates, pool, refusal

@@ -23,7 +23,7 @@ from typing import Any
 import loadframe
 from loadframe.errors import MissingTool
 from loadframe.model import Forecast, Investigation, Ladder
-from loadframe.prediction.scoring import USED_UP
+from loadframe.prediction.forecasting import USED_UP
 from loadframe.study import Study
 
 CASES = Path(loadframe.__file__).parent / "cases"

@@ -48,7 +48,8 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.model.fleet import FleetDrivers, FleetLimit
-from loadframe.prediction import resources, scoring
+from loadframe.prediction import resources
+from loadframe.prediction.forecasting import score
 from loadframe.progress import Progress
 from loadframe.reporting import answers, words
 from loadframe.reporting.json_shapes import comparison_json
@@ -213,7 +214,7 @@ def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress |
     measured = measure(study, runs, progress=progress)
     steps = conclude(open_run(measured.run)).state("A").steps
     rows = resources.observe(steps, name=str(measured.run), axis=study.load.axis).rows
-    return forecasting.remember(scoring.score(forecast, rows)), measured.run
+    return forecasting.remember(score(forecast, rows)), measured.run
 
 
 def capacity(

@@ -64,9 +64,3 @@ def test_the_points_go_through_the_percentiles_of_the_table(counts: list[int]) -
     told = {2.0: found.p50_ms, 100.0: found.p99_ms, 1000.0: found.p999_ms}
     through = {point.one_in: point.latency_ms for point in drawn[:-1]}
     assert all(through[one_in] == value for one_in, value in told.items() if one_in < sum(counts))
-
-
-def test_nothing_has_no_distribution() -> None:
-    for counts in (np.zeros(3, dtype=np.int64), np.array([], dtype=np.int64)):
-        with pytest.raises(ValueError, match="without a request"):
-            distribution.points(np.ones(len(counts)), counts)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from loadframe.analysis.proportion import Asked, rarer
+from loadframe.diagnosis.judging import Asked, rarer
 
 ALPHA = 0.025
 SERIES = 2000

@@ -59,13 +59,6 @@ def test_one_step_of_a_rate_that_is_not_followed_ends_what_is_proved() -> None:
     assert (found.up_to, found.behind_from, found.rate) == (1000, None, None)
 
 
-def test_a_rate_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="one lag per time"):
-        following([0.0, 1.0], [1.0], offered=5.0)
-    with pytest.raises(ValueError, match="one lag per time"):
-        following([0.0], [1.0], offered=0.0)
-
-
 def test_a_lag_that_only_swings_is_followed_and_one_that_drifts_is_not() -> None:
     """Slices that make up for one another: their mean is within 4 % and no nearer, the lag never leaves 150 changes."""
     swings = [4000 + each for each in (150, -150, 140, -145, 150, -140, 145, -150, 150, -150, 140, -140)]

@@ -86,9 +86,3 @@ def test_the_interval_holds_the_size_as_often_as_it_says(noise: float) -> None:
         for found in [in_service(*sampled(4, noise=noise, seed=seed), outside_s=0.0)]
     )
     assert held >= 0.95 * 400
-
-
-@pytest.mark.parametrize(("flat", "times"), [([[0.0]], [[0.02]]), ([[]], [[0.02]]), ([[5.0]], [[0.0]])])
-def test_nothing_measured_is_refused(flat: list[list[float]], times: list[list[float]]) -> None:
-    with pytest.raises(ValueError, match="above zero"):
-        in_service(flat, times)

@@ -78,12 +78,3 @@ def test_intervals_cover_the_truth() -> None:
         found = fit(load, truth + random.normal(0, 10, len(load)))
         covered += found.sigma_interval[0] <= 0.05 <= found.sigma_interval[1]
     assert covered >= 90
-
-
-@pytest.mark.parametrize(
-    ("load", "throughput"),
-    [([1, 2, 3, 4], [1, 2, 3, 4]), ([1, 1, 1, 2, 3], [1, 1, 1, 2, 3]), ([1, 2, 3, 4, 5], [1, 2, 3, 0, 5])],
-)
-def test_data_that_cannot_carry_the_law_are_refused(load: list[float], throughput: list[float]) -> None:
-    with pytest.raises(ValueError, match="scalability law"):
-        fit(np.array(load), np.array(throughput))

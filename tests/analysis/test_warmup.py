@@ -55,12 +55,6 @@ def test_a_series_that_still_climbs_is_not_settled_and_cut_at_half() -> None:
     assert found.warmup_s == pytest.approx(100 * BIN_S)
 
 
-def test_a_change_beyond_the_longest_warm_up_is_not_settled() -> None:
-    series = np.where(np.arange(200) < 60, 500.0, 1000.0)
-    found = detect(series, BIN_S, floor_s=0.2, longest_s=1.0)
-    assert (found.warmup_s, found.settled) == (1.0, False)
-
-
 @pytest.mark.parametrize("share", [0.2, 0.5])
 @pytest.mark.parametrize("at", [105, 120, 135, 150])
 def test_a_level_that_changes_after_the_middle_is_not_settled(at: int, share: float) -> None:
@@ -99,8 +93,3 @@ def test_mser_is_the_sum_of_squares_over_the_squared_count() -> None:
     values = np.array([5.0, 1.0, 3.0, 2.0])
     expected = [((values[d:] - values[d:].mean()) ** 2).sum() / (4 - d) ** 2 for d in range(4)]
     assert mser(values) == pytest.approx(expected)
-
-
-def test_a_bin_without_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="bin_s"):
-        detect(np.ones(100), 0.0, floor_s=0.0)

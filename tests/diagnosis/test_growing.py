@@ -9,7 +9,8 @@ from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.growing import REQUESTS, TIME, growing
-from loadframe.diagnosis.operational import PARALLELISM, Seen, operational
+from loadframe.diagnosis.operational import Seen, operational
+from loadframe.diagnosis.sizes import PARALLELISM
 from loadframe.diagnosis.windows import look
 from loadframe.model import Curve, Latency, Round, Step, TargetState
 

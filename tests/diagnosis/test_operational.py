@@ -9,7 +9,8 @@ import pytest
 
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.operational import PARALLELISM, SERIAL, Seen, operational
+from loadframe.diagnosis.operational import Seen, operational
+from loadframe.diagnosis.sizes import PARALLELISM, SERIAL
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.examination import examine
 from loadframe.model import OTHERS, Curve, Finding, Knob, Latency, Limit, RuledOut, SettingValue, Step, TargetState

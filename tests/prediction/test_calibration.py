@@ -9,8 +9,9 @@ import pytest
 
 import forecast_library
 from forecast_library import Curve, Foretold
-from loadframe.model import Observation, Observations
+from loadframe.model import Estimate, Observation, Observations
 from loadframe.prediction.library import Bounds
+from loadframe.prediction.saturating import estimated
 
 
 def test_both_ends_at_once_need_nine_curves_each_side_by_itself_thirty_nine() -> None:
@@ -71,8 +72,9 @@ def test_a_curve_that_is_foretold_in_two_ways_counts_once() -> None:
 
 
 def test_ends_that_cannot_be_told_are_none() -> None:
-    assert Bounds(-1, 1).around(math.log(100), 0.1) == pytest.approx((100, 90.48, 110.5), rel=0.001)
-    assert Bounds(-math.inf, math.inf).around(0.0, 1.0) == (1, 0, math.inf)
+    ends = estimated(Bounds(-1, 1), math.log(100), 0.1)
+    assert (ends.value, ends.low, ends.high) == pytest.approx((100, 90.48, 110.5), rel=0.001)
+    assert estimated(Bounds(-math.inf, math.inf), 0.0, 1.0) == Estimate(1, 0, math.inf)
 
 
 def curve(throughputs: list[float], used: list[float]) -> Curve:

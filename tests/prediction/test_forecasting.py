@@ -273,12 +273,6 @@ def test_without_loads_twice_and_four_times_the_highest_are_forecast(measure: Me
     assert [point.load for point in forecast(measure([1, 2, 4])).at] == [8, 16]
 
 
-@pytest.mark.parametrize("load", [0, -1, math.nan, math.inf])
-def test_impossible_loads_are_refused(measure: Measure, load: float) -> None:
-    with pytest.raises(ValueError, match="above zero"):
-        forecast(measure([1, 2, 4]), [load])
-
-
 # --- refusals
 
 

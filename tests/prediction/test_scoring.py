@@ -19,7 +19,7 @@ from loadframe.model import (
     Scored,
     Shape,
 )
-from loadframe.prediction.scoring import calibrate, came, score
+from loadframe.prediction.forecasting import calibrate, came, score
 
 
 def test_each_load_that_was_forecast_and_measured_is_scored() -> None:

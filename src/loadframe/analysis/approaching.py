@@ -1,15 +1,6 @@
-"""Whether the load is approaching a limit and when it gets there; and what recurs at the same time of day
-(docs/watching.md). Only the standard library: the lasting process of a watch imports it.
-
-Within a day: the load has risen since its lowest, and at its latest pace would reach the limit within half of the time
-of the rise (the whole of it, if that took less than an hour; a quarter, if it took hours on the first day, where it may
-be a morning). Over days: the daily maxima rise (least squares, Student's t) and reach the limit within HORIZON_S, or
-within FAR times the watched days where the rise is proven at FIRM; not where one step fits the maxima better than the
-line. In both cases the load is above half of that at the limit and above all of the days before.
-
-Recurring (a nightly backup): as many consecutive rows, at the same time a day or a week ago, were off by 60 % or more
-of the deviation, to the same side, and the rows in between were not. What lasts for over half a day does not recur.
-"""
+"""Whether the load is approaching a limit and when it gets there; and what recurs at the same time of day: the rules
+and their false alarms are in docs/watching.md. Only the standard library: the lasting process of a watch imports it.
+What lasts for over half a day does not recur."""
 
 import math
 from bisect import bisect_left, bisect_right

@@ -1,26 +1,16 @@
-"""Whether a use follows the load or the hour of the day, and when a use is near its end for other reasons than the
-load.
-
-At one hour the load differs from day to day, and a use that the load drives differs with it. So the use of each stretch
-of a day, less its mean over the days at that hour, is regressed on what is typical at its load, less its mean: the
-share is 1 where the load drives it, and 0 where the hour does. Against errors in the load the mean of every other row
-has that of the rows between as its instrument (Reiersol 1945, Arkiv for Matematik 32A). The error is the jackknife's
-over days.
-
-A use is near its end apart from the load (a nightly backup) in rows where it is FULL or more while this load, or a
-higher one, typically takes less than NEAR, unless the scatter of the rows at that load explains it (FAR); where most
-rows at the load are there, scatter does not count.
-"""
+"""Whether a use follows the load or the hour of the day, and when a use is near its end for other reasons than the load
+(docs/observed.md). Against errors in the load the mean of every other row has that of the rows between as its
+instrument (Reiersol 1945, Arkiv for Matematik 32A). Where most rows at a load are near their end, scatter does not
+count."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
-from loadframe.analysis.observed_blocks import FAR, MAD, Floats, pauses, reference
+from loadframe.analysis.arrays import Flags, Floats, Whole
+from loadframe.analysis.observed_blocks import FAR, MAD, jackknife_error, pauses, reference
 from loadframe.model import Apart
 from loadframe.model.observed import Driver
 
@@ -34,41 +24,30 @@ LEAST, MOST = 0.3, 0.6
 EITHER = "Whether the load or the hour of the day drives the use cannot be told, as the days are alike or few"
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How much of the use that the load seems to explain it explains at equal hours, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def driver(self) -> Driver:
-        """hour: proven to drive it, at least in part; either: cannot be distinguished."""
-        if self.high < MOST:
-            return "hour"
-        return "load" if self.low > LEAST else "either"
-
-
 Cells = Sequence[float | None] | Floats
+Interval = tuple[float, float]
+ANY = (-math.inf, math.inf)
 
 
 def driver(time_s: Cells, load: Cells, use: Cells) -> Driver:
-    """What drives a use: (n,) each, in time order, None or NaN where missing. "load" for rows of less than a day."""
-    times, loads, shares = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
+    """What drives a use: (n,) each, in time order, None or NaN where missing. "load" for rows of less than a day;
+    "hour" where the hour is proven to drive it, at least in part; "either" where the two cannot be distinguished."""
+    times, loads, uses = (np.array(cells, dtype=np.float64) for cells in (time_s, load, use))
     if len(times) < 2 or times[-1] - times[0] < DAY_S:
         return "load"
-    hours_share = share(times, loads, shares)
-    return "either" if hours_share is None else hours_share.driver
+    low, high = _share(times, loads, uses)
+    if high < MOST:
+        return "hour"
+    return "load" if low > LEAST else "either"
 
 
-def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
-    """time_s, load, use: (n,) in time order, NaN where missing. None where no hour is known on FEWEST_DAYS days: within
-    one day load and hour cannot be distinguished."""
+def _share(time_s: Floats, load: Floats, use: Floats) -> Interval:
+    """How much of the use that the load seems to explain it explains at equal hours. ANY where no hour is known on
+    FEWEST_DAYS days: within one day load and hour cannot be distinguished."""
     known = np.isfinite(load) & np.isfinite(use) & (load > 0)
     time_s, load, use = time_s[known], load[known], use[known]
     if len(load) < FEWEST_DAYS * FEWEST_ROWS:
-        return None
+        return ANY
     typical = reference(load, use)
     stretch = np.floor(time_s / STRETCH_S).astype(np.int64)
     stretches, place = np.unique(stretch, return_inverse=True)
@@ -81,24 +60,20 @@ def share(time_s: Floats, load: Floats, use: Floats) -> Share | None:
     per_day = round(DAY_S / STRETCH_S)
     hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
-    if not often.any():
-        return None
-    hour, day = hour[often], day[often]
-    return _jackknife(first[whole][often], second[whole][often], mine[whole][often], hour, day)
+    first, second, mine = (column[whole][often] for column in (first, second, mine))
+    return _jackknife(first, second, mine, hour[often], day[often])
 
 
-def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Share | None:
+def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Interval:
     days = np.unique(day)
     if len(days) < FEWEST_DAYS:
-        return None
+        return ANY
     value = _slope(first, second, use, hour)
     left_out = np.array([_slope(*(part[day != gone] for part in (first, second, use, hour))) for gone in days])
     if not np.isfinite(value) or not np.isfinite(left_out).all():
-        return Share(value if math.isfinite(value) else 0.0, -math.inf, math.inf)
-    count = len(days)
-    error = math.sqrt(float(((left_out - left_out.mean()) ** 2).sum()) * (count - 1) / count)
-    reach = float(student.quantile((1 + CONFIDENCE) / 2, count - 1)) * error
-    return Share(value, value - reach, value + reach)
+        return ANY
+    reach = float(student.quantile((1 + CONFIDENCE) / 2, len(days) - 1)) * jackknife_error(left_out)
+    return value - reach, value + reach
 
 
 def _slope(first: Floats, second: Floats, use: Floats, hour: np.ndarray) -> float:
@@ -144,10 +119,12 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
     ends = np.append(begins[1:], len(rows)) - 1
     lasts = at_s[ends] - at_s[begins] + pace_s
     window = _window(at_s)
-    first_s, last_s = (window[0], window[1]) if window is not None else (0.0, DAY_S)
+    first_s, last_s, always = window or (0.0, DAY_S, False)
     days = np.unique((at_s - first_s) // DAY_S)
-    there = (time_s - first_s) % DAY_S <= (last_s - first_s) % DAY_S if window is not None else slice(None)
+    there = (time_s - first_s) % DAY_S <= (last_s - first_s) % DAY_S if window else slice(None)
+    weekdays = np.unique((days + 3) % 7)  # 0 for Monday; 1970 began on a Thursday
     by_clock = bool(time_s[0] >= SINCE_1970)
+    hours = window is not None and by_clock
     return Apart(
         resource,
         rows=len(rows),
@@ -162,15 +139,15 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
         longest_s=float(lasts.max()),
         days=len(days) if by_clock else None,
         days_seen=len(np.unique((time_s[there] - first_s) // DAY_S)) if by_clock else None,
-        hours_from_s=window[0] if window is not None and by_clock else None,
-        hours_to_s=window[1] if window is not None and by_clock else None,
-        always=window is not None and window[2],
-        weekday=_weekday(days) if by_clock else None,
+        hours_from_s=first_s if hours else None,
+        hours_to_s=last_s if hours else None,
+        always=always,
+        weekday=int(weekdays[0]) if by_clock and len(days) >= FEWEST_PEAK_DAYS and len(weekdays) == 1 else None,
         response=None if response is None else _slower(rows, load, response[known]),
     )
 
 
-def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]:
+def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> Flags:
     """Mask (n,) of rows that are near their end apart from the load, where that happens at the same hours of most days;
     they carry no information on the effect of the load. Times are seconds since 1970."""
     marked = np.zeros(len(use), dtype=np.bool_)
@@ -182,23 +159,17 @@ def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]
     return marked
 
 
-def _rows(load: Floats, use: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _rows(load: Floats, use: Floats) -> tuple[Whole, Floats]:
     """The rows' indices; and for all rows the usual use at such loads or higher ones."""
     if not (use >= FULL).any():
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     typical = reference(load, use)
-    usual = _at_this_load_or_higher(load, typical)
+    order = np.argsort(-load, kind="stable")
+    usual = np.empty_like(typical)
+    usual[order] = np.minimum.accumulate(typical[order])  # the least typical use at this load or a higher one
     spread = MAD * reference(load, np.abs(use - typical))
     far = (use - typical > FAR * spread) | (typical >= NEAR)
     return np.flatnonzero((use >= FULL) & (usual < NEAR) & far), usual
-
-
-def _at_this_load_or_higher(load: Floats, typical: Floats) -> Floats:
-    """The least typical use at the load of each row or any higher one, (n,)."""
-    order = np.argsort(-load, kind="stable")
-    least = np.empty_like(typical)
-    least[order] = np.minimum.accumulate(typical[order])
-    return least
 
 
 def _window(at_s: Floats) -> tuple[float, float, bool] | None:
@@ -217,13 +188,7 @@ def _window(at_s: Floats) -> tuple[float, float, bool] | None:
     return None
 
 
-def _weekday(days: Floats) -> int | None:
-    """0 for Monday, where all of FEWEST_PEAK_DAYS days or more are the same one."""
-    weekdays = np.unique((days + 3) % 7)  # 1970 began on a Thursday
-    return int(weekdays[0]) if len(days) >= FEWEST_PEAK_DAYS and len(weekdays) == 1 else None
-
-
-def _slower(rows: NDArray[np.int64], load: Floats, response: Floats) -> float | None:
+def _slower(rows: Whole, load: Floats, response: Floats) -> float | None:
     """Median factor by which these rows exceed the usual response time at their load."""
     times = (response / reference(load, response))[rows]
     times = times[np.isfinite(times)]

@@ -1,8 +1,6 @@
 """Search for the highest load that meets an objective, from below: proposes the next trial and takes its outcome
-(docs/mathematics.md). It loads no server and reads no clock. Each proposal is the trial with the most information on
-the capacity (threshold.py) for its cost, where time above the capacity costs more than time below. Once a narrow
-bracket holds the capacity, its ends are confirmed: the lower one must have met the objective, for as long as requested,
-the upper one must have missed it. A trial that shows whether a collapsed server has recovered is no evidence."""
+(docs/mathematics.md). It loads no server and reads no clock. A trial that shows whether a collapsed server has
+recovered is no evidence."""
 
 import itertools
 import math
@@ -10,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.curve import CLIFF_KEPT
 from loadframe.analysis.threshold import Threshold
 from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
@@ -165,7 +163,11 @@ class CapacitySearch:
             return "below-range"
         if high is None and low == self.levels[-1]:
             return "above-range"
-        return "found" if self._is_narrow(low, high) else "undecided"
+        if low is None or high is None:
+            return "undecided"
+        neighbours = self.settings.integer and high <= low + 1
+        narrow = neighbours or high <= low * (1 + self.settings.precision) * (1 + 1e-9)
+        return "found" if narrow else "undecided"
 
     @property
     def estimate(self) -> float:
@@ -243,7 +245,7 @@ class CapacitySearch:
             return Proposal(self.low, max(missing_s, self.settings.trial_s))
         return None
 
-    def _explore(self, below: NDArray[np.float64]) -> Proposal:
+    def _explore(self, below: Floats) -> Proposal:
         """The trial with the most information on the capacity for its cost."""
         highest = self._highest_allowed()
         doubtful = [
@@ -284,12 +286,6 @@ class CapacitySearch:
 
     def _below(self, load: float | None) -> float:
         return 0.0 if load is None else float(self._threshold.below([load])[0])
-
-    def _is_narrow(self, low: float | None, high: float | None) -> bool:
-        if low is None or high is None:
-            return False
-        neighbours = self.settings.integer and high <= low + 1
-        return neighbours or high <= low * (1 + self.settings.precision) * (1 + 1e-9)
 
 
 def _ladder(settings: Settings, step: float) -> tuple[float, ...]:

@@ -1,7 +1,6 @@
-"""Whether a treatment serves less, or more, right after another one than after itself. What only one of two treatments
-leaves behind (write-back, checkpoints, cold caches), the other one pays for in every block, and no order of the blocks
-cancels that. So after each change of treatment a step is left out (bench/bookkeeping.py), and its throughput is
-compared with the next counted step of the same treatment and level."""
+"""Whether a treatment serves less, or more, right after another one than after itself (docs/mathematics.md,
+"Carry-over"). After each change of treatment a step is left out (bench/bookkeeping.py), and its throughput is compared
+with the next counted step of the same treatment and level."""
 
 import math
 from collections.abc import Sequence
@@ -89,8 +88,8 @@ def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
 
 def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
     """Counted steps after another treatment against those after the same one: the difference by round and level, least
-    squares. Of repeated steps the last counts, and none before the round's first change of treatment: a sweep may have
-    been minutes earlier. None where there is no such pair, or too few to know the noise."""
+    squares. Of repeated steps the last counts, and none before the round's first change of treatment. None where there
+    is no such pair, or too few to know the noise."""
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()
     counting = (step for step in steps if step.counts)

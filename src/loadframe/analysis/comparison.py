@@ -1,22 +1,19 @@
 """The statistical comparison of two treatments that alternated in blocks (docs/mathematics.md). What affects a whole
 block cancels in the ratio; the rest falls on either treatment with equal chances, because the bench draws their order.
-Fewer than FEW_ORDERS blocks must show the difference without their pairing, too, as noise may follow the few orders.
 Ratios are averaged in logarithms: then after / before is exactly the reciprocal of before / after, and the gains of
-successive changes add up to the whole (Fleming and Wallace 1986, CACM 29(3))."""
+successive changes add up to the whole."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.model import Answer, Decision, Verdict
 from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
-
-Numbers = NDArray[np.float64]
 
 Grains = Mapping[float, tuple[float, float]]
 """By level: the relative resolution of a throughput on either side, given how it was counted."""
@@ -55,21 +52,15 @@ def verdict(
     grain: Grains | None = None,
 ) -> Verdict:
     """Ratio after / before over the common levels, from their throughputs (1/s) per block: index i of a level is block
-    i on both sides; blocks are those complete on every level.
+    i on both sides; blocks are those complete on every level. The interval is that of `half_width`, of log ratios
+    averaged over the levels. The resolution of throughputs, the smallest spacing at their level, or `grain` where that
+    is finer, adds to the variance; where no side scatters at all and no grain is known, nothing is proven. plan: from
+    which block to which one the caller looks; the intervals of all its looks hold at once with the given confidence.
 
-    The log ratio of a block is averaged over the levels; ratio = exp(mean over the blocks). Its interval is the paired
-    t-interval, below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. The resolution of throughputs, the
-    smallest spacing at their level, or `grain` where that is finer, adds to the variance; where no side scatters at all
-    and no grain is known, nothing is proven. plan: from which block to which one the caller looks; the intervals of all
-    its looks hold at once with the given confidence.
-
-    A throughput of zero counts as 1 % of the smallest positive one at that level, both sides together: a change that
-    makes a level fail cannot look better. A side that did nothing at a level in all blocks has no ratio
-    (`unless_zero`). With fewer than two blocks the decision is cannot-tell, and low and high are the extremes of the
-    levels' ratios. ValueError where there is no common level, no complete block or a value is negative or not finite.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence {confidence} must be between 0 and 1")
+    A throughput of zero counts as ZERO_COUNTS_AS defines: a change that makes a level fail cannot look better. A side
+    that did nothing at a level in all blocks has no ratio (`unless_zero`). With fewer than two blocks the decision is
+    cannot-tell, and low and high are the extremes of the levels' ratios. ValueError where there is no common level, no
+    complete block or a value is negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)
@@ -98,9 +89,8 @@ def at_each_level(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
 ) -> tuple[Verdict, ...]:
     """Ratio after / before at each level by itself, levels and blocks as for `verdict`: all intervals hold at once with
-    a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise: with them each level
-    gets at least the pooled noise of all levels (the geometric mean of the variances), and at least its own t-interval
-    at 1 - error / 2 (simulations: docs/mathematics.md). ValueError as `verdict`."""
+    a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise, and are lent that of
+    all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:
@@ -170,9 +160,7 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
     """The whole gain of successive changes, each proved against the state before it: the product of the ratios, with
     half-widths added in quadrature, in logarithms and on each side separately, as the trials are independent. A single
-    verdict is returned unchanged; if one has no ratio, neither has the whole. ValueError for none."""
-    if not verdicts:
-        raise ValueError("there is no verdict to combine")
+    verdict is returned unchanged; if one has no ratio, neither has the whole."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -201,7 +189,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     return without_ratio(whole, open_.method, open_.decision if len(decisions) == 1 else "cannot-tell")
 
 
-def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
+def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
     """Logarithms of some samples, with zeros replaced as ZERO_COUNTS_AS defines, and the number of zeros. ValueError
     for values that are negative or not finite."""
     values = [np.asarray(sample, dtype=np.float64) for sample in samples]
@@ -217,7 +205,7 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
     return [np.log(sample) for sample in values], zeros
 
 
-def half_width(before: Numbers, after: Numbers, alpha: float, *, rounding: float = 0.0) -> Numbers:
+def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float = 0.0) -> Floats:
     """Half-width of the interval at level 1 - alpha of the mean of after - before, log throughputs of shape (...,
     blocks): of the paired t-interval, below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding:
     variance that rounding adds to a difference."""
@@ -238,14 +226,14 @@ class _Sides:
     ratio; still: whether neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
-    before: Numbers
-    after: Numbers
+    before: Floats
+    after: Floats
     zeros: list[int]
-    rounding: Numbers
+    rounding: Floats
     still: bool
 
     @property
-    def ratios(self) -> Numbers:
+    def ratios(self) -> Floats:
         return self.after - self.before
 
     @property
@@ -293,9 +281,8 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
-    """The 95 % interval of an A/A pair of these blocks, around 1: each side's second, fourth, ... block against the one
-    before, averaged over both sides, as they share what a block has in common. With fewer than FEWEST_PAIRS pairs the
-    largest difference of either side, both ways."""
+    """The 95 % interval of an A/A pair of these blocks, around 1 (docs/mathematics.md, "Noise floor"). With fewer than
+    FEWEST_PAIRS pairs the largest difference of either side, both ways."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None
@@ -310,7 +297,7 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
     return exp_in_range(-most), exp_in_range(most)
 
 
-def _lent(variances: Numbers, blocks: int) -> tuple[float, float]:
+def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
     """The pooled variance of these levels with few blocks, and its degrees of freedom."""
     bias, freedom = LEND[blocks]
     mean = float(variances.mean())
@@ -326,7 +313,7 @@ def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
 
 
 def _told(
-    by_block: Numbers, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
+    by_block: Floats, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
 ) -> Verdict:
     blocks, low, high = len(by_block), exp_in_range(float(low)), exp_in_range(float(high))
     return Verdict(

@@ -11,7 +11,6 @@ import numpy as np
 from loadframe.analysis import in_service, pieces, segments, student
 from loadframe.analysis import scalability as law
 from loadframe.analysis.comparison import exp_in_range
-from loadframe.analysis.in_service import enough, more
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 from loadframe.progress import counted
 
@@ -50,14 +49,12 @@ def fit(
     within_latency_p95_ms: float | None = None,
     scalability: bool = False,
     gradually: bool = False,
-    seed: int = 0,
 ) -> Curve:
-    """The curve of one treatment from its levels, in any order. gradually: also test whether it levels off gradually;
-    the knee's interval is then that whole range. A point is the median over the blocks with the t-interval of the mean
-    log throughput (95 %). The knee is where a continuous segmented fit first bends downwards (segments.py), the cliff
-    the tightest bracket around the first fall below 60 %, capacity the highest load up to which every level meets
-    `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError for no level, one
-    without a throughput, two samples of a level, a load not above 0, or a throughput that is negative or not finite."""
+    """The curve of one treatment from its levels, in any order (docs/mathematics.md, "Curve"). gradually: also test
+    whether it levels off gradually; the knee's interval is then that whole range. capacity: the highest load up to
+    which every level meets `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError
+    for no level, one without a throughput, two samples of a level, a load not above 0, or a throughput that is negative
+    or not finite."""
     ordered = _checked(samples)
     noise = _noise(ordered)
     points = tuple(_point(sample, noise) for sample in ordered)
@@ -72,7 +69,7 @@ def fit(
         data = pieces.series([point.load for point in points], [sample.throughputs for sample in ordered])
         cliff = _cliff(data)
         before = data if cliff is None else data.upto(cliff.from_load)
-        bend = segments.first_bend(before, seed, proven=cliff is not None and _fallen_already(before))
+        bend = segments.first_bend(before, proven=cliff is not None and _fallen_already(before))
         knee = _knee(bend, cliff, points)
         shape = "cliff" if cliff is not None else _shape(bend, data)
         if knee is not None and knee.low <= points[0].load and knee.high >= points[-1].load:
@@ -84,6 +81,7 @@ def fit(
         warnings += _shape_warnings(shape, points, knee)
     capacity, capacity_warnings = _capacity(ordered, within_latency_p95_ms)
     usl, usl_warnings = _law(points) if scalability else (None, [])
+    levels = {sample.load: sample.throughputs for sample in ordered}
     return Curve(
         axis=axis,
         treatment=treatment,
@@ -95,8 +93,8 @@ def fit(
         capacity=capacity,
         usl=usl,
         warnings=tuple(warnings + capacity_warnings + usl_warnings),
-        enough=enough({sample.load: sample.throughputs for sample in ordered}),
-        more=more({sample.load: sample.throughputs for sample in ordered}),
+        enough=in_service.enough(levels),
+        more=in_service.more(levels),
         gradual=between,
     )
 
@@ -169,8 +167,7 @@ def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
 
 def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     """t-interval on the logarithm; the observed extremes where a zero has no logarithm or there is one value. The
-    deviation is the larger of the level's own and the pooled one, as a few blocks may agree by chance; the pooled
-    degrees of freedom keep t small where each level has two or three blocks."""
+    deviation is the larger of the level's own and the pooled one, as a few blocks may agree by chance."""
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)
@@ -365,20 +362,22 @@ LARGEST_DROP = 0.25
 """Relative fall between neighbouring levels from which on it may hide a cliff's edge."""
 
 
-def next_probe(curve: Curve, *, integer: bool, resolution: float = 0.1) -> float | None:
+RESOLUTION = 0.15
+"""A cliff is bracketed until the two levels around it are no further apart than this share."""
+
+
+def next_probe(curve: Curve) -> float | None:
     """The next level that narrows the curve's cliff, or a decline's steepest fall, by bisection in logarithms; None
-    where nothing is left: high / low <= 1 + resolution, or no integer between (`integer`: the axis has whole levels
-    only). A decline without a cliff is bisected between the two neighbouring levels with the largest fall, if that is
-    at least LARGEST_DROP: otherwise more blocks narrow the knee's interval better."""
+    where nothing is left: high / low <= 1 + RESOLUTION, or no whole level between. A decline without a cliff is
+    bisected between the two neighbouring levels with the largest fall, if that is at least LARGEST_DROP: otherwise more
+    blocks narrow the knee's interval better."""
     bracket = _bracket(curve)
     if bracket is None:
         return None
     low, high = bracket
-    if low <= 0 or high <= low * (1 + resolution):
+    if low <= 0 or high <= low * (1 + RESOLUTION):
         return None
     middle = math.sqrt(low) * math.sqrt(high)
-    if not integer:
-        return middle
     inside = [level for level in (math.floor(middle), math.ceil(middle)) if low < level < high]
     return float(min(inside, key=lambda level: abs(math.log(level / middle)))) if inside else None
 
@@ -390,7 +389,7 @@ def _bracket(curve: Curve) -> tuple[float, float] | None:
         return None
     steps = [
         (after.throughput / before.throughput, before.load, after.load)
-        for before, after in zip(curve.points, curve.points[1:], strict=False)
+        for before, after in itertools.pairwise(curve.points)
         if before.throughput > 0
     ]
     if not steps:

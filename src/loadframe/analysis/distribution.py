@@ -7,22 +7,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.analysis.arrays import Floats, Whole
 from loadframe.model import Latency, LatencyPoint
-
-Numbers = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 POINTS_PER_DECADE, MOST_POINTS = 40, 300
 """For drawing: 40 per decade show every bend, and 300 in all reach one request in thirty million at that density."""
 
 
-def summary(latencies_ms: Numbers, counts: Counts) -> Latency:
+def summary(latencies_ms: Floats, counts: Whole) -> Latency:
     """Mean, quantiles and maximum of a histogram: latency (ascending) and number of requests of each bin, both (bins,).
-    Steps are merged by adding their counts: a mean of quantiles is no quantile. ValueError for an empty histogram."""
-    reached, requests = _reached(counts)
+    There is at least one request. Steps are merged by adding their counts: a mean of quantiles is no quantile."""
+    reached = np.cumsum(counts)
     p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
     return Latency(
-        mean_ms=float(np.dot(latencies_ms, counts.astype(np.float64))) / requests,
+        mean_ms=float(np.dot(latencies_ms, counts.astype(np.float64))) / int(reached[-1]),
         p50_ms=p50,
         p95_ms=p95,
         p99_ms=p99,
@@ -31,11 +29,12 @@ def summary(latencies_ms: Numbers, counts: Counts) -> Latency:
     )
 
 
-def points(latencies_ms: Numbers, counts: Counts) -> tuple[LatencyPoint, ...]:
+def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
     """The distribution as at most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of
     HdrHistogram's plots (Tene), where a percentile q stands at 1 / (1 - q): from the shortest latency (one_in 1) to the
     longest (one_in: all requests). Arrays as of `summary`."""
-    reached, requests = _reached(counts)
+    reached = np.cumsum(counts)
+    requests = int(reached[-1])
     decades = math.log10(requests)
     some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
     usual = [2.0, *(10.0**power for power in range(1, math.floor(decades) + 1))]
@@ -44,15 +43,7 @@ def points(latencies_ms: Numbers, counts: Counts) -> tuple[LatencyPoint, ...]:
     return (*shown, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
 
 
-def _reached(counts: Counts) -> tuple[Counts, int]:
-    """Cumulative counts, and the total. ValueError for none."""
-    reached = np.cumsum(counts)
-    if not reached.size or reached[-1] <= 0:
-        raise ValueError("a histogram without a request has no distribution")
-    return reached, int(reached[-1])
-
-
-def _quantile(latencies_ms: Numbers, reached: Counts, one_in: float) -> float:
+def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
     """The shortest latency that all but one request in `one_in` do not exceed."""
     requests = int(reached[-1])
     rank = max(requests - math.floor(requests / one_in + 1e-9), 1)

@@ -1,12 +1,8 @@
 """What takes resources from a step besides the study: an effect, which follows the state and the load, or a
-disturbance, which follows time (docs/mathematics.md).
-
-The hypervisor's threads that work for the target's disk, a database behind a service: these are present whenever the
-state and the load are, and leaving out their steps would leave out the load that matters. A neighbour comes and goes by
-itself. So only what a step has beyond the quietest steps of the same state and load disturbs it. As the bench draws the
-order of states and loads in each block, `influences` permutes the amounts within the blocks: it calls a neighbour an
-effect with probability ERROR at most, whatever the neighbour does over time.
-"""
+disturbance, which follows time (docs/mathematics.md). The hypervisor's threads that work for the target's disk, a
+database behind a service: these are present whenever the state and the load are, and leaving out their steps would
+leave out the load that matters. A neighbour comes and goes by itself. So only what a step has beyond the quietest steps
+of the same state and load disturbs it."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,8 +10,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 import numpy as np
-from numpy.typing import NDArray
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import FEWEST_BLOCKS
 from loadframe.metrics import parts_of
 from loadframe.model import Influence, InfluenceKind, Step, Verdict
@@ -252,15 +248,12 @@ def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]
     known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
     if not any(known.values()):
         return list(steps)
-    return [replace(step, metrics={**step.metrics, **_unexplained(step, known)}) for step in steps]
-
-
-def _unexplained(step: Step, known: Mapping[str, Mapping[Cell, float]]) -> dict[str, float]:
-    return {
-        name: max(0.0, step.metrics[name] - typical.get(cell_of(step), 0.0))
-        for name, typical in known.items()
-        if name in step.metrics
-    }
+    apart = []
+    for step in steps:
+        own = {name: typical.get(cell_of(step), 0.0) for name, typical in known.items() if name in step.metrics}
+        unexplained = {name: max(0.0, step.metrics[name] - amount) for name, amount in own.items()}
+        apart.append(replace(step, metrics={**step.metrics, **unexplained}))
+    return apart
 
 
 def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell, float]:
@@ -268,10 +261,9 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: a
-    permutation test of the squares between the sums of cells, of amounts around the mean of their block, each block
-    shuffled as the bench draws it: the states in turn, the levels of a state in turn. Repeated steps count with the
-    first one of their block, as their mean."""
+    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: the
+    permutation test of docs/mathematics.md, "What it follows". Repeated steps count with the first one of their block,
+    as their mean."""
     blocks: dict[object, dict[Cell, list[float]]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         if step.block is not None:
@@ -290,7 +282,7 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
     return (1 + as_much) / (1 + PERMUTATIONS) <= ERROR
 
 
-def _dealt(values: NDArray[np.float64], treatments: Sequence[str], random: np.random.Generator) -> NDArray[np.float64]:
+def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generator) -> Floats:
     """These values by cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS,
     cells)."""
     numbers = np.unique(treatments, return_inverse=True)[1]

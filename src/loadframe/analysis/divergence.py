@@ -1,25 +1,8 @@
 """Where two curves diverge, what a change is worth, and whether hosts are alike (docs/mathematics.md).
 
-Divergence: the load from which on the ratio of two throughputs changes. Its logarithm is constant up to there, then
-straight in the logarithm of the load, up to a second place where it may become constant again. Both places are searched
-on a grid; the divergence is proved against simulated noise, as no table has the distribution of a maximum over places
-(B. Hansen, Inference when a nuisance parameter is not identified under the null hypothesis, 1996). The interval has all
-places that fit nearly as well as the best one (the likelihood ratio inverted, as in Hansen, Sample splitting and
-threshold estimation, 2000); for it the change may continue, less steeply, beyond the second place, as levels that are
-far apart cannot show whether it is slow or sudden. Where a sudden change fits and a straight one does not, the middle
-of the interval is reported.
-
-Gain: at each load; and, without choosing a load, peak against peak, capacity, and knee: the ratio at one load grows
-without bound past a collapse.
-
 Two capacities on one host: a search brackets a capacity, shown to meet at `low`, to miss at `high`. One bracket does
 not show how capacities differ from one search to the next: the bounds are widened by the factor by which repeated
-searches with the first settings differ.
-
-Two hosts are alike where the whole interval of an A/A comparison lies within a margin (an equivalence test: Schuirmann
-1987, Journal of Pharmacokinetics and Biopharmaceutics 15). Several are alike if each comparison says so, and none needs
-a stricter level (intersection-union: Berger 1982, Technometrics 24(4)).
-"""
+searches with the first settings differ."""
 
 import itertools
 import math
@@ -29,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import Grains, exp_in_range, verdict
 from loadframe.analysis.pieces import grid
-from loadframe.analysis.queueing import Floats
 from loadframe.analysis.sequential import Plan
 from loadframe.model import Capacity, Curve, CurvePoint, LevelRatio, LoadInterval, Peak, Verdict
 from loadframe.model.capacity import CapacityBeside
@@ -56,9 +39,7 @@ SIMULATED = 1999
 TINY = 1e-12
 
 
-def divergence(
-    before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, seed: int = 0
-) -> LoadInterval | None:
+def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]]) -> LoadInterval | None:
     """The load at which the ratio begins to change, with a 95 % interval; None where noise would change it as much, or
     with fewer than three levels or blocks. before, after: throughputs (1/s) per block by level, index i of both from
     the same block, so that what the machine does to both cancels. Levels at which one of the two did nothing in a block
@@ -76,7 +57,7 @@ def divergence(
     gains = _gains(straight.shapes, seen[None, :])[0]
     best = int(gains.argmax())
     fitted = straight.shapes[best] * float(straight.shapes[best] @ seen)
-    if np.ptp(fitted) < SMALLEST or not _proved(table, straight.shapes, float(gains[best]), seed):
+    if np.ptp(fitted) < SMALLEST or not _proved(table, straight.shapes, float(gains[best])):
         return None
     freedom = (blocks - 1) * (len(levels) - 1)
     noise = max(float(((table - seen) ** 2).sum()) / freedom / blocks, TINY)
@@ -135,9 +116,9 @@ def _gains(shapes: Floats, means: Floats) -> Floats:
     return np.asarray((means @ shapes.T) ** 2)
 
 
-def _proved(table: Floats, shapes: Floats, gain: float, seed: int) -> bool:
+def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
     """Whether tables of noise, (blocks, levels), rarely explain as much relative to the scatter of blocks."""
-    noise = np.random.default_rng(seed).standard_normal((SIMULATED, *table.shape))
+    noise = np.random.default_rng(0).standard_normal((SIMULATED, *table.shape))
     noise = noise - noise.mean(axis=2, keepdims=True)
     means = noise.mean(axis=1)
     scatter = ((noise - means[:, None, :]) ** 2).sum(axis=(1, 2))

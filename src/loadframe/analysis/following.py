@@ -1,7 +1,6 @@
 """Whether a reader of a change log follows: its lag does not grow, whatever its size. The lag (changes made and not
-applied yet) is regressed on time within a step; neighbouring readings are correlated, so they are averaged until they
-are not (`series.independent`). A reader that falls behind applies as fast as it can: the offered rate less the slope is
-the highest rate that it follows."""
+applied yet) is regressed on time within a step. A reader that falls behind applies as fast as it can: the offered rate
+less the slope is the highest rate that it follows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series, student
 from loadframe.analysis.saturation import FEWEST_BATCHES, line, residuals
@@ -55,10 +53,8 @@ class Followed:
 
 
 def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -> Following:
-    """One step: times of the readings (s, ascending), the lag (changes), the rate at which changes were made (1/s).
-    ValueError where times and lags differ in number, and for a rate that is not above zero."""
-    if len(times_s) != len(lags) or not offered > 0:
-        raise ValueError(f"{len(times_s)} times, {len(lags)} lags at {offered} changes/s; one lag per time is needed")
+    """One step: times of the readings (s, ascending), the lag (changes), the rate at which changes were made (1/s),
+    above zero."""
     rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
     fitted = line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_BATCHES else None
     if fitted is None:
@@ -81,19 +77,16 @@ def by_rates(applied: Sequence[float], offered: float) -> Following:
     error = float(missing.std(ddof=1)) / math.sqrt(len(missing))
     half = float(student.quantile(1 - (1 - CONFIDENCE) / 2, len(missing) - 1)) * error
     verdict = _verdict(slope - half, slope + half, offered)
-    if verdict == "not proven" and _swings(missing):
+    # Each slice makes up for the one before: their autocorrelation is below what independent slices show by chance once
+    # in forty times (Bartlett, 1946). Only then a line through the lag is better than the mean: through the sum of
+    # independent slices, a random walk, it fits far too well.
+    swings = series.neighbours(missing - missing.mean()) <= -2.0 / math.sqrt(len(missing))
+    if verdict == "not proven" and swings:
         slices = range(1, len(missing) + 1)  # the unit of time
         by_lag = following(slices, missing.cumsum().tolist(), offered)
         if by_lag.slope + STRICT * (by_lag.high - by_lag.slope) <= SLOW * offered:
             return by_lag
     return Following(offered, slope, slope - half, slope + half, verdict)
-
-
-def _swings(missing: NDArray[np.float64]) -> bool:
-    """Whether each slice makes up for the one before: its autocorrelation is below what independent slices show by
-    chance once in forty times (Bartlett, 1946). Only then a line through the lag is better than the mean: through the
-    sum of independent slices, a random walk, it fits far too well."""
-    return series.neighbours(missing - missing.mean()) <= -2.0 / math.sqrt(len(missing))
 
 
 def _verdict(low: float, high: float, offered: float) -> Verdict:

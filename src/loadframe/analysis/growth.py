@@ -1,11 +1,6 @@
 """Whether a request costs more the more were served before it, or the more time has passed, whatever the load
-(docs/mathematics.md). The levels of a sweep come in random order in each block, so what grows from step to step is not
-the load. The cost of a request at level l after x is
-    cost = a_l (1 + k x)
-with x the requests served so far, or the time; k >= 0 is fitted by least squares of the logarithms. Which of the two
-the cost follows is judged with a k for each level and a power of x, as the law of growth is not known. A machine
-drifts, too: so the growth must be proved whatever part of the noise may be a random walk, at every level by itself, and
-be larger than drifts are. Error rates by kind of noise: benchmarks/growth.py."""
+(docs/mathematics.md): cost = a_l (1 + k x) at level l, with x the requests served so far, or the time. Error rates by
+kind of noise: benchmarks/growth.py."""
 
 import math
 from collections.abc import Sequence
@@ -13,11 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Floats
 
-Numbers = NDArray[np.float64]
 By = Literal["requests", "time"]
 Of = Literal["response", "cpu"]
 
@@ -60,7 +54,7 @@ class Growth:
 class _Fit:
     """growth: of the logarithm at each step, at the mean level. squares: of the residuals. proved: by `_proved`."""
 
-    growth: Numbers
+    growth: Floats
     squares: float
     proved: bool
 
@@ -68,13 +62,11 @@ class _Fit:
 def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
-    """From steps in the order in which they were taken: level, cost of a request (any unit), requests served before it,
-    and time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each
-    taken twice. ValueError for costs that are not positive, and where the numbers of values differ."""
+    """From steps in the order in which they were taken: level, cost of a request (above zero, in any unit), requests
+    served before it, and time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or
+    FEWEST_LEVELS levels, each taken twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes = {"requests": np.asarray(served, dtype=np.float64), "time": np.asarray(times_s, dtype=np.float64)}
-    if not all(len(axis) == len(level) for axis in (cost, *axes.values())) or (cost <= 0).any():
-        raise ValueError("each step needs a level, a positive cost, a count of requests and a time")
     known = [load for load in np.unique(level) if (level == load).sum() >= 2]
     if len(level) < FEWEST_STEPS or len(known) < FEWEST_LEVELS or len(known) < len(np.unique(level)):
         return None
@@ -96,7 +88,7 @@ def growth(
     return Growth(best, times, apart, float(axes[best][0]), float(axes[best][-1]))
 
 
-def _fit(level: Numbers, logs: Numbers, x: Numbers) -> _Fit:
+def _fit(level: Floats, logs: Floats, x: Floats) -> _Fit:
     span = float(x.max() - x.min())
     if span <= 0:
         return _Fit(np.zeros_like(logs), math.inf, False)
@@ -108,7 +100,7 @@ def _fit(level: Numbers, logs: Numbers, x: Numbers) -> _Fit:
     return _Fit(float(weights[0]) * shape, min(left), _proved(design, logs))
 
 
-def _freely(level: Numbers, logs: Numbers, x: Numbers) -> float:
+def _freely(level: Floats, logs: Floats, x: Floats) -> float:
     """The least squares where each level has its own height and growth (the part of a request that does not grow has
     another share at each), and x one of the powers."""
     span = float(x.max() - x.min())
@@ -120,23 +112,23 @@ def _freely(level: Numbers, logs: Numbers, x: Numbers) -> float:
     )
 
 
-def _squares_of(shapes: Numbers, logs: Numbers) -> float:
+def _squares_of(shapes: Floats, logs: Floats) -> float:
     rest = logs - shapes
     return float(((rest - rest.mean(axis=1, keepdims=True)) ** 2).sum(axis=1).min())
 
 
-def _design(level: Numbers, shape: Numbers) -> Numbers:
+def _design(level: Floats, shape: Floats) -> Floats:
     """The growth, more of it at higher levels (requests wait for one another's growth), and a height for each level."""
     far = np.log(level) - np.log(level).mean()
     return np.column_stack([shape, far * shape, *((level == load).astype(np.float64) for load in np.unique(level))])
 
 
-def _squares(design: Numbers, values: Numbers) -> float:
+def _squares(design: Floats, values: Floats) -> float:
     weights, *_ = np.linalg.lstsq(design, values, rcond=None)
     return float(((values - design @ weights) ** 2).sum())
 
 
-def _proved(design: Numbers, logs: Numbers) -> bool:
+def _proved(design: Floats, logs: Floats) -> bool:
     """Whether the growth differs from zero under every mixture of white noise and a random walk that the residuals do
     not contradict (generalised least squares; restricted likelihood)."""
     count, columns = design.shape
@@ -149,7 +141,7 @@ def _proved(design: Numbers, logs: Numbers) -> bool:
     return all(t > quantile for likelihood, t in judged if likelihood >= likeliest - PLAUSIBLE)
 
 
-def _under(covariance: Numbers, design: Numbers, logs: Numbers) -> tuple[float, float]:
+def _under(covariance: Floats, design: Floats, logs: Floats) -> tuple[float, float]:
     """The restricted log-likelihood of a noise with this covariance up to its scale, and t of the first weight."""
     root = np.linalg.cholesky(covariance)
     white, values = np.linalg.solve(root, design), np.linalg.solve(root, logs)

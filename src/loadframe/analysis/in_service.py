@@ -1,18 +1,8 @@
-"""How many requests are in service at once where throughput no longer grows; which level is enough; and whether a curve
-levels off gradually (docs/mathematics.md).
-
-In service: Little's law, L = X W, holds for the part that each request holds while it is served: a worker, a
-connection, a lock. Where n of them exist and all are taken, X W = n, with W the time for which a request holds one. W
-is at most the time R of a request that met no queue, so n <= X R; and it is not much less where little of R lies
-outside of that part.
+"""How many requests are in service at once where throughput no longer grows (Little's law: n <= X R); which level is
+enough; and whether a curve levels off gradually, X = a N / (1 + (N / k)^p)^(1/p) (docs/mathematics.md).
 
 Enough: no higher level gives a WORTH more. That differs from the knee: a curve that falls from its first level on bends
-where it falls fastest, and its first level was enough.
-
-Gradual: X = a N / (1 + (N / k)^p)^(1/p) is the corner of a bottleneck where p is large (the asymptotic bounds, Lazowska
-et al. 1984, 5), and with p = 1 the hyperbola of Michaelis and Menten. Its elasticity is 1 / (1 + (N / k)^p): it grows
-nearly in proportion below k SHARE^(-1/p) and hardly above k SHARE^(1/p).
-"""
+where it falls fastest, and its first level was enough."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,11 +11,11 @@ from itertools import combinations
 from statistics import fmean, variance
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Flags, Floats
 from loadframe.analysis.comparison import exp_in_range
-from loadframe.analysis.pieces import Floats, Series
+from loadframe.analysis.pieces import Series
 from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
@@ -80,19 +70,14 @@ def in_service(
     clients: float | None = None,
 ) -> InService:
     """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, ascending, a
-    number per step each; R is that of the first one.
+    number above zero per step each; R is that of the first one (docs/mathematics.md, "Requests in service at once").
 
     outside_s: CPU time of target and driver within R and their waits for a CPU, None where unknown. waits_s: for a CPU,
     per request, on the plateau. grain: relative resolution of a throughput. clients: at the highest level, where each
-    server has a queue of its own: then some are idle, and of n with queues that are joined at random and exponential
-    times in service, n N / (N + n - 1) serve N clients (mean value analysis; Reiser and Lavenberg 1980), with other
-    times more. With one step on either side the interval is unbounded. ValueError without a positive throughput and
-    time.
-    """
+    server has a queue of its own: then some are idle (mean value analysis; Reiser and Lavenberg 1980). With one step on
+    either side the interval is unbounded."""
     flat = np.concatenate([np.asarray(sample, dtype=np.float64) for sample in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
-    if not flat.size or not first.size or min(flat.min(), first.min()) <= 0:
-        raise ValueError("a number in service needs throughputs and response times above zero")
     value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))
     response_s = float(np.exp(np.log(first).mean()))
     half = _half(np.log(flat), [np.log(sample) for sample in responses_s if min(sample) > 0], grain)
@@ -263,7 +248,7 @@ def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, 
     return places, np.asarray((weight * (left - scale[:, :, None]) ** 2).sum(axis=2)), np.asarray(scale)
 
 
-def _possible(squares: Floats, levels: int, variance: float) -> NDArray[np.bool_]:
+def _possible(squares: Floats, levels: int, variance: float) -> Flags:
     """Which curves the levels allow. variance: of a level, from the scatter of its blocks."""
     least = float(squares.min())
     return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

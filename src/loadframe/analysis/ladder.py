@@ -1,8 +1,7 @@
-"""The share of each change in a gain, and which changes depend on one another. A state of a ladder is its set of
-changes. All states are measured in the same blocks: what the machine does to a block cancels, and the logarithms of the
-gains add up to that of the whole, exactly. Every question is a contrast of logarithms, the states on one side added,
-those on the other subtracted (Yates 1937; Box, Hunter and Hunter, Statistics for Experimenters, ch. 5), which is a
-verdict on products of throughputs."""
+"""The share of each change in a gain, and which changes depend on one another (docs/mathematics.md, "A ladder of
+changes"). A state of a ladder is its set of changes; all are measured in the same blocks, so that the logarithms of the
+gains add up to that of the whole. Every question is a contrast of logarithms, the states on one side added, those on
+the other subtracted, which is a verdict on products of throughputs."""
 
 import itertools
 import math

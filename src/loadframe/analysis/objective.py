@@ -73,8 +73,7 @@ def lost_share(step: Step) -> float:
     flight at the end of the window is not lost: with few requests it would be more than a hundredth."""
     offered = step.metrics.get("workload.offered")
     if offered is None:
-        asked = step.requests + step.errors
-        return step.errors / asked if asked else 0.0
+        return failed_share(step)
     asked = round(offered * (step.window_end_s - step.window_start_s))
     return max(asked - step.requests - 1, 0) / asked if asked else 0.0
 

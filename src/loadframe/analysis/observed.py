@@ -1,11 +1,5 @@
-"""Production data: rows in time order in; curve, demands, bends and changes out.
-    observed_rows       which rows count, whether they suffice, and these as levels and blocks of a curve
-    observed_blocks     how long rows are correlated, blocks of time that are not, and the demand of a request in them
-    observed_regimes    when the system changed: only what came after the last change is used
-    saturation_of_rows  at which load a resource is full, that it grows with time at equal load, or flattens
-    by_the_hour         that the hour of the day drives it, not the load, and when it is nearly full for other reasons
-The curve, its knee and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere.
-Mathematics: docs/observed.md."""
+"""Production data: rows in time order in; curve, demands, bends and changes out (docs/observed.md). The curve, its knee
+and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +11,9 @@ from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
 from loadframe.analysis import scalability as law
 from loadframe.analysis.approaching import span
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.by_the_hour import apart
-from loadframe.analysis.observed_blocks import Blocks, Floats
+from loadframe.analysis.observed_blocks import Blocks
 from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, observations, use_of
 from loadframe.analysis.saturation import grows
 from loadframe.analysis.saturation_of_rows import FULL, OfRows, bend, of_rows
@@ -84,7 +79,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         curve=shown,
         basis=basis,
         demands=demands,
-        response_bend=_longer(rows),
+        response_bend=None if "response" not in rows.columns else bend(rows.load, rows.columns["response"]),
         regimes=changes,
         came_near=bool(near_end)
         or any(growth.use >= NEAR for growth in growing)
@@ -191,15 +186,6 @@ def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
     return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
 
 
-def _longer(rows: Rows) -> LoadInterval | None:
-    """The load from which on the response time is `BENT` times that at low loads; a smooth curve has no bend."""
-    response = rows.columns.get("response")
-    if response is None:
-        return None
-    known = np.isfinite(response)
-    return bend(rows.load[known].tolist(), response[known].tolist())
-
-
 def _said(warning: str) -> str:
     """Replaces a curve's advice on measuring, as these data were only observed."""
     return warning.replace("; load further.", "; no higher load was observed.").replace(
@@ -211,16 +197,15 @@ def _demand(
     resource: str, rows: Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed, driver: Driver
 ) -> ObservedDemand:
     column = use_of(resource)
-    use, weight = in_blocks.means(rows.columns[column], blocks.label, blocks.count)
     load, _ = in_blocks.means(
         np.where(np.isfinite(rows.columns[column]), rows.load, np.nan), blocks.label, blocks.count
     )
     seen = [(float(np.median(level.known(column))), level.load) for level in levels if len(level.known(column))]
     highest, at = max(seen, default=(float("nan"), levels[-1].load))
     near = next((load_ for use_, load_ in seen if use_ >= FULL), None)
-    ahead = of_rows(rows.load, rows.columns[column], rows.columns.get("throughput"), last=True)
-    if driver == "hour":
-        ahead = OfRows(None)
+    ahead = OfRows(None)
+    if driver != "hour":
+        ahead = of_rows(rows.load, rows.columns[column], rows.columns.get("throughput"), last=True)
     demand = ObservedDemand(
         resource,
         highest,
@@ -231,9 +216,7 @@ def _demand(
         cheaper=ahead.cheaper,
         driver=driver,
     )
-    if driver == "hour":
-        return demand
-    if "throughput" not in rows.columns:
+    if driver == "hour" or "throughput" not in rows.columns:
         return demand
     both = np.isfinite(rows.columns[column]) & np.isfinite(rows.columns["throughput"])
     throughput, weight = in_blocks.means(np.where(both, rows.columns["throughput"], np.nan), blocks.label, blocks.count)
@@ -243,17 +226,11 @@ def _demand(
     line = in_blocks.law(throughput, use, weight)
     if line is None or line.high * float(np.nanmax(throughput)) < in_blocks.LEAST_RISE:
         return demand
-    grows = in_blocks.growing(throughput, use, weight)
-    return replace(
-        demand,
-        demand_s=max(line.slope, 0.0),
-        low_s=max(line.low, 0.0),
-        high_s=line.high,
-        background=line.background,
-        growing=None if grows is None else grows.ratio,
-        growing_low=None if grows is None else grows.low,
-        growing_high=None if grows is None else grows.high,
-    )
+    low_s, slope_s = max(line.low, 0.0), max(line.slope, 0.0)
+    demand = replace(demand, demand_s=slope_s, low_s=low_s, high_s=line.high, background=line.background)
+    if (grows := in_blocks.growing(throughput, use, weight)) is None:
+        return demand
+    return replace(demand, growing=grows.ratio, growing_low=grows.low, growing_high=grows.high)
 
 
 def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:

@@ -1,26 +1,18 @@
-"""Rows in time order as independent observations, and what a request needs of a resource (docs/observed.md).
-
-The residuals of a column around the typical value at its load have an autocorrelation time tau (`series`). Means over
-blocks of BLOCK tau rows are nearly independent (batch means: Law, "Simulation Modeling and Analysis", 9.5.3).
-
-The utilisation law U = U0 + D X (Denning and Buzen 1978, ACM Computing Surveys 10(3)) is fitted to these means by least
-squares with Huber's weights (1964, Annals of Mathematical Statistics 35), so that a disturbed block does not tilt it.
-Its interval is the jackknife's over blocks (MacKinnon and White 1985, Journal of Econometrics 29: HC3), which holds for
-noise that grows with the load; it is never narrower than the observed drift of a request's demand (DRIFT).
-"""
+"""Rows in time order as independent observations (blocks), and what a request needs of a resource (the utilisation law
+U = U0 + D X on block means): docs/observed.md. Huber's weights (1964, Annals of Mathematical Statistics 35) keep a
+disturbed block from tilting the line; the jackknife's interval over blocks (MacKinnon and White 1985, Journal of
+Econometrics 29: HC3) holds for noise that grows with the load, and is never narrower than the observed drift of a
+request's demand (DRIFT)."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series, student
+from loadframe.analysis.arrays import Floats, Whole
 from loadframe.analysis.saturation_of_rows import DRIFT
 from loadframe.model import MissingRows
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 BLOCK = 2.0
 MOST_BLOCKS = 400
@@ -178,12 +170,16 @@ def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
         return None
     robust = weight * _huber(x, y, weight)
     slope, background = _least_squares(x, y, robust)
-    left_out = _slopes(x, y, robust[None, :] * (1 - np.eye(len(x))))[0]  # jackknife
-    count = len(x)
-    error = math.sqrt(float(((left_out - left_out.mean()) ** 2).sum()) * (count - 1) / count)
-    chance = float(student.quantile((1 + CONFIDENCE) / 2, count - 2)) * error
+    left_out = _slopes(x, y, robust[None, :] * (1 - np.eye(len(x))))[0]
+    chance = float(student.quantile((1 + CONFIDENCE) / 2, len(x) - 2)) * jackknife_error(left_out)
     half = math.hypot(chance, DRIFT * abs(slope))
     return Line(background, slope, slope - half, slope + half, chance)
+
+
+def jackknife_error(left_out: Floats) -> float:
+    """Standard error of an estimate, from those without each part in turn, (n,)."""
+    count = len(left_out)
+    return math.sqrt(float(((left_out - left_out.mean()) ** 2).sum()) * (count - 1) / count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +201,8 @@ def growing(x: Floats, y: Floats, weight: Floats) -> Growing | None:
     lower, upper = (law(x[side], y[side], weight[side]) for side in (x <= middle, x >= middle))
     if lower is None or upper is None or lower.slope <= 0 or upper.slope <= 0:
         return None
-    apart = abs(upper.slope - lower.slope)
-    error = math.hypot(upper.chance, lower.chance)
-    if apart <= error:
-        return None
-    return _ratio(upper, lower)
+    proven = abs(upper.slope - lower.slope) > math.hypot(upper.chance, lower.chance)
+    return _ratio(upper, lower) if proven else None
 
 
 def _ratio(upper: Line, lower: Line) -> Growing:

@@ -1,12 +1,8 @@
-"""When a system changed: from some moment on a column is different at equal load (a release, a neighbour).
-
-Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over BATCHES stretches of time. Both sides of a moment are
-compared at equal load: the mean logarithms in each of BINS bins of the load, weighted by what both sides have of it, as
-in a stratified comparison (Cochran 1954, Biometrics 10). A moment counts where the sides differ by more than
-LEAST_CHANGE and by THRESHOLD standard errors. These include the upper bound of the correlation of neighbouring
-stretches (`series`), from the residuals *within* the two sides: the change itself does not hide it, and a daily cycle
-is a correlation, not a change.
-"""
+"""When a system changed: from some moment on a column is different at equal load (a release, a neighbour). Binary
+segmentation (Scott and Knott 1974; Vostrikova 1981) over BATCHES stretches of time, compared at equal load
+(docs/observed.md). The standard errors include the upper bound of the correlation of neighbouring stretches (`series`),
+from the residuals *within* the two sides: the change itself does not hide it, and a daily cycle is a correlation, not a
+change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import series
-from loadframe.analysis.observed_blocks import MAD, Floats, Whole, reference
+from loadframe.analysis.arrays import Floats, Whole
+from loadframe.analysis.observed_blocks import MAD, reference
 from loadframe.model import RegimeChange
 
 BATCHES = 48

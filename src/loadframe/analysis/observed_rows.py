@@ -1,12 +1,7 @@
 """The rows of production data that count (those with a load and any other value, in time order), and these as levels
-and blocks of a curve: bins of the load, each with a value for every block of time that visited it, so that what holds
-for measured curves (curve.py, prediction/) holds for observed ones.
-
-A bin's value in a block is the median of its rows there (a throughput, a response time), or their mean (a use: the
-utilisation law is one of means), moved to the load of the level along the curve's own slope. Bins that fewer than
-FEWEST_CELLS blocks visited are joined with the next lower one: the highest loads are the rarest, and the only ones that
-show what comes next.
-"""
+and blocks of a curve (docs/observed.md, "Curve"), so that what holds for measured curves (curve.py, prediction/) holds
+for observed ones. A bin's value in a block is the median of its rows there (a throughput, a response time), or their
+mean (a use: the utilisation law is one of means), moved to the load of the level along the curve's own slope."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import observed_blocks as in_blocks
-from loadframe.analysis.observed_blocks import Blocks, Floats, Whole
+from loadframe.analysis.arrays import Floats, Whole
+from loadframe.analysis.observed_blocks import Blocks
 from loadframe.model import Observation, Observations, Observed
 
 FEWEST_CELLS = 4
@@ -51,32 +47,6 @@ class Level:
         return values[np.isfinite(values)]
 
 
-def levels(
-    load: Floats, columns: Mapping[str, Floats], label: Whole, *, ahead: bool = False, by_mean: frozenset[str]
-) -> tuple[Level, ...]:
-    """The levels, ascending. load, label and each column: (n,). ahead: only as many as a forecast needs. by_mean:
-    columns whose cells are means. Rows without a positive load are left out."""
-    there = np.isfinite(load) & (load > 0)
-    load, label = load[there], label[there]
-    columns = {name: values[there] for name, values in columns.items()}
-    if not len(load):
-        return ()
-    bins = _merged(_bins(load, ahead=ahead), load, label)
-    numbers = np.unique(bins)
-    centre = np.array([np.exp(np.log(load[bins == number]).mean()) for number in numbers])
-    level_rows = []
-    moved = {name: _at_centre(values, load, bins, numbers, centre, name in by_mean) for name, values in columns.items()}
-    for index, number in enumerate(numbers):
-        mine = bins == number
-        groups = _groups(label[mine])
-        cells = {
-            name: np.array([_middle(values[mine][groups == group], name in by_mean) for group in np.unique(groups)])
-            for name, values in moved.items()
-        }
-        level_rows.append(Level(float(f"{float(centre[index]):.4g}"), cells))  # a mean of many: known to no more digits
-    return tuple(level_rows)
-
-
 def observations(
     levels: tuple[Level, ...], name: str, axis: str, resources: Mapping[str, str], servers: Mapping[str, float]
 ) -> Observations:
@@ -101,7 +71,7 @@ def _bins(load: Floats, *, ahead: bool) -> Whole:
     """The bin of each row: of a few different loads each its own, else of equal width in logarithms."""
     different = np.unique(load)
     most = MOST_LEVELS_AHEAD if ahead else MOST_LEVELS
-    if len(different) <= min(FEW_LOADS, most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
+    if len(different) <= (most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
         return np.searchsorted(different, load)
     low, high = float(np.quantile(load, 0.005)), float(load.max())
     doublings = np.log2(high / low) if low < high else 0.0
@@ -128,14 +98,12 @@ def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
 def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre: Floats, by_mean: bool) -> Floats:
     """The values moved to the loads of their levels, along the slope between the neighbouring levels."""
     middle = np.array([_middle(values[bins == number], by_mean) for number in numbers])
-    place, off = np.searchsorted(numbers, bins), np.zeros(len(load))
-    off = np.log(load / centre[place])
+    place = np.searchsorted(numbers, bins)
     if len(numbers) < 2:
         return values
-    logs = np.log(np.maximum(middle, LEAST_USE))
-    slope = np.gradient(logs, np.log(centre)) if len(numbers) > 1 else np.zeros(1)
+    slope = np.gradient(np.log(np.maximum(middle, LEAST_USE)), np.log(centre))
     slope = np.clip(np.where(np.isfinite(slope), slope, 0.0), -STEEPEST, STEEPEST)
-    return np.asarray(values * np.exp(-slope[place] * off))
+    return np.asarray(values * np.exp(-slope[place] * np.log(load / centre[place])))
 
 
 def _groups(label: Whole) -> Whole:
@@ -242,8 +210,32 @@ class Rows:
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
-        """As levels and blocks of a curve."""
-        return levels(self.load, self.columns, blocks.label, ahead=ahead, by_mean=self.uses)
+        """As levels and blocks of a curve, ascending. ahead: only as many as a forecast needs. Rows without a positive
+        load are left out."""
+        there = np.isfinite(self.load) & (self.load > 0)
+        load, label = self.load[there], blocks.label[there]
+        if not len(load):
+            return ()
+        bins = _merged(_bins(load, ahead=ahead), load, label)
+        numbers = np.unique(bins)
+        centre = np.array([np.exp(np.log(load[bins == number]).mean()) for number in numbers])
+        moved = {
+            name: _at_centre(values[there], load, bins, numbers, centre, name in self.uses)
+            for name, values in self.columns.items()
+        }
+        level_rows = []
+        for index, number in enumerate(numbers):
+            mine = bins == number
+            groups = _groups(label[mine])
+            cells = {
+                name: np.array(
+                    [_middle(values[mine][groups == group], name in self.uses) for group in np.unique(groups)]
+                )
+                for name, values in moved.items()
+            }
+            # a mean of many: known to no more digits
+            level_rows.append(Level(float(f"{float(centre[index]):.4g}"), cells))
+        return tuple(level_rows)
 
 
 def use_of(name: str) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from loadframe.analysis.arrays import Flags, Floats
+
 Kind = Literal[
     "flat", "linear", "rise-plateau", "rise-bend", "plateau-decline", "plateau-fall-floor", "rise-plateau-decline"
 ]
@@ -170,7 +170,7 @@ def bending_families(load: Floats) -> list[Family]:
     return families
 
 
-def _downward(kind: Kind, coefficients: Floats) -> NDArray[np.bool_]:
+def _downward(kind: Kind, coefficients: Floats) -> Flags:
     """Whether rises rise, falls fall and bends bend downwards: (..., q) -> (...)."""
     # Slopes count from 1e-9 of the peak on, above rounding errors.
     second = coefficients[..., 1]

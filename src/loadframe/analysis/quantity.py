@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from loadframe.analysis import student
-from loadframe.analysis.series import Mean, Numbers, batched, means
+from loadframe.analysis.arrays import Floats
+from loadframe.analysis.series import Mean, batched, means
 from loadframe.progress import counted
 
 TYPICAL = "typical"
@@ -47,7 +48,7 @@ def of(values: Sequence[float], quantity: str) -> float:
     return float(max(values) if quantity == "max" else np.quantile(values, share))
 
 
-def pseudo_values(logs: Numbers, by: str, *, alike: bool = False) -> Numbers:
+def pseudo_values(logs: Floats, by: str, *, alike: bool = False) -> Floats:
     """Values (..., n) whose mean is the logarithm of a quantity (mean, max or typical) of the values with these
     logarithms, and which scatter as it does. alike: as in `located`."""
     if by == "mean":
@@ -57,7 +58,7 @@ def pseudo_values(logs: Numbers, by: str, *, alike: bool = False) -> Numbers:
     return batched(logs, np.max) if by == "max" else located(logs, alike=alike)
 
 
-def located(values: Numbers, *, alike: bool = False) -> Numbers:
+def located(values: Floats, *, alike: bool = False) -> Floats:
     """Pseudo-values of Huber's location: the contribution of each value. alike: the sides on the first axis have the
     same noise and share one scale: where noise is skewed, its error moves both sides, and cancels between them."""
     centre = np.median(values, axis=-1, keepdims=True)
@@ -77,7 +78,7 @@ def located(values: Numbers, *, alike: bool = False) -> Numbers:
 
 
 def quantile_ends(
-    before: Numbers, after: Numbers, quantity: str, alpha: float
+    before: Floats, after: Floats, quantity: str, alpha: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """A quantile of each of two samples in time order with the ends of its interval at level 1 - alpha. The share of
     values above it has an interval like any mean of correlated values (`series`); the quantiles at its ends are the
@@ -92,7 +93,7 @@ def quantile_ends(
     return _ends(before, share, first, alpha), _ends(after, share, second, alpha)
 
 
-def _ends(values: Numbers, share: float, beyond: Mean, alpha: float) -> tuple[float, float, float]:
+def _ends(values: Floats, share: float, beyond: Mean, alpha: float) -> tuple[float, float, float]:
     freedom = max(float(beyond.worth) - 1, 1.0)
     half = float(student.quantile(1 - alpha / 2, freedom) * np.sqrt(beyond.variance))
     middle, low, high = (float(np.quantile(values, min(max(end, 0), 1))) for end in (share, share - half, share + half))

@@ -1,33 +1,22 @@
 """Queueing: throughput and response time of a closed network of one class, given the seconds of each resource that a
-request needs.
-throughputs   exact, for stations with several servers: Buzen's convolution (CACM 16, 1973; Bolch et al., 8.1) in
-              logarithms. Every term is positive; mean value analysis of such stations subtracts probabilities from 1
-              and fails from a few dozen requests on (Chandy and Sauer, CACM 23, 1980). Costs K N^2.
-schweitzer    approximate mean value analysis (1979): with one request fewer every queue is shorter by its Nth part.
-              Vectorised over leading axes: a thousand guesses of the demands cost little more than one.
-
-Symbols: N requests circulate (population), Z seconds think time (think_s), D_k seconds of station k per request
-(demands_s), m_k servers (servers; infinite: a delay), X requests per second (throughput), R_k seconds at station k
-(residence_s). Then Q_k = X R_k requests are there (Little's law), and U_k = X D_k / m_k of its servers are in use.
-Sources: Lazowska, Zahorjan, Graham, Sevcik, "Quantitative System Performance" (1984); Jain, "The Art of Computer
-Systems Performance Analysis" (1991); Bolch, Greiner, de Meer, Trivedi, "Queueing Networks and Markov Chains" (2006).
+request needs: exactly (`throughputs`, Buzen's convolution, at the cost of K N^2), and approximately (`schweitzer`,
+vectorised over leading axes: a thousand guesses of the demands cost little more than one). Symbols, formulas and
+sources: docs/mathematics.md.
 
 Also whether reported times are in the unit that they claim, by Little's law: of N users who send one request after the
 other, N = X R. Times that are 1,000 times off are reported, never converted. A user who pauses between two requests
-makes N larger than X R as well, so this suggests another unit, and proves none.
-"""
+makes N larger than X R as well, so this suggests another unit, and proves none."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from loadframe.analysis.arrays import Floats
 from loadframe.metrics.exposed import OF, split
 from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step
 from loadframe.units import show
-
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-10
 MOST_ITERATIONS = 10_000
@@ -43,8 +32,8 @@ class Solution:
 
 def throughputs(demands_s: ArrayLike, population: int, think_s: float = 0.0, servers: ArrayLike = 1.0) -> Floats:
     """X with 0, 1, ... N requests, at the cost of the last: (N + 1,). A station with m servers works min(j, m) times as
-    fast with j requests. ValueError for negative demands."""
-    demands = _positive(demands_s, "service demands")
+    fast with j requests."""
+    demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape)
     jobs = np.arange(1.0, population + 1)
     whole = _factors(think_s, jobs)
@@ -81,15 +70,10 @@ def schweitzer(
 ) -> Solution:
     """demands_s: (..., K); population: any numbers >= 0, also fractional, and think_s, broadcast to (...); servers:
     (K,): m of them as one that is m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low
-    by up to 10 %, near the saturation of small populations. tolerance: of a queue, as a share of the population.
-    ValueError for negative demands or populations, what is not finite, and less than one server."""
-    demands = _positive(demands_s, "service demands")
+    by up to 10 %, near the saturation of small populations. tolerance: of a queue, as a share of the population."""
+    demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape[-1:])
-    if not (counts >= 1).all():
-        raise ValueError(f"a station has at least one server, not {servers!r}")
-    people, think = _positive(population, "populations"), np.asarray(think_s, dtype=np.float64)
-    if not np.isfinite(people).all() or not np.isfinite(think).all():
-        raise ValueError(f"populations and think times must be finite, got {population!r} and {think_s!r}")
+    people, think = (np.asarray(values, dtype=np.float64) for values in (population, think_s))
     shape = np.broadcast_shapes(demands.shape[:-1], people.shape, think.shape)
     demands = np.broadcast_to(demands, (*shape, demands.shape[-1]))
     people = np.broadcast_to(people, shape)
@@ -108,14 +92,6 @@ def schweitzer(
         if np.abs(queue - before).max(initial=0) <= tolerance * max(float(people.max(initial=0)), 1.0):
             break
     return Solution(throughput, np.where(populations > 0, spent + extra, 0.0))
-
-
-def _positive(values: ArrayLike, what: str) -> Floats:
-    """The values as an array. ValueError where one is negative or not a number; zeros are allowed."""
-    array = np.asarray(values, dtype=np.float64)
-    if not (array >= 0).all():
-        raise ValueError(f"{what} must be 0 or more, got {values!r}")
-    return array
 
 
 FACTOR, MARGIN = 1000.0, 0.3
@@ -169,29 +145,23 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
 
 def _of_service(steps: Sequence[Step]) -> Iterator[str]:
     """Histograms and summaries of the load's own requests, by their sums and counts."""
-    by_base: dict[str, list[_Told]] = {}
+    by_base: dict[str, list[tuple[Step, float]]] = {}
     for step in steps:
         if not step.latency_known or TIME_UNIT in step.flags or not few_failed(step.requests, step.errors):
             continue
         for base, mean in _means(step).items():
-            by_base.setdefault(base, []).append(_Told(step, mean))
-    for base, latencies in by_base.items():
+            by_base.setdefault(base, []).append((step, mean))
+    for base, means in by_base.items():
         in_ms, unit = next(TIMES[ending] for ending in TIMES if base.endswith(ending))
-        off = {_off(latency.step.latency.mean_ms, latency.mean * in_ms) for latency in latencies}
+        off = {_off(step.latency.mean_ms, mean * in_ms) for step, mean in means}
         # short times may be right where requests wait elsewhere, but not a thousandth at two loads
-        if off == {-1} or (off == {1} and len({latency.step.level for latency in latencies}) > 1):
-            first = min(latencies, key=lambda latency: latency.step.level)
+        if off == {-1} or (off == {1} and len({step.level for step, _ in means}) > 1):
+            step, mean = min(means, key=lambda pair: pair[0].level)
             yield (
                 f"time-unit: the values of {base} look like {OTHER[unit]}, not {unit}: their mean is "
-                f"{show(first.mean * in_ms, 'ms')}, and a request took {show(first.step.latency.mean_ms, 'ms')}, at "
-                f"{first.step.level:g}. Nothing was converted: expose them in the unit of their name"
+                f"{show(mean * in_ms, 'ms')}, and a request took {show(step.latency.mean_ms, 'ms')}, at "
+                f"{step.level:g}. Nothing was converted: expose them in the unit of their name"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    step: Step
-    mean: float
 
 
 def _means(step: Step) -> dict[str, float]:

@@ -1,14 +1,6 @@
-"""Whether a series has changed, row after row, with a stated time between false alarms (docs/watching.md). Only the
-standard library: the lasting process of a watch imports it.
-
-The residuals around the expected value at a load (straight lines through the medians of BINS ranges of load) are
-whitened by an autoregression, ranked among the learned rows, and the ranks converted to normal scores z. For shifts k
-of several sizes in both directions, S <- (1 + S) exp(k z - k^2 / 2); the mean of all S is an e-detector: without a
-change the expected number of rows until it exceeds A is at least A (Shin, Ramdas, Rinaldo 2024, NEJSDS 2(2); the
-statistic of Shiryaev and Roberts: Pollak 1985, Annals of Statistics 13(1)). Scores whose sums vary more than those of
-independent ones are scaled down (batch means: Runger and Willemain 1995, IIE Transactions 27). What also occurred at
-the same time a day or a week ago is no change (approaching.py).
-"""
+"""Whether a series has changed, row after row, with a stated time between false alarms: an e-detector on the ranks of
+whitened residuals (docs/watching.md, "A regime change"). What also occurred at the same time a day or a week ago is no
+change (approaching.py). Only the standard library: the lasting process of a watch imports it."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -89,14 +81,17 @@ class Series:
         """Take the next row, at this time; on a Change, everything is learned again from that row on."""
         self.rhythm.add(t_s, load, value)
         if self.fitted == 0:
-            self._learn(load, value)
+            self.loads.append(load)
+            self.values.append(value)
+            if len(self.values) >= FEWEST:
+                self._fit()
             return None
-        expected = self._expected(load)
-        if expected is None:  # no such load was seen before: no information on a change
+        if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
+            # No information on a change; the lines of the last fit are not extended to loads learned since.
             self.interrupted()
             self._keep(load, value)
             return None
-        left = value - expected
+        left = value - self._line(load)
         if len(self.past) < len(self.weights):
             self.past.append(left)
             return None
@@ -106,19 +101,16 @@ class Series:
         self.since_s = self.since_s if self.since else t_s
         self.since = [*self.since, (load, left)] if evidence > STIRS else []
         if evidence >= GUARD * self.threshold:
-            if not self._recurs(t_s):
+            recent = [off for _, off in self.since[-RECENT:]]
+            if not self.rhythm.recurs(
+                self.since_s, t_s, len(recent), median(recent), lambda load, value: value - self._line(load)
+            ):
                 return self._changed(evidence)
             self.sums, self.since = [0.0] * len(self.sums), []
         self._keep(load, value)
         return None
 
     # --- learning ---
-
-    def _learn(self, load: float | None, value: float) -> None:
-        self.loads.append(load)
-        self.values.append(value)
-        if len(self.values) >= FEWEST:
-            self._fit()
 
     def _keep(self, load: float | None, value: float) -> None:
         """Keep learning, LAG rows late; fit again whenever the number of rows has doubled, later every day or so."""
@@ -138,7 +130,9 @@ class Series:
         self.knots = _knots(self.loads, self.values)
         self.range = _range(known, self.knots) if known else None
         left = [value - self._line(load) for load, value in zip(self.loads, self.values, strict=True)]
-        self.weights = _weights(_winsorised(left))
+        ordered, cut = sorted(left), len(left) // 100
+        # Cut to the middle 98 %: a few outliers would hide the correlation.
+        self.weights = _weights([min(max(value, ordered[cut]), ordered[-1 - cut]) for value in left])
         order = len(self.weights)
         errors = [left[at] - _followed(self.weights, left[at - order : at]) for at in range(order, len(left))]
         self.innovations = sorted(errors)
@@ -147,12 +141,6 @@ class Series:
         self.fitted = max(self.fitted, len(self.values))
         self.sums = self.sums or [0.0] * len(self._sizes())
         self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
-
-    def _expected(self, load: float | None) -> float | None:
-        """None for a load beyond those of the last fit: its lines are not extended to loads learned since."""
-        if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
-            return None
-        return self._line(load)
 
     def _line(self, load: float | None) -> float:
         """Interpolated between the knots, extrapolated beyond the last ones."""
@@ -180,16 +168,6 @@ class Series:
             for known, size in zip(self.sums, self._sizes(), strict=True)
         ]
         return sum(self.sums) / len(self.sums)
-
-    def _recurs(self, t_s: float) -> bool:
-        recent = self.since[-RECENT:]
-        return self.rhythm.recurs(
-            self.since_s,
-            t_s,
-            len(recent),
-            median(left for _, left in recent),
-            lambda load, value: value - self._line(load),
-        )
 
     def _changed(self, evidence: float) -> Change:
         rows = self.since[-RECENT:]
@@ -319,10 +297,3 @@ def _range(loads: Sequence[float], knots: Sequence[tuple[float, float]]) -> tupl
 
 def _followed(weights: Sequence[float], past: Sequence[float]) -> float:
     return sum(weight * value for weight, value in zip(weights, past, strict=True))
-
-
-def _winsorised(values: Sequence[float]) -> list[float]:
-    """Cut to the middle 98 %: a few outliers would hide the correlation."""
-    ordered = sorted(values)
-    low, high = ordered[len(ordered) // 100], ordered[-1 - len(ordered) // 100]
-    return [min(max(value, low), high) for value in values]

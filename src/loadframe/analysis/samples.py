@@ -12,15 +12,19 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from loadframe.analysis import quantity, student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import exp_in_range, grains, half_width, logarithms, unless_zero, zeros_words
 from loadframe.analysis.quantity import TooFewError, pseudo_values
-from loadframe.analysis.series import Mean, Numbers, batched, drift, means
+from loadframe.analysis.series import Mean, batched, drift, means
 from loadframe.model import Needed, Sessions, Verdict
 from loadframe.model.verdict import decide
 from loadframe.progress import counted
 
 FEWEST = 3
 """Two values have no noise beyond their difference."""
+
+ALPHA, AT = 0.05, "95 %"
+"""Level of every interval here, and in words."""
 
 MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
@@ -40,14 +44,14 @@ class Between:
     most. Arrays, or numbers. learnt_from: number of sessions, of at least `values` values each; 0: a prior. sides:
     sessions of each side, which are averaged."""
 
-    added: "Numbers | float"
-    whole: "Numbers | float" = math.inf
-    seen: "Numbers | float" = 0.0
+    added: Floats | float
+    whole: Floats | float = math.inf
+    seen: Floats | float = 0.0
     learnt_from: int = 0
     values: int = 0
     sides: tuple[int, int] = (1, 1)
 
-    def reach(self, alone: "Numbers | float", values: int) -> Numbers:
+    def reach(self, alone: Floats | float, values: int) -> Floats:
         """Half of the interval of two sides of so many values, which give `alone` by themselves. The whole difference
         is known of sides of as many values that scatter no more."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
@@ -56,8 +60,8 @@ class Between:
 
 
 PRIOR = Between(math.log(1.05))
-"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated (1 to 3
-%) and virtual servers (5 to 10 % and more; Laaber, Scheuner and Leitner 2019, Empirical Software Engineering 24)."""
+"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated and
+virtual servers (docs/mathematics.md, "Sessions")."""
 
 
 def unpaired(
@@ -65,25 +69,22 @@ def unpaired(
     after: Sequence[float],
     *,
     by: str = quantity.TYPICAL,
-    alpha: float = 0.05,
     fitted: int = 0,
     between: Between = PRIOR,
 ) -> Verdict:
-    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each. by:
-    "typical", "mean" and "max": the t-interval (Welch) of the means of their `pseudo_values`, with autocorrelated
-    errors (`series.means`) and, of longer samples, in batches; for "max" of the batches' maxima, widened to hold the
-    ratio. A quantile: the intervals of both (`quantity.quantile_ends`) combined (MOVER: Zou and Donner 2008, Statistics
-    in Medicine 27). fitted: as in `series.means`. The difference between sessions is added in quadrature;
-    Verdict.sessions has the interval without it. Resolution of rounded values: their smallest spacing, or, where
-    neither sample scatters, the last digit written (`_as_written`). ValueError for fewer values and for values that are
-    negative or not finite; TooFewError for a quantile with too few values beyond it."""
+    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each, with an
+    interval at 1 - ALPHA that holds the difference between sessions, too; Verdict.sessions has the one without it. by:
+    "typical", "mean", "max" or a quantile; fitted: as in `series.means`. How each interval is made, and the resolution
+    of rounded values: docs/mathematics.md, "Verdicts on samples" (Welch; MOVER: Zou and Donner 2008, Statistics in
+    Medicine 27). ValueError for fewer values and for values that are negative or not finite; TooFewError for a quantile
+    with too few values beyond it."""
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
     if _scatter(before, after):
-        centre, low, high = _ends(first, second, by, alpha, fitted, grains(before, after))
+        centre, low, high = _ends(first, second, by, fitted, grains(before, after))
         used = "intervals of their ranks" if by in quantity.QUANTILES else "autocorrelation-corrected t"
-        how = f"{used} at {100 * (1 - alpha):.4g} %"
+        how = f"{used} at {AT}"
     else:
         (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
     values = min(len(first), len(second))
@@ -117,12 +118,12 @@ def learnt(
     logs, _ = logarithms(equal)
     try:
         if by in quantity.QUANTILES:
-            pairs = [_quantiles(first, second, by, 0.05) for first, second in combinations(map(np.exp, logs), 2)]
+            pairs = [_quantiles(first, second, by) for first, second in combinations(map(np.exp, logs), 2)]
         else:
             every = [value for values in equal for value in values]
             reduced = [batched(pseudo_values(side, by)) for side in logs]
             known = grains(every, every)
-            pairs = [_of_means(first, second, by, 0.05, fitted, known) for first, second in combinations(reduced, 2)]
+            pairs = [_of_means(first, second, by, fitted, known) for first, second in combinations(reduced, 2)]
     except TooFewError:
         return prior
     centre = np.array([pair[0] for pair in pairs])
@@ -133,7 +134,7 @@ def learnt(
     return replace(between, values=min(map(len, equal)), sides=sides)
 
 
-def apart(centre: Numbers, half: Numbers, sessions: int) -> Between:
+def apart(centre: Floats, half: Floats, sessions: int) -> Between:
     """From the intervals (centre +- half) of the pairs (..., pairs) of equal sessions: what they lack to hold 0 in 19
     of 20 cases, and within what 19 of 20 centres lie, where that is clearly narrower on average. Both hold for as many
     of the next pairs: only sessions / 2 of these are independent, hence Student's t in place of its limit, and the
@@ -151,14 +152,11 @@ def apart(centre: Numbers, half: Numbers, sessions: int) -> Between:
     return Between(added, np.where(narrower, whole, np.inf), np.quantile(half, 0.9, axis=-1), sessions)
 
 
-def paired(
-    before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL, alpha: float = 0.05
-) -> Verdict:
-    """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks.
-    What slows down both sides of a block cancels, and their order is assumed random, so that values need not be
-    independent: the interval is that of treatments in blocks (`comparison.half_width`), of `pseudo_values`. If one side
-    was always measured first, half of the drift from block to block looks like a difference; the interval is widened by
-    that much where a drift is seen. Raises as `unpaired`."""
+def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
+    """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks: the
+    interval is that of treatments in blocks (`comparison.half_width`), of `pseudo_values`. The order within a block is
+    assumed random; as one side may always have been measured first, the interval is widened by half of a drift from
+    block to block, where one is seen. Raises as `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
@@ -171,7 +169,7 @@ def paired(
     centre = float((later - earlier).mean())
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
     half = (
-        float(half_width(earlier, later, alpha, rounding=rounding))
+        float(half_width(earlier, later, ALPHA, rounding=rounding))
         + float(drift((earlier + later) / 2)) / len(earlier) / 2
     )
     return _verdict(
@@ -179,19 +177,18 @@ def paired(
         centre - half,
         centre + half,
         blocks=len(first),
-        method=f"paired blocks, {by if by == 'mean' else quantity.TYPICAL} log ratio, t at {100 * (1 - alpha):.4g} %"
-        f"{zeros_words(zeros)}",
+        method=f"paired blocks, {by if by == 'mean' else quantity.TYPICAL} log ratio, t at {AT}{zeros_words(zeros)}",
         block_ratios=tuple(exp_in_range(float(value)) for value in second - first),
     )
 
 
-def difference(before: Mean, after: Mean, alpha: float) -> tuple[Numbers, Numbers]:
+def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
     """after - before, and half of its t-interval (Welch's degrees of freedom); at least the difference of two
     successive samples under the drift."""
     variance = before.variance + after.variance
     parts = sum(mean.variance**2 / np.maximum(mean.worth - 1, 0.5) for mean in (before, after))
     degrees = np.divide(variance**2, parts, out=np.ones_like(variance), where=np.asarray(parts) > 0)
-    half = student.quantile(1 - alpha / 2, np.maximum(degrees, 1.0)) * np.sqrt(variance)
+    half = student.quantile(1 - ALPHA / 2, np.maximum(degrees, 1.0)) * np.sqrt(variance)
     return after.value - before.value, np.maximum(half, (before.drift + after.drift) / 2)
 
 
@@ -210,29 +207,29 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
 
 
 def _ends(
-    first: Numbers, second: Numbers, by: str, alpha: float, fitted: int, known: tuple[float, float]
+    first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
     """Log ratio with the ends of its interval. known: relative resolution of each side."""
     if by in quantity.QUANTILES:
-        return _quantiles(np.exp(first), np.exp(second), by, alpha)
+        return _quantiles(np.exp(first), np.exp(second), by)
     earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
-    return _of_means(earlier, later, by, alpha, fitted, known)
+    return _of_means(earlier, later, by, fitted, known)
 
 
 def _of_means(
-    first: Numbers, second: Numbers, by: str, alpha: float, fitted: int, known: tuple[float, float]
+    first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
     """The same from pseudo-values."""
     sides = means(first, second, fitted=fitted)
     earlier, later = (_rounded(mean, grain) for mean, grain in zip(sides, known, strict=True))
-    centre, half = (float(value) for value in difference(earlier, later, alpha))
+    centre, half = (float(value) for value in difference(earlier, later))
     observed = float(second.max() - first.max()) if by == "max" else centre
     return observed, min(centre - half, observed), max(centre + half, observed)
 
 
-def _quantiles(before: Numbers, after: Numbers, by: str, alpha: float) -> tuple[float, float, float]:
+def _quantiles(before: Floats, after: Floats, by: str) -> tuple[float, float, float]:
     with np.errstate(divide="ignore"):
-        first, second = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, alpha))
+        first, second = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, ALPHA))
     centre = float(second[0] - first[0])
     return (
         centre,
@@ -270,7 +267,7 @@ def _as_written(before: float, after: float) -> tuple[float, float, float]:
     )
 
 
-def _check(*samples: Numbers) -> None:
+def _check(*samples: Floats) -> None:
     fewest = min(len(sample) for sample in samples)
     if fewest < FEWEST:
         raise ValueError(f"{counted(fewest, 'value')} of one side; at least {FEWEST} are needed to show the noise")

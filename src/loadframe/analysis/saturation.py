@@ -1,12 +1,7 @@
-"""Where a limit is used up: the only estimator of that, over the load and over time (docs/mathematics.md). Only the
-standard library: the lasting process of a watch imports it.
-
-Over the load, use is u = a + b N by least squares through the lowest loads: those at which it is clearly below the
-ceiling c, where it is cut off, and below a level from which on it no longer follows the load. The crossing N* = (c - a)
-/ b has Fieller's interval: all N with (a + b N - c)^2 <= t^2 s^2 (1/n + (N - mean)^2 / Sxx) (Fieller 1954, JRSS B 16;
-Draper and Smith, "Applied Regression Analysis", 3.2, inverse regression). Where the ceiling was seen to be reached, the
-interval is cut to that. Rows in time order are autocorrelated: `series` determines how many count.
-"""
+"""Where a limit is used up: the only estimator of that, over the load and over time (docs/mathematics.md): least
+squares through the lowest loads, and Fieller's interval of the crossing (1954, JRSS B 16; Draper and Smith, "Applied
+Regression Analysis", 3.2, inverse regression). Only the standard library: the lasting process of a watch imports it.
+Rows in time order are autocorrelated: `series` determines how many count."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -132,21 +127,15 @@ def over_load(
     furthest: float = math.inf,
     confidence: float = CONFIDENCE,
 ) -> Saturation | None:
-    """The load at which use reaches `ceiling`, with its interval (by default of 95 %); None where it does not. loads,
-    uses: one per step, several steps per load allowed, use in the ceiling's unit.
+    """The load at which use reaches `ceiling`, with its interval (by default of 95 %); None where it does not, where it
+    has levelled off below the ceiling, and where the crossing lies beyond `furthest`. loads, uses: one per step,
+    several steps per load allowed, use in the ceiling's unit. Measured where the ceiling was reached: between the
+    highest load below and the lowest at it; with no load below, low = high = the lowest load, read as "at or below".
+    Else extrapolated from at least two loads. The rules: docs/mathematics.md, "Saturation".
 
-    Measured where the ceiling was reached: between the highest load below and the lowest at it, where the line crosses.
-    With one load below, the low end is raised to where use in proportion to load reaches the ceiling (a fixed part
-    makes it later, never earlier); with none, low = load = high = the lowest load, read as "at or below". Else
-    extrapolated from at least two loads. None where use does not grow with load (slope not significant, or less than 2
-    % of the ceiling over all loads), where it has levelled off below the ceiling, and where the crossing lies beyond
-    `furthest`.
-
-    flat_from: for a share of time or a rate, the lowest load from which on throughput does not grow. From there on use
-    only grows by what a request needs, so these levels do not count; it is used up there where it comes to 90 % of the
-    ceiling, else something else limits. ValueError where the ceiling is not positive or the numbers of loads and uses
-    differ.
-    """
+    flat_from: for a share of time or a rate, the lowest load from which on throughput does not grow: from there on use
+    only grows by what a request needs, so these levels do not count. ValueError where the ceiling is not positive or
+    the numbers of loads and uses differ."""
     rows = _known(loads, uses, ceiling)
     levels = _medians(rows)
     plateau = math.inf if flat_from is None else flat_from

@@ -1,23 +1,18 @@
-"""Where a use is full, from rows in time order: of a watch, or of foreign production data (docs/observed.md).
-
-Readings are averaged in ranges of the load with equally many of them, and each range counts as one in `saturation`. The
-interval is at least as wide as that of a line through the effective number of rows, as a deviation that lasts for hours
-moves the means of neighbouring ranges together. It also covers where the line of the upper half of the loads is full,
-where a power law is, and where a parabola with a proven square term is.
+"""Where a use is full, from rows in time order: of a watch, or of foreign production data (docs/observed.md). Readings
+are averaged in ranges of the load with equally many of them, and each range counts as one in `saturation`.
 
 A use flattens because each request needs less the more there are: then also over the throughput (a cache that fills).
 Or fewer requests are served than the load offers: where that levels off below the ceiling, something else limits it. In
-either case no load at which it is full is in sight.
-"""
+either case no load at which it is full is in sight."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import saturation, series
+from loadframe.analysis.arrays import Floats
 from loadframe.model import REACHED, LoadInterval, Saturation
 
 RANGES, FEWEST_IN_RANGE, FEWEST_RANGES = 24, 4, 4
@@ -44,7 +39,6 @@ MOST_POWER = 2.5
 """Of U = a N^b, one of the forms that a use may have beyond the observed loads."""
 DRAWS, SEED, EDGES = 400, 20261127, (0.025, 0.975)
 
-Floats = NDArray[np.float64]
 Cells = Sequence[float | None] | Floats
 
 

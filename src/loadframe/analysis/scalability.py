@@ -1,15 +1,14 @@
-"""The Universal Scalability Law, fitted by plain nonlinear least squares: X(N) = lambda N / (1 + sigma (N - 1) + kappa
-N (N - 1)): Gunther (1993, 2007 "Guerrilla Capacity Planning"); the form with lambda and the fit by R's `nls`: Schwartz,
-"Practical Scalability Analysis with the Universal Scalability Law" (2015), Moeding's R package `usl`. Standard errors
-are those of nls: s^2 (J'J)^-1 with n - 3 degrees of freedom."""
+"""The Universal Scalability Law (docs/mathematics.md): Gunther (1993, 2007 "Guerrilla Capacity Planning"); the form
+with lambda and the fit by R's `nls`: Schwartz, "Practical Scalability Analysis with the Universal Scalability Law"
+(2015), Moeding's R package `usl`."""
 
 import math
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Flags, Floats
 from loadframe.model import Scalability
 
 FEWEST_POINTS = 5
@@ -21,23 +20,17 @@ LARGEST, LARGEST_KAPPA = 1e12, 1e6
 """Bounds of lambda in units of the highest throughput, of its reciprocal, and of kappa: beyond them only overflow."""
 
 
-def predict(load: NDArray[np.float64], lambda_: float, sigma: float, kappa: float) -> NDArray[np.float64]:
+def predict(load: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
     """Throughput (1/s) of the law at each load."""
-    curve: NDArray[np.float64] = lambda_ * load / (1 + sigma * (load - 1) + kappa * load * (load - 1))
-    return curve
+    return lambda_ * load / (1 + sigma * (load - 1) + kappa * load * (load - 1))
 
 
-def fit(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> Scalability:
-    """The law fitted to (n,) loads and (n,) throughputs (1/s), with 0 <= sigma <= 1 and kappa >= 0. Intervals are
-    estimate -+ t(0.975, n - 3) standard errors and not cut at the bounds, so that the standard errors can be recovered;
-    one that includes 0 means that the term is not proven. A parameter on its bound is held there: the others' errors
-    are those of the smaller model, its own interval that of the full one. peak_load = sqrt((1 - sigma) / kappa), None
-    where kappa is 0. ValueError for fewer than 5 different loads, or values that are not finite and positive."""
-    load, throughput = np.asarray(load, dtype=np.float64), np.asarray(throughput, dtype=np.float64)
-    if len(np.unique(load)) < FEWEST_POINTS:
-        raise ValueError(f"{len(np.unique(load))} different loads; the scalability law needs {FEWEST_POINTS}")
-    if not (np.isfinite(load).all() and np.isfinite(throughput).all() and (load > 0).all() and (throughput > 0).all()):
-        raise ValueError("the scalability law needs loads and throughputs that are finite and above zero")
+def fit(load: Floats, throughput: Floats) -> Scalability:
+    """The law fitted to (n,) loads, at least FEWEST_POINTS different ones, and (n,) throughputs (1/s), finite and above
+    zero each, with 0 <= sigma <= 1 and kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds, so that
+    the standard errors can be recovered; one that includes 0 means that the term is not proven. A parameter on its
+    bound is held there: the others' errors are those of the smaller model, its own interval that of the full one.
+    peak_load: None where kappa is 0."""
     scale = float(throughput.max())
     estimate = _least_squares(load, throughput / scale)
     errors = _standard_errors(load, throughput / scale, estimate) * np.array([scale, 1.0, 1.0])
@@ -55,12 +48,12 @@ def fit(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> Scalabili
     )
 
 
-def _terms(load: NDArray[np.float64]) -> NDArray[np.float64]:
+def _terms(load: Floats) -> Floats:
     """N / X is linear in a = 1 / lambda, b = sigma / lambda, c = kappa / lambda: their factors, (n, 3)."""
     return np.column_stack([np.ones_like(load), load - 1, load * (load - 1)])
 
 
-def _start(load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _start(load: Floats, throughput: Floats, free: Flags) -> Floats:
     """First guess of (a, b, c): linear least squares of N / X, cut at 0."""
     # A floor on the throughput, as a share of the largest, keeps the division finite; the guess need not be exact.
     terms = _terms(load)[:, free]
@@ -71,12 +64,12 @@ def _start(load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDA
     return _within_bounds(guess)
 
 
-def _within_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _within_bounds(values: Floats) -> Floats:
     first = min(max(float(values[0]), 1 / LARGEST), LARGEST)
     return np.asarray(np.clip([first, *values[1:]], 0.0, [first, first, LARGEST_KAPPA * first]))
 
 
-def _least_squares(load: NDArray[np.float64], throughput: NDArray[np.float64]) -> NDArray[np.float64]:
+def _least_squares(load: Floats, throughput: Floats) -> Floats:
     """Best (lambda, sigma, kappa) within the bounds; a parameter counts as 0 where 0 fits as well."""
     best, best_cost = np.zeros(3), math.inf
     # Smaller models first: a larger one must fit better than rounding alone could make it.
@@ -88,9 +81,7 @@ def _least_squares(load: NDArray[np.float64], throughput: NDArray[np.float64]) -
     return best
 
 
-def _solve(
-    load: NDArray[np.float64], throughput: NDArray[np.float64], free: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], float]:
+def _solve(load: Floats, throughput: Floats, free: Flags) -> tuple[Floats, float]:
     """(lambda, sigma, kappa) and half the sum of squares, by Levenberg and Marquardt's method within the bounds."""
     terms = _terms(load)
     values = _start(load, throughput, free)
@@ -116,18 +107,14 @@ def _solve(
             damping *= 10
             if damping > 1e12:
                 break
-    return np.array([1 / values[0], values[1] / values[0], values[2] / values[0]]), cost
+    return np.array([1.0, *values[1:]]) / values[0], cost
 
 
-def _cost(
-    terms: NDArray[np.float64], values: NDArray[np.float64], load: NDArray[np.float64], throughput: NDArray[np.float64]
-) -> float:
+def _cost(terms: Floats, values: Floats, load: Floats, throughput: Floats) -> float:
     return 0.5 * float(((load / (terms @ values) - throughput) ** 2).sum())
 
 
-def _standard_errors(
-    load: NDArray[np.float64], throughput: NDArray[np.float64], estimate: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _standard_errors(load: Floats, throughput: Floats, estimate: Floats) -> Floats:
     """Standard errors of (lambda, sigma, kappa): roots of the diagonal of s^2 (J'J)^-1."""
     lambda_, sigma, kappa = (float(value) for value in estimate)
     below = 1 + sigma * (load - 1) + kappa * load * (load - 1)
@@ -137,7 +124,7 @@ def _standard_errors(
     variance = float(((throughput - curve) ** 2).sum()) / (len(load) - 3)
     free = np.array([True, sigma > 0, kappa > 0])
     covariance = np.linalg.pinv((jacobian / widths).T @ (jacobian / widths)) / np.outer(widths, widths)
-    full: NDArray[np.float64] = np.sqrt(np.maximum(np.diag(covariance) * variance, 0.0))
+    full: Floats = np.sqrt(np.maximum(np.diag(covariance) * variance, 0.0))
     if free.all():
         return full
     smaller = jacobian[:, free] / widths[free]

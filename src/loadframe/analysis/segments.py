@@ -1,18 +1,17 @@
-"""Where a curve first bends downwards: a continuous segmented fit of rise, plateau and decline (docs/mathematics.md). A
-rise is linear in the load N, a decline linear in log N (levels are geometric, and a thrashing server loses by ratios).
-Given the breaks each model is linear, so that all breaks on a geometric grid are tried. Number of pieces by BIC, its
-significance by simulation: the gain in BIC for breaks that were *searched* follows no textbook F (Davies 1987,
-Biometrika 74; Muggeo 2003, Statistics in Medicine 22)."""
+"""Where a curve first bends downwards: a continuous segmented fit of rise, plateau and decline (docs/mathematics.md,
+"Curve"). All breaks on a geometric grid are tried; number of pieces by BIC, its significance by simulation: the gain in
+BIC for breaks that were *searched* follows no textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in
+Medicine 22)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from loadframe.analysis import student
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.pieces import (
     PARAMETERS,
     Family,
-    Floats,
     Kind,
     Series,
     bending_families,
@@ -26,8 +25,7 @@ from loadframe.model import LoadInterval
 SIGNIFICANCE = 0.02
 """Share of bendless curves that may seem to bend in one test; a curve has up to two tests."""
 
-SIMULATIONS = 399
-RESAMPLES = 200
+SIMULATIONS, RESAMPLES, SEED = 399, 200, 0
 
 ROUNDER = 0.95
 """A curve is rounder than straight pieces where noise would not explain its deviations with this probability."""
@@ -51,10 +49,10 @@ class Bend:
     knee: LoadInterval | None
 
 
-def first_bend(data: Series, seed: int, *, proven: bool = False) -> Bend:
+def first_bend(data: Series, *, proven: bool = False) -> Bend:
     """The first downward bend of the curve, with an interval; knee None where noise alone might bend it as much.
     proven: the caller has proved that the curve falls; only the place of the bend is then determined."""
-    bend = _bend(data, seed, proven=proven)
+    bend = _bend(data, proven=proven)
     if bend is None:
         return _bendless(data)
     falls = bend.fitted[-1] < bend.fitted.max() * (1 - SMALLEST_BEND)
@@ -62,7 +60,7 @@ def first_bend(data: Series, seed: int, *, proven: bool = False) -> Bend:
         return bend
     # Before a fall the curve may have stopped rising already; the levels before the fall must prove that bend alone.
     before = data.upto(bend.knee.load)
-    earlier = first_bend(before, seed) if len(before.load) < len(data.load) else None
+    earlier = first_bend(before) if len(before.load) < len(data.load) else None
     if earlier is not None and earlier.knee is not None:
         return Bend(bend.kind, bend.fitted, earlier.knee)
     return bend
@@ -85,7 +83,7 @@ def _allowed(kind: Kind, data: Series) -> bool:
     return PARAMETERS[kind] + spare <= len(data.load)
 
 
-def _bend(data: Series, seed: int, *, proven: bool = False) -> Bend | None:
+def _bend(data: Series, *, proven: bool) -> Bend | None:
     if len(data.load) < 3:
         return None
     families = [family for family in bending_families(data.load) if _allowed(family.kind, data)]
@@ -101,17 +99,17 @@ def _bend(data: Series, seed: int, *, proven: bool = False) -> Bend | None:
     null = straight_lines(data, data.value[None, :])[2]
     if np.abs(fitted - null[0]).max() < SMALLEST_BEND * fitted.max():
         return None
-    if not proven and not _significant(data, families, float(gain[0]), seed):
+    if not proven and not _significant(data, families, float(gain[0])):
         return None
-    return Bend(family.kind, fitted, _locate(data, family, seed))
+    return Bend(family.kind, fitted, _locate(data, family))
 
 
-def _significant(data: Series, families: list[Family], gain: float, seed: int) -> bool:
+def _significant(data: Series, families: list[Family], gain: float) -> bool:
     """Whether curves without a bend, with the same levels, blocks and noise, rarely gain as much in BIC."""
     _, rising, null = straight_lines(data, data.value[None, :])
     freedom = max(len(data.load) + data.freedom - 2, 1)
     noise = float(np.sqrt((rising[0] + _pure(data)[0]) / freedom + NOISE_FLOOR**2))
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     values = null[0] + noise * data.scale * random.standard_normal((SIMULATIONS, len(data.load)))
     pure = noise**2 * random.chisquare(data.freedom, SIMULATIONS) if data.freedom else np.zeros(SIMULATIONS)
     simulated = _gain(data, families, values, pure)[0]
@@ -152,10 +150,9 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
 # --- placing the break ----------------------------------------------------------------------------------------------
 
 
-def _locate(data: Series, model: Family, seed: int) -> LoadInterval:
-    """The break on the fine grid, with its interval from a bootstrap over the blocks. Breaks that fit equally well (a
-    fall between two levels may begin anywhere between them) widen the interval to all of them; the break is then their
-    geometric middle. With single blocks the interval is the neighbouring levels."""
+def _locate(data: Series, model: Family) -> LoadInterval:
+    """The break on the fine grid, with its interval (docs/mathematics.md, "Place and interval"). Breaks that fit
+    equally well widen the interval to all of them; the break is then their geometric middle."""
     load = data.load
     points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]
@@ -173,7 +170,7 @@ def _locate(data: Series, model: Family, seed: int) -> LoadInterval:
     knee = float(load[0]) if from_start else float(np.sqrt(low[0] * high[0]))
     low_end, high_end = (float(low[0]), float(high[0]))
     if data.freedom:
-        lows, highs = _ties(family, data, _resample(data, np.random.default_rng(seed)))
+        lows, highs = _ties(family, data, _resample(data, np.random.default_rng(SEED)))
         # The break is known to a step of the grid at best.
         low_end = max(min(low_end, float(np.quantile(lows, 0.025))) / _step(load, low_end), float(load[0]))
         high_end = min(max(high_end, float(np.quantile(highs, 0.975))) * _step(load, high_end), float(load[-1]))

@@ -52,7 +52,7 @@ def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]
 
 
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
-    """Numbers of the steps that decided whether a change is kept, where fresh ones followed: stopping at the
+    """Floats of the steps that decided whether a change is kept, where fresh ones followed: stopping at the
     best-looking moment selects a lucky one, so no curve includes them."""
     return frozenset(
         number for round_ in rounds for trial in round_.tried if trial.fresh is not None for number in trial.deciding

@@ -1,7 +1,6 @@
 """Looking at data while they come in, without erring more often than promised. A plan says after which blocks to look;
-every look gets a level of its own, such that all looks together err at most as often as one test would. Intervals at
-these levels are repeated confidence intervals (Jennison and Turnbull 1989, JRSS B 51(3)): all of them hold at once, so
-that stopping may depend on anything."""
+every look gets a level of its own, such that all looks together err at most as often as one test would (repeated
+confidence intervals: docs/mathematics.md, "Looking again")."""
 
 import math
 from dataclasses import dataclass
@@ -40,9 +39,8 @@ class Plan:
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
     """The level of the look after `block` blocks; after the last one that of the last. Before the first one the whole
     alpha: stopping there is no choice (the budget ended), and it is the only look. It grows in proportion to the
-    blocks: alpha_n = c n / last, with c such that paired t-tests at these levels, on blocks without any difference,
-    find one at any look in a share alpha of the cases. c is found by seeded simulation, as Pocock (1977, Biometrika
-    64(2)) did for levels that do not grow."""
+    blocks: alpha_n = c n / last, with c found by seeded simulation, as Pocock (1977, Biometrika 64(2)) did for levels
+    that do not grow."""
     if block < plan.first:
         return alpha
     return _scale(plan, alpha) * min(block, plan.last) / plan.last
@@ -51,9 +49,8 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
     """The remaining error that successive tests on fresh data may make together, where each test may depend on all
-    before it (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3)). A test that decides leaves the
-    budget unchanged: without a difference it has erred, and more errors do not count; with one only its direction can
-    be wrong, in less than half of the level. One that does not decide has spent its level."""
+    before it (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3); docs/mathematics.md, "Several
+    proofs"). A test that decides leaves the budget unchanged. One that does not has spent its level."""
 
     left: float
 

@@ -14,10 +14,8 @@ from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from loadframe.analysis.arrays import Floats
 
-Numbers: TypeAlias = "NDArray[np.float64]"
 Row: TypeAlias = tuple[float, ...]
 
 MOST_BATCHES = 20
@@ -46,12 +44,11 @@ in Statistical Mechanics", 3)."""
 
 UNCORRELATED = 0.5
 """Residuals count as correlated from r sqrt(n) = 0.5 on, r their lag-1 correlation, whose standard error is 1 / sqrt(n)
-(Bartlett 1946); 1 / n is added for each fitted parameter, which hides about as much. Chosen by simulation, 60 readings
-without trend: said to run out in 1.7 % of white series, 4.8 % of AR(1) with 0.8, 7.7 % of random walks (at 1.64: 1.8,
-8.8 and 22 %). With a trend the interval holds in 94 %, with AR(1) of 0.5 in 93 %, of 0.8 in 85 %."""
+(Bartlett 1946); 1 / n is added for each fitted parameter, which hides about as much. Chosen by simulation
+(docs/mathematics.md, "Over time")."""
 
 
-def neighbours(*series: Sequence[float] | Numbers) -> float:
+def neighbours(*series: Sequence[float] | Floats) -> float:
     """The lag-1 correlation of one or several series of residuals, in time order; 0 where all are zero."""
     power = sum(value * value for residuals in series for value in residuals)
     products = sum(sum(map(mul, residuals, residuals[1:])) for residuals in series)
@@ -85,13 +82,13 @@ def independent(
 class Mean:
     """Mean of a series, variance of that mean, its effective number of values, and its `drift`; shape (...) each."""
 
-    value: Numbers
-    variance: Numbers
-    worth: Numbers
-    drift: Numbers
+    value: Floats
+    variance: Floats
+    worth: Floats
+    drift: Floats
 
 
-def batched(values: Numbers, reduced: Callable[..., Numbers] | None = None) -> Numbers:
+def batched(values: Floats, reduced: Callable[..., Floats] | None = None) -> Floats:
     """Means (or `reduced`) of at most MOST_BATCHES batches of nearly equal length, (..., n) -> (..., batches)."""
     import numpy as np
 
@@ -102,7 +99,7 @@ def batched(values: Numbers, reduced: Callable[..., Numbers] | None = None) -> N
     return np.stack([reduced(values[..., start:end], axis=-1) for start, end in pairwise(edges)], axis=-1)
 
 
-def means(*series: Numbers, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
+def means(*series: Floats, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
     """The Mean of each of several series (..., n_i), n_i >= 3, that share one noise. fitted: number of parameters
     estimated from them beyond the means. surely: as in `correlation`. With r the lag-1 correlation, f = 1 + 2 sum_k (1
     - k/n) r^k values are worth one; the mean's variance is s^2 f / n, where s^2 = sum of squares / (n - f), since
@@ -115,7 +112,7 @@ def means(*series: Numbers, fitted: int = 0, surely: bool = False) -> tuple[Mean
     return tuple(_mean(values, left, r, lost) for values, left in zip(series, residuals, strict=True))
 
 
-def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
+def correlation(residuals: list[Floats], *, surely: bool = False) -> Floats:
     """Lag-1 correlation pooled over series of residuals, shape (...), at most HIGHEST: 0 where none is SEEN; `surely`:
     its upper bound. A series' correlation around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954,
     Biometrika 41)."""
@@ -133,14 +130,14 @@ def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
     return np.asarray(np.clip(r, 0.0, HIGHEST))
 
 
-def _mean(values: Numbers, residuals: Numbers, r: Numbers, lost: float) -> Mean:
+def _mean(values: Floats, residuals: Floats, r: Floats, lost: float) -> Mean:
     length = values.shape[-1]
     f = (1 + r) / (1 - r) - 2 * r * (1 - r**length) / (length * (1 - r) ** 2)  # the sum
     squares = (residuals**2).sum(axis=-1) * lost
     return Mean(values.mean(axis=-1), squares / (length - f) * f / length, length / f, drift(values))
 
 
-def drift(values: Numbers) -> Numbers:
+def drift(values: Floats) -> Floats:
     """How far the level of a series (..., n) may have moved from beginning to end: its linear trend plus two standard
     errors; 0 where no trend is seen."""
     import numpy as np
@@ -155,7 +152,7 @@ def drift(values: Numbers) -> Numbers:
     return np.where(slope > SEEN_TREND * error, (slope + 2 * error) * length, 0.0)
 
 
-def autocorrelation_time(values: Numbers) -> float:
+def autocorrelation_time(values: Floats) -> float:
     """tau = 1 + 2 sum rho_k of a series, NaN left out, at least 1."""
     import numpy as np
 
@@ -173,7 +170,7 @@ def autocorrelation_time(values: Numbers) -> float:
     return float(max(1.0, tau[int(wide.argmax()) if wide.any() else len(tau) - 1]))
 
 
-def rows_alike(left: Numbers) -> float:
+def rows_alike(left: Floats) -> float:
     """Upper bound of the rows of a series (n,) that are worth one independent row, by the variance of its batches, as
     correlation over hours may hide behind noise from row to row. left: residuals in time order. At least 1; infinite
     where there are too few rows to know, as the series may wander. How often intervals then hold for a single day:

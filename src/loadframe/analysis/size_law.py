@@ -1,23 +1,20 @@
-"""What an entry costs as the database grows, from the windows of one load or from loads of several sizes.
+"""What an entry costs as the database grows, from the windows of one load or from loads of several sizes
+(docs/growth.md):
     cost(n) = a + b ln(n / n0) + d max(0, 1 - M / n)
-seconds per entry at n entries; a, b, d >= 0. b: trees grow deeper, and an entry touches more pages. Beyond M entries
-the pages do not all fit in memory: for keys in random order the share 1 - M / n is read from beyond it, so the cost
-climbs towards a + d and not for ever. Each window is the integral of the cost over its entries. M and which of the
-terms take part are unknown: every choice is weighted by its fit (Schwarz 1978), with fewer effective windows for
-autocorrelated noise, and draws are taken from all of them."""
+seconds per entry at n entries; a, b, d >= 0. b: trees grow deeper, and an entry touches more pages. Each window is the
+integral of the cost over its entries. M and which of the terms take part are unknown: every choice is weighted by its
+fit (Schwarz 1978), with fewer effective windows for autocorrelated noise, and draws are taken from all of them."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series
+from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval, LoadWindow
-
-Numbers = NDArray[np.float64]
 
 PER_DOUBLING = 8
 """Windows are joined until they span an eighth of a doubling: a load in windows of equal time has most near its end."""
@@ -34,19 +31,21 @@ LEAST_NOISE = 0.01
 """Relative noise of a window: timers and commits leave as much."""
 LIKELY = 0.9
 """Probability from which on the cost is said to change where memory ends."""
-TERMS = {"constant": (0,), "log": (0, 1), "memory": (0, 2), "both": (0, 1, 2)}
 LOW, HIGH = 0.05, 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One law: terms, end of memory (entries; nan without), weight, coefficients and covariance (seconds per entry)."""
+    """One law: terms, end of memory (entries; nan without), coefficients and covariance (seconds per entry; without the
+    noise while the choices are tried), squares and residuals of the fit, and its weight among all."""
 
     terms: tuple[int, ...]
     end: float
-    weight: float
-    values: Numbers
-    covariance: Numbers
+    values: Floats
+    covariance: Floats
+    squares: float
+    residuals: Floats
+    weight: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class SizeLaw:
     noise: float
 
     @cached_property
-    def _drawn(self) -> tuple[Numbers, Numbers]:
+    def _drawn(self) -> tuple[Floats, Floats]:
         """(DRAWS, 3) coefficients, (DRAWS,) ends of memory."""
         random = np.random.default_rng(SEED)
         which = random.choice(len(self.choices), size=DRAWS, p=[choice.weight for choice in self.choices])
@@ -72,13 +71,13 @@ class SizeLaw:
             ends[rows] = choice.end if 2 in choice.terms else math.inf
         return values, ends
 
-    def costs(self, entries: float) -> Numbers:
+    def costs(self, entries: float) -> Floats:
         """Draws of the seconds that an entry takes at this size, (DRAWS,)."""
         values, ends = self._drawn
         logs = math.log(max(entries, self.first) / self.first)
         return np.asarray(values @ np.array([1.0, logs, 0.0]) + values[:, 2] * np.maximum(0.0, 1 - ends / entries))
 
-    def seconds(self, before: float, after: float) -> Numbers:
+    def seconds(self, before: float, after: float) -> Floats:
         """Draws of the seconds from one size to another, (DRAWS,)."""
         values, ends = self._drawn
         spans = np.array([after - before, _logs(before, after, self.first)])
@@ -120,7 +119,9 @@ def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | N
     before = np.array([window.before for window in bins])
     after = np.array([window.after for window in bins])
     values = np.array([float(window.reads or 0) if of_reads else window.seconds for window in bins])
-    return _fitted(before, after, values, _scale(after - before, values, of_reads))
+    # Initial scale of a window's noise: its time; of reads, which may be none, a twentieth of the top rate or more.
+    scale = np.maximum(values, _least_scale(after - before, values)) if of_reads else values
+    return _fitted(before, after, values, scale)
 
 
 def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
@@ -148,14 +149,7 @@ def _wide(window: LoadWindow) -> bool:
     return window.before == 0 or window.after >= window.before * 2 ** (1 / PER_DOUBLING)
 
 
-def _scale(entries: Numbers, values: Numbers, of_reads: bool) -> Numbers:
-    """Initial scale of a window's noise: its time; of reads, which may be none, a twentieth of the top rate or more."""
-    if not of_reads:
-        return values
-    return np.maximum(values, _least_scale(entries, values))
-
-
-def _least_scale(entries: Numbers, values: Numbers) -> Numbers:
+def _least_scale(entries: Floats, values: Floats) -> Floats:
     return np.asarray(0.05 * entries * max(float((values / entries).max()), 1e-9))
 
 
@@ -165,7 +159,7 @@ def _logs(before: float, after: float, first: float) -> float:
     return high * (math.log(high / first) - 1) - low * (math.log(low / first) - 1)
 
 
-def _missing(before: float, after: float, ends: Numbers) -> Numbers:
+def _missing(before: float, after: float, ends: Floats) -> Floats:
     """The integral of 1 - M / n from before to after, where n > M, for each M."""
     low, high = np.maximum(before, ends), np.maximum(after, ends)
     with np.errstate(invalid="ignore"):
@@ -173,7 +167,7 @@ def _missing(before: float, after: float, ends: Numbers) -> Numbers:
     return np.where(np.isfinite(ends), integral, 0.0)
 
 
-def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) -> SizeLaw:
+def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> SizeLaw:
     first, last = float((before + after)[0]) / 2, float(after[-1])
     grid = np.geomspace(first, last, ENDS + 1)[:-1]
     plain = np.column_stack(
@@ -192,54 +186,42 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     stretch = noise**2 * len(target) / worth
+    kept = [pair for pair in zip(candidates, weights.tolist(), strict=True) if pair[1] > 1e-6]
+    total = sum(weight for _, weight in kept)
     choices = tuple(
-        Choice(candidate.terms, candidate.end, float(weight), candidate.values, candidate.inverse * stretch)
-        for candidate, weight in zip(candidates, weights, strict=True)
-        if weight > 1e-6
-    )
-    total = sum(choice.weight for choice in choices)
-    choices = tuple(
-        Choice(choice.terms, choice.end, choice.weight / total, choice.values, choice.covariance) for choice in choices
+        replace(candidate, weight=weight / total, covariance=candidate.covariance * stretch)
+        for candidate, weight in kept
     )
     return SizeLaw(choices, first, last, noise)
 
 
-def _all(plain: Numbers, missing: Numbers, grid: Numbers, target: Numbers) -> "list[_Tried]":
-    tried = [_least(plain, target, terms, math.nan) for terms in (TERMS["constant"], TERMS["log"])]
+def _all(plain: Floats, missing: Floats, grid: Floats, target: Floats) -> list[Choice]:
+    """Every choice of terms: a and perhaps b; with each end of memory also d."""
+    tried = [_least(plain, target, terms, math.nan) for terms in ((0,), (0, 1))]
     for column, end in enumerate(grid):
         design = np.column_stack([plain, missing[:, column]])
-        tried += [_least(design, target, terms, float(end)) for terms in (TERMS["memory"], TERMS["both"])]
+        tried += [_least(design, target, terms, float(end)) for terms in ((0, 2), (0, 1, 2))]
     return [candidate for candidate in tried if candidate is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    terms: tuple[int, ...]
-    end: float
-    squares: float
-    values: Numbers
-    inverse: Numbers
-    residuals: Numbers
-
-
-def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float) -> _Tried | None:
+def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -> Choice | None:
     """Least squares with these terms; None where one of them is negative: the choice without it is tried as well."""
     chosen = design[:, terms]
     inner = chosen.T @ chosen
     if np.linalg.matrix_rank(chosen) < len(terms):
         return None
     try:
-        inverse: Numbers = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+        inverse: Floats = np.asarray(np.linalg.inv(inner), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     values = inverse @ (chosen.T @ target)
     if (values < 0).any():
         return None
-    residuals: Numbers = target - chosen @ values
-    return _Tried(terms, end, float((residuals**2).sum()), values, inverse, residuals)
+    residuals: Floats = target - chosen @ values
+    return Choice(terms, end, values, inverse, float((residuals**2).sum()), residuals)
 
 
-def _log_weight(candidate: _Tried, worth: float, noise: float, count: int) -> float:
+def _log_weight(candidate: Choice, worth: float, noise: float, count: int) -> float:
     """Log likelihood of a choice less the penalty of its terms (Schwarz 1978); the ends of memory share one choice."""
     parameters = len(candidate.terms) + (2 in candidate.terms)
     fits = -worth / count * candidate.squares / (2 * noise**2)

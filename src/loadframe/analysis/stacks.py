@@ -12,7 +12,6 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from loadframe.analysis.proportion import wilson
 from loadframe.knowledge.frame import CLASSES, FrameRow, Scope, frame_rows
 from loadframe.knowledge.kinds import rows
 from loadframe.model import (
@@ -51,6 +50,9 @@ class Baseline:
     of: ProfileBaseline | None = None
 
 
+NO_BASELINE = Baseline((), 0.0)
+
+
 def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
     """The class (an id of CLASSES) of a stack, frames from the outermost to the innermost."""
     for frame in reversed(frames):
@@ -70,12 +72,12 @@ def profile(
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
         return None
-    by_class, before = _by_class(stacks, kind), _by_class(baseline.stacks if baseline is not None else (), kind)
+    baseline = baseline or NO_BASELINE
+    by_class, before = _by_class(stacks, kind), _by_class(baseline.stacks, kind)
     by_function: Counter[str] = Counter()
     for stack in stacks:
         by_function[stack.frames[-1]] += stack.count
     now_s = per_request(rate, seconds, step.throughput)
-    before_s = baseline.per_request if baseline is not None else 0.0
     per_sample = 1 / (rate * seconds) if kind == "cpu" else 1 / rate
     demand_ms = 1000 * now_s if kind == "cpu" and now_s > 0 else None
     classes = [
@@ -86,7 +88,7 @@ def profile(
             *(wilson(count, total) if kind == "cpu" else (count / total, count / total)),
             count * per_sample,
             count * demand_ms if demand_ms is not None else None,
-            _change(count, before[class_id], now_s, before_s, Z_CLASS),
+            _change(count, before[class_id], now_s, baseline.per_request, Z_CLASS),
         )
         for class_id, count in by_class.most_common()
     ]
@@ -109,7 +111,7 @@ def profile(
             for name, count in by_function.most_common(HOTTEST)
         ),
         flame=flame(stacks, kind, now_s=now_s, baseline=baseline),
-        against=baseline.of if baseline is not None else None,
+        against=baseline.of,
     )
 
 
@@ -142,7 +144,7 @@ class _Node:
 
 
 def flame(
-    stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline | None = None
+    stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline = NO_BASELINE
 ) -> tuple[FlameFrame, ...]:
     """The boxes of a flame graph, outer ones before inner ones, children by name from left to right. now_s: CPU-seconds
     per request that one sample stands for; with a baseline, boxes whose CPU time per request differs from the
@@ -152,9 +154,9 @@ def flame(
         _add(root, stack, classify(stack.frames, kind))
     if root.count == 0:
         return ()
-    for stack in baseline.stacks if baseline is not None else ():
+    for stack in baseline.stacks:
         _add_before(root, stack)
-    least = max(NARROWEST, _width_of(root, MOST_FRAMES))
+    least = max(NARROWEST, _next_width(root))
     frames: list[FlameFrame] = []
     pending = [(root, 0, 0.0)]
     while pending:
@@ -164,8 +166,7 @@ def flame(
             if width >= least:
                 top, most = node.classes.most_common(1)[0]
                 class_id = top if most >= MAINLY * node.count else ""
-                before_s = baseline.per_request if baseline is not None else 0.0
-                change = _change(node.count, node.before, now_s, before_s, Z_BOX)
+                change = _change(node.count, node.before, now_s, baseline.per_request, Z_BOX)
                 frames.append(FlameFrame(name, depth, start, width, class_id, change))
                 pending.append((node, depth + 1, start))
             start += width
@@ -190,15 +191,15 @@ def _add_before(root: _Node, stack: Stack) -> None:
         node.before += stack.count
 
 
-def _width_of(root: _Node, rank: int) -> float:
-    """The width of the box at this rank, the widest first; 0 where there are fewer."""
+def _next_width(root: _Node) -> float:
+    """The width of the widest box beyond MOST_FRAMES; 0 where there is none."""
     counts: list[int] = []
     pending = [root]
     while pending:
         node = pending.pop()
         counts += [child.count for child in node.below.values()]
         pending += node.below.values()
-    return sorted(counts, reverse=True)[rank] / root.count if len(counts) > rank else 0.0
+    return sorted(counts, reverse=True)[MOST_FRAMES] / root.count if len(counts) > MOST_FRAMES else 0.0
 
 
 def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:
@@ -261,3 +262,16 @@ def collecting(stacks: Sequence[Stack]) -> Collecting | None:
     total = sum(stack.count for stack in stacks)
     samples = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(samples / total, *wilson(samples, total)) if samples else None
+
+
+Z_INTERVAL = 1.96
+"""95 %."""
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """Wilson's score interval, 95 %: E. B. Wilson, JASA 22 (1927)."""
+    share, z2 = count / total, Z_INTERVAL**2
+    middle = share + z2 / (2 * total)
+    half = Z_INTERVAL * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
+    scale = 1 + z2 / total
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)

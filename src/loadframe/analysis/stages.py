@@ -1,9 +1,5 @@
-"""Which stage of a pipeline limits it, from what its stages do with their time. A stage limits where its workers are at
-work all the time, and the others confirm it: the stages before it cannot hand on entries, or entries wait in its queue;
-the stages behind are idle. Of several stages at work it is the last one whose queue fills or is full: those before it
-pass on more than it takes. A few operations in a queue only mean that it keeps up. Neither the longest operation nor
-the longest queue decides: a stage with long operations may have many workers, and an entry may wait where nothing is
-short (a batch that is filled, a queue that is deep)."""
+"""Which stage of a pipeline limits it, from what its stages do with their time: docs/pipelines.md, "The stage that
+limits". A few operations in a queue only mean that it keeps up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

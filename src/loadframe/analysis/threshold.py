@@ -1,17 +1,15 @@
 """Where a server stops meeting its objective, inferred from trials that met it or missed it. Each trial is a coin whose
 chance depends on how far its load lies from the capacity c, and on s, how much that differs from trial to trial:
     P(met | load, c, s) = LAPSE + (1 - 2 LAPSE) / (1 + exp(-(log c - log load) / s))
-Neither is known; both are weights on a grid and follow Bayes' rule, as in psychophysics (Watson and Pelli 1983, QUEST;
-with unknown slope: Kontsevich and Tyler 1999) and in bisection with an oracle that errs (Horstein 1963; Waeber, Frazier
-and Henderson 2013), whose error is learnt here. Formulas: docs/mathematics.md."""
+Neither is known; both are weights on a grid and follow Bayes' rule. Sources: docs/mathematics.md, "Capacity search"."""
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import series
+from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval
 
 LAPSE = 0.02
@@ -39,24 +37,28 @@ GUESS_TRUST = 0.8
 OPEN = 0.1
 FEWEST_OPEN = 8
 """Trials whose chance to meet lies between OPEN and 1 - OPEN show the correlation of neighbours, from FEWEST_OPEN of
-them on. With 5 % noise and a correlation of 0.8, 17 % of the brackets were wrong where trials counted as independent,
-reported as 1.9 %: benchmarks/sceptic.py."""
+them on (benchmarks/sceptic.py)."""
 
 NORMAL_90 = 1.645
 """A 90 % interval is this many standard deviations wide on either side."""
 
 
 class Threshold:
-    """Posterior of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads."""
+    """Posterior of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads.
+
+    worth: how many independent trials one is worth (0..1): while a machine is slow, successive trials are correlated,
+    as far as their outcomes show beyond the posterior. With q the lag-1 correlation of the trials whose outcome was
+    open, the noise behind the outcomes has r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard 1899),
+    and (1 - r) / (1 + r) of such trials are independent."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
         """Uniform between low and high (and a little beyond), or with a guess. step: of the ladder, in log load."""
         begin, end = math.log(low / BEYOND), math.log(high * BEYOND)
         cells = math.ceil((end - begin) / step * CELLS)
         self._cell: float = (end - begin) / cells
-        self.log_capacity: NDArray[np.float64] = begin + (np.arange(cells, dtype=np.float64) + 0.5) * self._cell
+        self.log_capacity: Floats = begin + (np.arange(cells, dtype=np.float64) + 0.5) * self._cell
         self._spread = np.array(SPREADS)
-        prior: NDArray[np.float64] = np.full(cells, 1 / cells)
+        prior: Floats = np.full(cells, 1 / cells)
         if guess is not None:
             deviation = max(math.log(guess.high / guess.low) / 2 / NORMAL_90, step)
             bell = np.exp(-0.5 * ((self.log_capacity - math.log(guess.load)) / deviation) ** 2)
@@ -74,37 +76,22 @@ class Threshold:
         self._trials.append((load, met))
         self._settle()
 
-    @property
-    def worth(self) -> float:
-        """How many independent trials one is worth (0..1): while a machine is slow, successive trials are correlated,
-        as far as their outcomes show beyond the posterior. With q the lag-1 correlation of the trials whose outcome was
-        open, the noise behind the outcomes has r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard
-        1899), and (1 - r) / (1 + r) of such trials are independent."""
-        return self._worth
-
     def _resemblance(self) -> float:
         """The correlation behind the outcomes of neighbouring trials, 0 where too few were open."""
-        chance = self._expected()
+        loads = sorted({load for load, _ in self._trials})
+        chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
+        known = dict(zip(loads, chances.tolist(), strict=True))  # the posterior chance to meet at each load
         open_ = [
-            ((met - p) / math.sqrt(p * (1 - p)))
-            for (_, met), p in zip(self._trials, chance, strict=True)
-            if OPEN < p < 1 - OPEN
+            (met - p) / math.sqrt(p * (1 - p)) for load, met in self._trials if OPEN < (p := known[load]) < 1 - OPEN
         ]
         if len(open_) < FEWEST_OPEN:
             return 0.0
         return math.sin(math.pi / 2 * min(max(series.neighbours(open_), 0.0), series.MOST_ALIKE))
 
-    def _expected(self) -> list[float]:
-        """The posterior chance that each trial met."""
-        loads = sorted({load for load, _ in self._trials})
-        chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
-        known = dict(zip(loads, chances.tolist(), strict=True))
-        return [known[load] for load, _ in self._trials]
-
-    def below(self, loads: Sequence[float]) -> NDArray[np.float64]:
+    def below(self, loads: Sequence[float]) -> Floats:
         """The probability that the capacity is below each of these loads."""
         edges = self.log_capacity + self._cell / 2
-        below: NDArray[np.float64] = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
+        below: Floats = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
         return below
 
     def at(self, probability: float) -> float:
@@ -112,7 +99,7 @@ class Threshold:
         cell = int(np.searchsorted(self.weight.cumsum(), probability))
         return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
 
-    def information(self, loads: Sequence[float]) -> NDArray[np.float64]:
+    def information(self, loads: Sequence[float]) -> Floats:
         """Expected information on the capacity (nats) from a trial at each of these loads, shape (loads,)."""
         likely = self.weight > NEGLIGIBLE
         weight = self.weight[likely]
@@ -122,27 +109,24 @@ class Threshold:
 
     def _settle(self) -> None:
         self._believe(1.0)
-        self._worth = 1.0
         if len(self._trials) >= FEWEST_OPEN and (alike := self._resemblance()) > 0:
-            self._worth = series.worth(alike, most=1.0)
-            self._believe(self._worth)
+            self._believe(series.worth(alike, most=1.0))
 
     def _believe(self, worth: float) -> None:
+        self.worth = worth
         log_weight = self._prior + worth * self._evidence
         joint = np.maximum(np.exp(log_weight - log_weight.max()), 1e-300)
         self._joint = joint / joint.sum()
-        self.weight: NDArray[np.float64] = self._joint.sum(axis=1)
+        self.weight: Floats = self._joint.sum(axis=1)
 
 
-def _chance(
-    log_capacity: NDArray[np.float64], log_load: NDArray[np.float64], spread: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _chance(log_capacity: Floats, log_load: Floats, spread: Floats) -> Floats:
     """P(met), shape (loads, cells, spreads)."""
     distance = (log_capacity[None, :, None] - log_load[:, None, None]) / spread
-    chance: NDArray[np.float64] = LAPSE + (1 - 2 * LAPSE) / (1 + np.exp(-np.clip(distance, -500, 500)))
+    chance: Floats = LAPSE + (1 - 2 * LAPSE) / (1 + np.exp(-np.clip(distance, -500, 500)))
     return chance
 
 
-def _entropy(chance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _entropy(chance: Floats) -> Floats:
     """Of a coin, in nats; chances are between LAPSE and 1 - LAPSE."""
     return -chance * np.log(chance) - (1 - chance) * np.log1p(-chance)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.series import neighbours, worth
 from loadframe.analysis.student import quantile
 
@@ -55,25 +55,22 @@ class WarmUp:
     settled: bool
 
 
-def mser(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def mser(values: Floats) -> Floats:
     """MSER(d) = sum over i >= d of (z_i - mean_d)^2 / (k - d)^2, for every truncation d of the k values."""
     left = np.arange(len(values), 0, -1, dtype=np.float64)
     centred = values - values.mean()
     tail_sum = np.cumsum(centred[::-1])[::-1]
     tail_square = np.cumsum(centred[::-1] ** 2)[::-1]
-    squares: NDArray[np.float64] = np.maximum(tail_square - tail_sum**2 / left, 0.0) / left**2
+    squares: Floats = np.maximum(tail_square - tail_sum**2 / left, 0.0) / left**2
     return squares
 
 
-def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, longest_s: float | None = None) -> WarmUp:
+def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
     """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds). Never below `floor_s`;
-    at most half of the series, or `longest_s`. Not settled when the minimum of MSER-5 lies beyond that bound and the
-    series is at another level there, when its level changes after the bound, when it climbs and a cut leaves too much
-    to be reached, or when fewer than 30 bins are left after the floor (then warmup_s is the floor). What is not
-    distinguishable from the settled part is kept: MSER alone cuts flat noise at random places. ValueError where `bin_s`
-    is not positive."""
-    if bin_s <= 0:
-        raise ValueError(f"bin_s is {bin_s}; a bin must last longer than zero seconds")
+    at most half of the series. Not settled where the level changes, or MSER-5's minimum lies, beyond that bound, where
+    the series climbs and a cut leaves too much to be reached, or when fewer than 30 bins are left after the floor (then
+    warmup_s is the floor). What is not distinguishable from the settled part is kept: MSER alone cuts flat noise at
+    random places."""
     series = np.asarray(throughput, dtype=np.float64)
     floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
     batches = max(len(series) - floor_bins, 0) // BATCH
@@ -84,7 +81,7 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
     cut = int(np.argmin(mser(means)[: batches - SHORTEST_TAIL + 1]))
     steady = _steady(means[min(cut, batches // 2) :])
     batch_s = BATCH * bin_s
-    bound_s = max(floor_s, longest_s if longest_s is not None else len(series) * bin_s / 2)
+    bound_s = max(floor_s, len(series) * bin_s / 2)
     bound = min(int((bound_s - floor_s) / batch_s + 1e-9), batches - SHORTEST_TAIL)
     late = any(_changes(means, at) for at in range(bound + 1, batches - SHORTEST_TAIL + 1))
     if late or (cut > bound and steady.differs(means[bound : bound + WINDOW], BOUND_ERRORS)):
@@ -101,7 +98,7 @@ def detect(throughput: NDArray[np.float64], bin_s: float, *, floor_s: float, lon
     return WarmUp(floor_s + first * batch_s, settled=True)
 
 
-def missing(values: NDArray[np.float64], cut: int) -> float:
+def missing(values: Floats, cut: int) -> float:
     """What the mean of values[cut:] lacks of the level that they approach, as a share of that level, by the exponential
     approach (least squares, time constants PACES) that fits them best. (n,); 0 where they approach none from below."""
     time = np.linspace(0, 1, len(values))
@@ -131,10 +128,9 @@ class Line:
         return self.rise > max(float(quantile(probability, self.freedom)) * self.error, MEANINGFUL_SHARE * self.level)
 
 
-def straight(series: NDArray[np.float64]) -> Line:
-    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8. r is the
-    lag-1 correlation of the residuals of all series, plus 2 (1 + 2 r) / n, which fitting a level and a line hides of
-    it; the line is known as from (1 - r) / (1 + r) as many values."""
+def straight(series: Floats) -> Line:
+    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8. Its error
+    counts the correlation of neighbours (docs/mathematics.md, "Warm-up")."""
     count, length = series.shape
     time = np.linspace(-0.5, 0.5, length)
     squares = float(time @ time)
@@ -159,35 +155,35 @@ class _Steady:
     variance: float
     count: int
 
-    def differs(self, window: NDArray[np.float64], errors: float = STANDARD_ERRORS) -> bool:
+    def differs(self, window: Floats, errors: float = STANDARD_ERRORS) -> bool:
         """Whether a window is at another level, beyond the noise. Its median, so that one stall does not decide."""
         difference = abs(float(np.median(window)) - self.level)
         error = math.sqrt(self.variance * (1 / len(window) + 1 / self.count))
         return difference > max(errors * error, MEANINGFUL_SHARE * abs(self.level))
 
 
-def _changes(means: NDArray[np.float64], at: int) -> bool:
+def _changes(means: Floats, at: int) -> bool:
     """Whether the level from `at` on differs from that of the stretch before it, as long or two windows long."""
     after = means[at:]
     before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
     residuals = np.concatenate([before - before.mean(), after - after.mean()])
-    variance = _long_run_variance(residuals, 2)
+    variance = _long_run_variance(residuals)
     error = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
     level = float(after.mean())
     return abs(level - float(before.mean())) > max(LATE_ERRORS * error, MEANINGFUL_SHARE * abs(level))
 
 
-def _steady(tail: NDArray[np.float64]) -> _Steady:
+def _steady(tail: Floats) -> _Steady:
     """Level and noise of the tail; the noise around its trend, or a climb would hide in its own variance."""
     time = np.arange(len(tail), dtype=np.float64)
     time -= time.mean()
     residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
-    return _Steady(float(tail.mean()), _long_run_variance(residuals, 2), len(tail))
+    return _Steady(float(tail.mean()), _long_run_variance(residuals), len(tail))
 
 
-def _long_run_variance(residuals: NDArray[np.float64], fitted: int) -> float:
-    """Of an AR(1) series around `fitted` values estimated from it."""
+def _long_run_variance(residuals: Floats) -> float:
+    """Of an AR(1) series around two values estimated from it."""
     correlation = neighbours(residuals)
     # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
     correlation += (1 + 3 * correlation) / len(residuals)
-    return float((residuals**2).sum()) / max(len(residuals) - fitted, 1) / worth(correlation)
+    return float((residuals**2).sum()) / max(len(residuals) - 2, 1) / worth(correlation)

@@ -1,8 +1,6 @@
 """From the requests of one step to its summary: cut off the warm-up, count, and take the quantiles. Latency covers
-every request in flight in the window, weighted by the share of its time that lies in it: under steady load an unbiased
-count, as a long request has a total weight of one in all its windows. The mean is then the time that requests spent in
-the window over their number, so that Little's law (1961, Operations Research 9) holds: N = X R. For requests that ended
-in the window it does not: the longest cross its end."""
+every request in flight in the window, weighted by the share of its time that lies in it, so that Little's law holds
+(1961, Operations Research 9; docs/mathematics.md, "Response times")."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis import warmup
+from loadframe.analysis.arrays import Flags, Floats, Whole
 from loadframe.analysis.warmup import CLIMBS, Line, straight
 from loadframe.model import UNFINISHED, UNSETTLED, Latency, OperationSummary, Step
 
@@ -62,10 +61,10 @@ class _InFlight:
     """Latencies (ms), ascending, and the share of each request's time that lies in the window; shapes (requests,)."""
 
     latency_ms: NDArray[np.float32]
-    share: NDArray[np.float64]
+    share: Floats
 
     @classmethod
-    def of(cls, latency_ms: NDArray[np.float32], share: NDArray[np.float64], chosen: NDArray[np.bool_]) -> Self:
+    def of(cls, latency_ms: NDArray[np.float32], share: Floats, chosen: Flags) -> Self:
         there = chosen & (share > 0)
         order = np.argsort(latency_ms[there], kind="stable")
         return cls(latency_ms[there][order], share[there][order])
@@ -97,12 +96,12 @@ class _InFlight:
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
-        times: NDArray[np.int64] = np.diff(down.clip(min(count, 1), count), prepend=0)
+        times: Whole = np.diff(down.clip(min(count, 1), count), prepend=0)
         return np.repeat(self.latency_ms, times[::-1])
 
 
 def summarise(
-    end_s: NDArray[np.float64],
+    end_s: Floats,
     latency_ms: NDArray[np.float32],
     waiting_ms: NDArray[np.float32],
     operation: NDArray[np.uint32],
@@ -179,14 +178,12 @@ def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight)
     return max(FEWEST_REQUESTS / rate if rate > 0 else 0.0, FEWEST_RESPONSES * response_s, length_s)
 
 
-def _overlap_s(
-    begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: float, until_s: float
-) -> NDArray[np.float64]:
-    overlap: NDArray[np.float64] = np.maximum(np.minimum(end_s, until_s) - np.maximum(begin_s, start_s), 0.0)
+def _overlap_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -> Floats:
+    overlap: Floats = np.maximum(np.minimum(end_s, until_s) - np.maximum(begin_s, start_s), 0.0)
     return overlap
 
 
-def _union_s(begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: float, until_s: float) -> float:
+def _union_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -> float:
     """How much of start_s..until_s lies in any of these intervals. A request that has released the lock and waits for a
     CPU has not ended yet, while the next one holds it: the sum of both would exceed the time."""
     begin, end = np.maximum(begin_s, start_s), np.minimum(end_s, until_s)
@@ -197,7 +194,7 @@ def _union_s(begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: 
 
 
 def _warmed_up(
-    end_s: NDArray[np.float64], started_s: float, length_s: float, floor_s: float, fixed_s: float | None
+    end_s: Floats, started_s: float, length_s: float, floor_s: float, fixed_s: float | None
 ) -> tuple[float, bool]:
     """Where the warm-up ends, and whether the series had settled by then."""
     if fixed_s is not None:
@@ -207,14 +204,14 @@ def _warmed_up(
     return started_s + warm_up.warmup_s, warm_up.settled
 
 
-def _binned(end_s: NDArray[np.float64], started_s: float, length_s: float, bin_s: float) -> NDArray[np.float64]:
+def _binned(end_s: Floats, started_s: float, length_s: float, bin_s: float) -> Floats:
     """Throughput (1/s) in slices of the whole step from its start."""
     bins = int(length_s / bin_s + 1e-9)
     counts, _ = np.histogram(end_s, bins=bins, range=(started_s, started_s + bins * bin_s))
     return counts.astype(np.float64) / bin_s
 
 
-def _batches(end_s: NDArray[np.float64], start_s: float, ended_s: float) -> tuple[float, ...]:
+def _batches(end_s: Floats, start_s: float, ended_s: float) -> tuple[float, ...]:
     counts, edges = np.histogram(end_s, bins=BATCHES, range=(start_s, max(ended_s, start_s + 1e-9)))
     return tuple(float(count) for count in counts / (edges[1] - edges[0]))
 
@@ -224,8 +221,8 @@ def _operations(
     operation: NDArray[np.uint32],
     outcome: NDArray[np.uint32],
     latency_ms: NDArray[np.float32],
-    share: NDArray[np.float64],
-    in_window: NDArray[np.bool_],
+    share: Floats,
+    in_window: Flags,
 ) -> tuple[OperationSummary, ...]:
     summaries = []
     counting = (outcome == 0) | (outcome == UNFINISHED)

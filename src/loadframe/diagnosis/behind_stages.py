@@ -1,7 +1,6 @@
-"""What a stage of a pipeline waits for in its server. Busy workers show where a pipeline is slow; where they spend that
-time in calls to a server, the server's own signatures show why: a commit that waits for the disk, pages read again, a
-locked row. Each operation of a stage is one request there, however many entries it takes: one flush for a batch of
-fifty is a flush for each commit, not for each fiftieth one."""
+"""What a stage of a pipeline waits for in its server (docs/pipelines.md). Each operation of a stage is one request
+there, however many entries it takes: one flush for a batch of fifty is a flush for each commit, not for each fiftieth
+one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.diagnosis import behind_stages, others, waiting_limits
-from loadframe.diagnosis.operational import SERVED_AT_ONCE, beside_saturated_cpus
+from loadframe.diagnosis.operational import beside_saturated_cpus
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SATURATED, SIGNATURES
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.diagnosis.windows import Window, Windows, explains
 from loadframe.knowledge.signature import Condition, Signature
 from loadframe.metrics import metric as metric_of
@@ -32,20 +33,17 @@ def diagnose(
     suspected. Where others take the CPU, past the bend or over the whole curve, that comes first except for what is
     known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at high
     loads, so both shape the bend. several: what several levels show together (operational.py)."""
-    findings: list[Finding] = []
-    cleared: list[RuledOut] = []
-    for outcome in several:
-        _collect(outcome, findings, cleared)
-    for limit in limits:
-        _collect(_limit_finding(limit, windows), findings, cleared)
+    results = [*several, *(_limit_finding(limit, windows) for limit in limits)]
     for rank, signature in enumerate(SIGNATURES):
-        if signature.failing_others and (findings or windows.bend is None):
+        suspected = any(isinstance(result, Finding) for result in results)
+        if signature.failing_others and (suspected or windows.bend is None):
             continue
         result = _signature_finding(signature, rank, windows)
         if signature.id == OTHERS and not isinstance(result, Finding):
             whole = _signature_finding(signature, rank, windows, windows.whole)
             result = whole if isinstance(whole, Finding) else result
-        _collect(result, findings, cleared)
+        results.append(result)
+    findings = [result for result in results if isinstance(result, Finding)]
     findings = waiting_limits.behind([_deeper(finding, findings) for finding in findings])
     findings = behind_stages.behind(findings, windows, SIGNATURES, _signature_finding)
     best: dict[str, Finding] = {}
@@ -54,7 +52,7 @@ def diagnose(
     findings = list(best.values())
     if SATURATED in best:
         findings = [beside_saturated_cpus(finding) if finding.id in SERVED_AT_ONCE else finding for finding in findings]
-    cleared = [ruled_out for ruled_out in cleared if ruled_out.id not in best]
+    cleared = [result for result in results if isinstance(result, RuledOut) and result.id not in best]
     limited = [finding for finding in findings if finding.id == DRIVER_LIMITED]
     if limited:
         cleared += [
@@ -79,13 +77,6 @@ def _deeper(finding: Finding, findings: Sequence[Finding]) -> Finding:
     explained = {limit for signature in SIGNATURES if signature.id == finding.id for limit in signature.explains}
     scores = [other.score + DEEPER for other in findings if other.id in explained]
     return replace(finding, score=max([finding.score, *scores]))
-
-
-def _collect(result: Finding | RuledOut | None, findings: list[Finding], cleared: list[RuledOut]) -> None:
-    if isinstance(result, Finding):
-        findings.append(result)
-    elif result is not None:
-        cleared.append(result)
 
 
 # --- limits ---------------------------------------------------------------------------------------------------------
@@ -121,7 +112,12 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         reached_at=reached_at,
         evidence=(reached, *harm),
         score=NOT_THE_BEND if alike else _limit_score(reached_at, windows),
-        explanation=_limit_explanation(limit) + (" It costs about as much at every level." if alike else ""),
+        explanation=(
+            "Requests beyond this limit fail."
+            if limit.loud
+            else "Reaching this limit gives no error: every request is still answered, but work is repeated."
+        )
+        + (" It costs about as much at every level." if alike else ""),
     )
 
 
@@ -179,11 +175,8 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     """The load from which on requests pay for a full limit: between the last level at which few do and the first from
-    which on they all do. A limit cannot act before it is full, so the load at which it fills raises the low end; it is
-    no upper end, as a cache is full of old entries long before it is too small. Where it is full, a cost below the
-    threshold may be hidden, so the low end lies before that level by the share that would cost so little if requests
-    asked for everything alike (a cache that holds `at` of N misses 1 - at / N). The load is the one at which it fills
-    if between these levels, else their geometric mean. None where all levels pay or none does."""
+    which on they all do (docs/mathematics.md, "A bend that a limit explains"). The load is the one at which it fills if
+    between these levels, else their geometric mean. None where all levels pay or none does."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
     full = {window.levels[0] for window in windows.each if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
@@ -219,12 +212,6 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
     return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bends)
 
 
-def _limit_explanation(limit: Limit) -> str:
-    if limit.loud:
-        return "Requests beyond this limit fail."
-    return "Reaching this limit gives no error: every request is still answered, but work is repeated."
-
-
 # --- signatures -----------------------------------------------------------------------------------------------------
 
 
@@ -248,42 +235,32 @@ def _signature_finding(
             return RuledOut(
                 signature.id, f"{_name(condition)}: {_show(condition, below)} {windows.below.words} already"
             )
+    absent = []  # what was looked for and not seen separates this cause from its look-alikes
     for condition in signature.absent:
         seen = window.judged(condition)
         if seen is not None and condition.holds(seen):
             because = f"{_name(condition)}: {_show(condition, seen)} ({condition.source})"
             return RuledOut(signature.id, because)
+        if seen is not None and not condition.per_request:
+            absent.append(condition.evidence(seen, window.words, absent=True))
     return Finding(
         id=signature.id,
         title=signature.title,
         reached_at=_first_level(signature, windows),
-        evidence=(
-            *(_evidence(condition, value, window) for condition, value in pairs),
-            *_absent_evidence(signature, window),
-        ),
-        score=_signature_score(signature, rank, windows, pairs[0]),
+        evidence=(*(_evidence(condition, value, window) for condition, value in pairs), *absent),
+        score=_signature_score(signature, rank, windows),
         explanation=signature.explanation,
     )
-
-
-def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
-    """What was looked for and not seen separates this cause from its look-alikes."""
-    return [
-        condition.evidence(value, window.words, absent=True)
-        for condition in signature.absent
-        if (value := window.judged(condition)) is not None and not condition.per_request
-    ]
 
 
 RANKED = 0.088
 """Score range of the ranks: even the last one comes before the number in service (operational.SCORE)."""
 
 
-def _signature_score(signature: Signature, rank: int, windows: Windows, first: tuple[Condition, float]) -> float:
+def _signature_score(signature: Signature, rank: int, windows: Windows) -> float:
     """0.6, less where throughput falls and the cause holds below the bend, too; the deeper cause first among equals."""
-    condition, _ = first
-    below = windows.below.judged(condition)
-    there = below is not None and condition.holds(below)
+    below = windows.below.judged(signature.present[0])
+    there = below is not None and signature.present[0].holds(below)
     unexplained = windows.falls and there and not signature.explains_falling
     return (0.3 if unexplained else 0.6) - RANKED * rank / len(SIGNATURES)
 
@@ -307,9 +284,10 @@ def _bend_interval(windows: Windows) -> LoadInterval | None:
 
 
 def _evidence(condition: Condition, value: float, window: Window) -> Evidence:
-    shown = value * window.metrics["throughput"] if condition.per_request else value
-    threshold = condition.threshold * window.metrics["throughput"] if condition.per_request else condition.threshold
-    return Evidence(condition.metric, shown, condition.comparison, threshold, window.words, condition.source)
+    if not condition.per_request:
+        return condition.evidence(value, window.words)
+    rate, threshold = (number * window.metrics["throughput"] for number in (value, condition.threshold))
+    return replace(condition.evidence(rate, window.words), threshold=threshold)
 
 
 # --- words ----------------------------------------------------------------------------------------------------------

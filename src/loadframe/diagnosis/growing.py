@@ -55,7 +55,9 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
     """Usable steps and their growth: of the response time, else of the CPU time, which may be a small part of it."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
-    ordered = _without_gap(sorted(steps, key=lambda step: step.number))
+    ordered = sorted(steps, key=lambda step: step.number)
+    # Up to the first step of another state, or that does not count.
+    ordered = [step for index, step in enumerate(ordered) if step.number == ordered[0].number + index]
     rows = [  # without a backlog: else a response time is no cost
         (step, served)
         for step, served in zip(ordered, _served(ordered), strict=True)
@@ -76,12 +78,6 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
         if trend is not None:
             return repeated, replace(trend, of=of)
     return repeated, None
-
-
-def _without_gap(ordered: Sequence[Step]) -> list[Step]:
-    """Up to the first step of another state, or that does not count."""
-    first = ordered[0].number if ordered else 0
-    return [step for index, step in enumerate(ordered) if step.number == first + index]
 
 
 def _served(ordered: Sequence[Step]) -> list[float]:

@@ -1,19 +1,19 @@
-"""What a trial shows of the causes that its remedy addresses. A gain confirms a cause only where that cause's own
-evidence receded, too (mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A
+"""What a trial shows of the causes that its remedy addresses (docs/mathematics.md, "Whether a mechanism moved"). A gain
+confirms a cause only where that cause's own evidence receded, too (mechanism.py), and one change confirms one cause. A
 limit that is reported twice, by the study and by the number of requests in service, or by a stage and by what it waits
-for in its server, is one. A remedy without effect refutes its cause only where nothing else limits the throughput after
-it: of two limits in series neither helps alone."""
+for in its server, is one."""
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from statistics import NormalDist, fmean, stdev
 
-from loadframe.analysis import proportion
+from loadframe.analysis import student
 from loadframe.analysis.disturbance import is_disturbed
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
-from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, confirmed_title
+from loadframe.diagnosis.operational import OPERATIONAL, confirmed_title
 from loadframe.diagnosis.others import Cost, cost
-from loadframe.diagnosis.sizes import is_another, other_reading
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE, is_another, other_reading
 from loadframe.diagnosis.waiting_limits import is_told_twice
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
@@ -41,14 +41,49 @@ def without_effect(verdict: Verdict) -> bool:
     return verdict.high < NO_EFFECT
 
 
+HALF = 0.5
+"""Added to every count, so that zero has a logarithm (Haldane 1956, Annals of Human Genetics 20)."""
+FEWEST_BLOCKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The requests of one treatment in a block, and how many of them failed."""
+
+    requests: int
+    failed: int
+
+
+def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool:
+    """Whether requests fail more rarely after than before, proved at the one-sided level alpha; block i on both sides
+    (docs/mathematics.md, "One error"). The log ratio of the shares must be below 0 by more than its t-interval, as
+    failures come in bursts, and by more than the counting scatter: a few failures more or less are chance, however
+    alike the blocks are."""
+    pairs = list(zip(before, after, strict=False))
+    if len(pairs) < FEWEST_BLOCKS:
+        return False
+    ratios = [_log_share(second) - _log_share(first) for first, second in pairs]
+    blocks, counting = (
+        len(pairs),
+        fmean(1 / (first.failed + HALF) + 1 / (second.failed + HALF) for first, second in pairs),
+    )
+    scatter = float(student.quantile(1 - alpha, blocks - 1)) * stdev(ratios)
+    chance = NormalDist().inv_cdf(1 - alpha) * math.sqrt(counting)
+    return fmean(ratios) + max(scatter, chance) / math.sqrt(blocks) < 0
+
+
+def _log_share(asked: Asked) -> float:
+    return math.log((asked.failed + HALF) / (asked.requests + 2 * HALF))
+
+
 def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
     """Whether failures may have ended by chance, by a proof's blocks at its verdict's one-sided error."""
-    return not proportion.rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
+    return not rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
 
 
-def _asked(steps: Sequence[Step]) -> list[proportion.Asked]:
+def _asked(steps: Sequence[Step]) -> list[Asked]:
     return [
-        proportion.Asked(sum(step.requests + step.errors for step in block), sum(step.errors for step in block))
+        Asked(sum(step.requests + step.errors for step in block), sum(step.errors for step in block))
         for block in by_block(steps).values()
     ]
 

@@ -1,34 +1,9 @@
-"""Whether a cause's own evidence receded with a change, by as much as the model of that cause predicts.
-
-A gain proves that a change helped, not why. Each cause has a trace: one metric, and what must become of it if that
-cause limited the throughput. g is the gain at the low end of its interval, so that noise does not count against a
-cause. Before and after are the two sides of a proof, block by block.
-
-events    what each request pays for (a table opened, a page read again, a request refused). If a request takes
-          T = T0 + c e, with e events of a constant price c, a gain of g needs e' <= e / g (Amdahl's law: T' >= T0 +
-          c e'), and never more than 0.7 e. Where the price changes with the remedy, 0.7 e alone.
-rate      events that also happen by themselves (pages written in the background, processes of others). At an equal
-          rate they are fewer per request whenever throughput rises, so the rate itself must fall: to 0.7.
-waiting   a number of requests that wait, on average (Little's law: L = X W). Divided by the throughput it falls
-          whenever that rises, so it must fall itself: what a request does besides waiting, (N - L) / X, stays as it
-          is, so L' <= N - g (N - L), with N requests in progress, and never more than 0.7 L.
-share     a share of time. It must fall itself, to 0.7 of what it was, for the same reason.
-passes    what a limit lets pass. X <= C / D (utilisation law) where D is used per request of at most C per second.
-          Once C is raised, use / C falls by arithmetic alone, whatever the cause; so the use itself must rise above
-          the former C.
-at once   the number of requests in service at once, X R with R the response time at the lowest load. If n at a time
-          were the limit, X = n / W, and a gain of g comes from g n at a time; if the change made each request
-          faster, R falls as X rises, and the product stays. So it must rise g times, less the twentieth to which R
-          is known, or by nine tenths of the gain (as powers: g^0.9), whichever is less: R is a mean of some ten
-          requests in each state, and a large gain leaves no doubt for it. It must always rise more than that
-          twentieth, and more than half of one: a gain of 4 % in the noise of two at a time is no third one.
-spread    CPUs that work at a time, where only one could. X = U / D: a gain of g from more of them raises U g times,
-          one from less CPU time per request does not. Threads that hand one CPU over cost time that is saved as well,
-          so U must rise by more than half of the gain (as powers: g^0.5), and by at least a twentieth. A thread that
-          spins, whatever the load, does not rise with the throughput.
-
-Each must hold for the mean over the blocks with a one-sided 95 % confidence (Student's t). A metric that is missing on
-either side has not receded."""
+"""Whether a cause's own evidence receded with a change, by as much as the model of that cause predicts: a gain proves
+that a change helped, not why. Each cause has a trace, one metric and what must become of it if that cause limited the
+throughput. The seven forms, with their models: docs/mathematics.md, "Whether a mechanism moved". g is the gain at the
+low end of its interval, so that noise does not count against a cause; before and after are the two sides of a proof,
+block by block. What a form requires must hold for the mean over the blocks with a one-sided 95 % confidence (Student's
+t). A metric that is missing on either side has not receded."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,9 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from loadframe.analysis import student
-from loadframe.diagnosis.operational import SERVED_AT_ONCE
-from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
-from loadframe.diagnosis.sizes import IN_SERVICE
+from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES, THROTTLED
+from loadframe.diagnosis.sizes import IN_SERVICE, SERVED_AT_ONCE
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
@@ -70,7 +44,7 @@ FEWEST_BLOCKS = 2
 
 def _cage(component: str, layer: str) -> dict[str, Trace]:
     cage = f"{component}.cage"
-    rates = {"cpu_quota": "cpu", **{name: name for name in ("read_bytes", "write_bytes", "reads", "writes")}}
+    rates = {"cpu_quota": "cpu", **{name: name for name in THROTTLED}}
     return {
         f"{layer}.{limit}": Trace(f"{cage}.{use}", "passes", ceiling=f"{cage}.{use}.limit")
         for limit, use in rates.items()
@@ -125,16 +99,11 @@ def _is_per_request(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """mechanism: what became of the evidence. first: the first block from which on it had receded in each. left: its
-    remaining share. Of two causes that one change moved, the lower `order` moved first and most."""
+    """mechanism: what became of the evidence. order: the first block from which on it had receded in each, and its
+    remaining share: of two causes that one change moved, the lower one moved first and most."""
 
     mechanism: Mechanism
-    first: int
-    left: float
-
-    @property
-    def order(self) -> tuple[int, float]:
-        return self.first, self.left
+    order: tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +159,11 @@ def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence
         rises=rises,
     )
     more, less = (after, before) if rises else (before, after)
-    return Moved(mechanism, late + 1, less / more if more > 0 else 1.0)
+    return Moved(mechanism, (late + 1, less / more if more > 0 else 1.0))
 
 
 def _unseen(metric: str, per_request: bool, because: str) -> Moved:
-    return Moved(Mechanism(metric, None, None, None, per_request, False, because), 0, 1.0)
+    return Moved(Mechanism(metric, None, None, None, per_request, False, because), (0, 1.0))
 
 
 def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:

@@ -10,15 +10,25 @@ from loadframe.diagnosis import growing, peers, waiting_limits
 from loadframe.diagnosis.others import beside_those_served, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
 from loadframe.diagnosis.signatures import HOT
-from loadframe.diagnosis.sizes import IN_SERVICE, RUNNING, SETTING, STATES, THROUGHPUT, Size, by_chance, rates, sizes
+from loadframe.diagnosis.sizes import (
+    IN_SERVICE,
+    PARALLELISM,
+    RUNNING,
+    SERIAL,
+    SERVED_AT_ONCE,
+    SETTING,
+    STATES,
+    THROUGHPUT,
+    Size,
+    by_chance,
+    rates,
+    sizes,
+)
 from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step
 from loadframe.units import show, show_metric
 
-PARALLELISM = "service.parallelism"
-SERIAL = "service.serial"
-SERVED_AT_ONCE = (PARALLELISM, SERIAL)
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
 """Findings that restate the curve: they are no second cause, and a setting without effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
@@ -43,8 +53,8 @@ ABSENT: tuple[Condition, ...] = (
     DISK_BUSY,
 )
 """Where one of these holds it ends the throughput, and X R is not a number of anything."""
-SHOWN = frozenset({"workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy"})
-"""Those that are shown as evidence."""
+SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
+"""Those that are shown as evidence: what was looked for and not seen separates this from its look-alikes."""
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
 """CPUs from which on several threads compute."""
@@ -171,8 +181,8 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
                 Evidence(THROUGHPUT, served.throughput, "~", rate.per_s, where, f"the value of a setting: {rate}")
                 for rate in rates(seen.settings if seen.own else {}, served.throughput)
             ),
-            *(_turns_evidence(flat, where) if turns else ()),
-            *_absent_evidence(flat, where),
+            *(_evidence((ONE_CPU, *NO_ONE_THREAD[:1]), flat, where) if turns else ()),
+            *_evidence([condition for condition in ABSENT if condition.metric in SHOWN], flat, where, absent=True),
         ),
         score=REFUSES if refused else SCORE,
         explanation=_explanation(seen, plateau, served, matches, refused, turns),
@@ -190,21 +200,12 @@ def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
     return curve.knee
 
 
-def _turns_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
-    return [
-        condition.evidence(value, where)
-        for condition in (ONE_CPU, *NO_ONE_THREAD[:1])
-        if (value := _of(condition, flat)) is not None
-    ]
-
-
-def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
-    """What was looked for and not seen separates this from its look-alikes."""
-    return [
-        condition.evidence(value, where, absent=True)
-        for condition in ABSENT
-        if condition.metric in SHOWN and (value := _of(condition, flat)) is not None
-    ]
+def _evidence(
+    conditions: Sequence[Condition], flat: Sequence[Step], where: str, *, absent: bool = False
+) -> list[Evidence]:
+    """Of those that were measured."""
+    seen = ((condition, _of(condition, flat)) for condition in conditions)
+    return [condition.evidence(value, where, absent=absent) for condition, value in seen if value is not None]
 
 
 def beside_saturated_cpus(finding: Finding) -> Finding:

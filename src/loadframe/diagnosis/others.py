@@ -1,7 +1,5 @@
-"""A target whose CPU others take: whether a cause of its own explains more, and what a proof is worth. Both sides of a
-proof have the same neighbours, so the gain is proved, but the target may only need less of the CPU that they leave. A
-cause is confirmed where the gain exceeds what they can have cost before, and refuted where their cost after cannot hide
-one."""
+"""A target whose CPU others take: whether a cause of its own explains more, and what a proof is worth
+(docs/mathematics.md, "Other programs")."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,21 +8,22 @@ from statistics import fmean
 
 from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
-from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, is_crowded
+from loadframe.diagnosis.growing import GROWTH
+from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, THROTTLED, is_crowded
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.model import Finding, RuledOut, Step
 
 MOST = 0.99
 """Share of the CPUs above which nothing is left to extrapolate from."""
 COLLECTING = "runtime.garbage_collection"
-GROWING = frozenset({"growth.requests", "growth.time"})
-AT_ONCE = frozenset({"service.parallelism", "service.serial"})
 LITTLE = 0.1
 """Share of the time of the requests in service that is too little to end the throughput."""
-AT_THE_DISK = frozenset(
-    {
-        *("memory.swap", "memory.mmap_page_faults", "disk.saturated", "disk.fsync"),
-        *("cage.read_bytes", "cage.write_bytes", "cage.reads", "cage.writes"),
-    }
+AT_THE_DISK = (
+    "memory.swap",
+    "memory.mmap_page_faults",
+    "disk.saturated",
+    "disk.fsync",
+    *(f"cage.{name}" for name in THROTTLED),
 )
 """Causes whose requests are in uninterruptible sleep."""
 SCORE = 0.6
@@ -34,19 +33,18 @@ LONGER = 2.0
 
 
 def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
-    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs; False if
-    unknown. Without the others the study had at most 1 / u times the CPU time, with its share u of all CPUs
-    (utilisation law: X = U / D); without a collector of a share c of the target's CPU time it needs 1 - c of it, and a
-    cost that has grown g times needs 1 / g. Of n requests served at a time, a taken CPU delays one."""
+    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs
+    (docs/mathematics.md, "Other programs"); False if unknown. A cost that has grown g times needs 1 / g of the CPU
+    time. Of n requests served at a time, a taken CPU delays one."""
     cause = finding.id
     own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
         collectors = metrics.get("target.runtime.gc_cpu_share")
         return own is not None and collectors is not None and 1.0 - collectors < own
-    if cause in GROWING:
+    if cause in GROWTH:
         grown = _evident(finding, "workload.cost_growth")
         return own is not None and grown is not None and grown * own > 1.0
-    if cause in AT_ONCE:
+    if cause in SERVED_AT_ONCE:
         served, taken = _evident(finding, "workload.in_service"), taken_cpus(metrics)
         return served is not None and taken is not None and taken < LITTLE * served
     disk, cpu = metrics.get("target.waits.disk"), metrics.get("target.waits.runnable")
@@ -82,10 +80,11 @@ def waiting(metrics: Mapping[str, float]) -> float:
 def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Finding | None:
     """The finding that other programs take the CPU, for a known number of requests in service at once: requests that
     queue for these need no CPU yet, and would hide the wait. None where it does not hold or was not measured."""
-    wait, share = "workload.cpu_wait", waits_in_service(steps, served)
-    if share is None:
+    wait = "workload.cpu_wait"
+    waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
+    if not waits:
         return None
-    seen = {wait: share}
+    seen = {wait: fmean(waits) / max(1.0, served)}  # share of their time that those in service wait for a CPU
     for condition in (*PROGRAMS.present, *PROGRAMS.absent):
         values = [step.metrics[condition.metric] for step in steps if condition.metric in step.metrics]
         if condition.metric != wait and values:
@@ -102,12 +101,6 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
         score=SCORE,
         explanation=PROGRAMS.explanation,
     )
-
-
-def waits_in_service(steps: Sequence[Step], served: float) -> float | None:
-    """Share of their time that the requests in service (`served` at once) wait for a CPU; None where not measured."""
-    waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
-    return fmean(waits) / max(1.0, served) if waits else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +154,9 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
     return (RuledOut(COLLECTING, because, judged=False),)
 
 
-def failures(findings: Sequence[Finding], served: Sequence[str]) -> tuple[Finding, ...]:
-    """The findings, without failing requests where these are those beyond the number served (`served` first)."""
-    if findings and findings[0].id in served:
+def failures(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, without failing requests where these are those beyond the number served at a time, if that is
+    first."""
+    if findings and findings[0].id in SERVED_AT_ONCE:
         return tuple(finding for finding in findings if finding.id != FAILING)
     return tuple(findings)

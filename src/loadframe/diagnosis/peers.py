@@ -64,22 +64,19 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
     """The finding peer.slow. many: requests in service at once, in words; "" where not known."""
     levels = [point.load for point in curve.points]
     where = f"at {levels[-1]:g}"
+    counted = "busy connections to it" if peer.metric.endswith(BUSY) else "threads that wait for it"
     return Finding(
         id=SLOW,
         title=f"requests wait for {peer.name}, which takes {peer.grows:.2g} times as long under load",
         reached_at=curve.knee or LoadInterval(levels[-1], levels[0], levels[-1]),
         evidence=(
-            Evidence(AT_PEER, peer.high_ms, ">=", GROWS * peer.low_ms, where, f"{_counted(peer)} / throughput"),
+            Evidence(AT_PEER, peer.high_ms, ">=", GROWS * peer.low_ms, where, f"{counted} / throughput"),
             Evidence(peer.metric, peer.busy, ">", 0.0, where, "an answer is awaited on them"),
         ),
         score=SCORE,
         explanation=_explanation(peer, levels, f" It serves {many} at a time." if many else ""),
         advice=f"Measure {peer.name} as a target of its own, or ask it less.",
     )
-
-
-def _counted(peer: AtPeer) -> str:
-    return "busy connections to it" if peer.metric.endswith(BUSY) else "threads that wait for it"
 
 
 def not_told(steps: Sequence[Step]) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 """The stage that limits a pipeline, as a finding: `pipeline.STAGE`, or `pipeline.source` where all stages wait for
 entries (analysis/stages.py decides); with evidence, and what rules out the others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Limiting, Stage, limiting, stages_in
+from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Kind, Limiting, Stage, limiting, stages_in
+from loadframe.diagnosis.signatures import THROTTLED
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, OWN_PIPELINE, Condition
 from loadframe.metrics import pipelines
@@ -39,7 +41,7 @@ ON_DISK: tuple[Condition, ...] = (
     *(
         Condition(f"{component}.cage.{what}.utilization", ">=", 0.8, "an allowance of a cage that binds is used up")
         for component in ("driver", "target")
-        for what in ("read_bytes", "write_bytes", "reads", "writes")
+        for what in THROTTLED
     ),
 )
 
@@ -59,7 +61,8 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
         return (RuledOut(UNSEEN, f"which stage limits is not told: {limit}"),)
     if limit.kind == "source" and OWN_PIPELINE.metric not in where.metrics:
         return (RuledOut(SOURCE, "the stages wait for entries: the load brings no more of them"),)
-    if limit.kind == "source" and not _stays(windows):
+    stays = windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
+    if limit.kind == "source" and not stays:
         return (RuledOut(SOURCE, "the stages wait for entries, and throughput still grows with the load"),)
     others = (RuledOut(f"{OF}{stage.name}", why) for stage in stages if (why := _not_it(stage, limit, stages)))
     return (_finding(limit, stages, where, windows), *others)
@@ -71,11 +74,6 @@ def in_words(stages: Sequence[Stage]) -> str:
     if isinstance(limit, str):
         return f"which stage of the pipeline limits is not told: {limit}"
     return f"{_title(limit, stages)}. {_flow(limit, stages)}".rstrip()
-
-
-def _stays(windows: Windows) -> bool:
-    """Whether throughput has stopped growing before the highest level, or there is only one."""
-    return windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
 
 
 def is_queue(limit: str) -> bool:
@@ -91,7 +89,7 @@ def _finding(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windo
     used_up = any(condition.met(where.metrics) for condition in CPU_USED_UP)
     sure = bool(bottleneck.seen) and not used_up and not stage.contradicts
     return Finding(
-        id=SOURCE if bottleneck.kind == "source" else f"{OF}{stage.name}",
+        id=_id(bottleneck, stages),
         title=_title(bottleneck, stages),
         reached_at=_from(bottleneck, stages, windows),
         evidence=tuple(_evidence(bottleneck, stages, where)),
@@ -122,43 +120,42 @@ def _title(bottleneck: Limiting, stages: Sequence[Stage]) -> str:
     return f"all{many} workers of the stage {stage.name} are at work all the time"
 
 
+EVIDENCE: Mapping[Kind, tuple[Condition, ...]] = {
+    "stage": (Condition("busy_share", ">=", FULL, "its workers are at work"),),
+    "pool": (
+        Condition("busy", ">", 0.0, "most of all stages"),
+        Condition("pool_idle", "<", ANY_IDLE, "no worker is idle"),
+    ),
+    "single": (
+        Condition("busy", ">=", FULL, "an operation is in work"),
+        Condition("current_most", "<", MANY, "never two at once"),
+    ),
+    "turns": (Condition("busy_share", ">", 0.0, "most of all stages, which are at work for {} together"),),
+    "quota": (Condition("pool_idle", ">=", ANY_IDLE, "workers are idle"),),
+}
+"""What shows a limit of this kind, by metrics of the stage."""
+QUEUE = Condition("waiting", ">", 0.0, "entries wait before it")
+BLOCKED = Condition("blocked_share", ">=", SOME, "it cannot hand on")
+IDLE = Condition("idle_share", ">=", SOME, "nothing comes to it")
+
+
 def _evidence(bottleneck: Limiting, stages: Sequence[Stage], where: Window) -> list[Evidence]:
-    stage = stages[bottleneck.at]
-    prefix, evidence = f"{OF}{stage.name}.", []
-    if bottleneck.kind == "stage" and stage.busy is not None:
-        evidence.append(Evidence(f"{prefix}busy_share", stage.busy, ">=", FULL, where.words, "its workers are at work"))
-    if bottleneck.kind == "pool" and stage.at_work is not None and stage.pool_idle is not None:
-        evidence += [
-            Evidence(f"{prefix}busy", stage.at_work, ">", 0.0, where.words, "most of all stages"),
-            Evidence(f"{prefix}pool_idle", stage.pool_idle, "<", ANY_IDLE, where.words, "no worker is idle"),
-        ]
-    if bottleneck.kind == "single" and stage.at_work is not None and stage.most_current is not None:
-        evidence += [
-            Evidence(f"{prefix}busy", stage.at_work, ">=", FULL, where.words, "an operation is in work"),
-            Evidence(f"{prefix}current_most", stage.most_current, "<", MANY, where.words, "never two at once"),
-        ]
-    if bottleneck.kind == "turns":
-        in_all = sum(member.busy or 0.0 for member in stages)
-        source = f"most of all stages, which are at work for {_percent(in_all)} together"
-        evidence.append(Evidence(f"{prefix}busy_share", stage.busy or 0.0, ">", 0.0, where.words, source))
-    if bottleneck.kind == "quota" and stage.pool_idle is not None:
-        evidence.append(
-            Evidence(f"{prefix}pool_idle", stage.pool_idle, ">=", ANY_IDLE, where.words, "workers are idle")
-        )
-    if "queue" in bottleneck.seen and stage.waiting is not None:
-        evidence.append(Evidence(f"{prefix}waiting", stage.waiting, ">", 0.0, where.words, "entries wait before it"))
+    at, stage = bottleneck.at, stages[bottleneck.at]
     if bottleneck.kind == "source":
-        return [_idle(member, where) for member in stages if member.idle is not None]
-    evidence += [
-        Evidence(f"{OF}{earlier.name}.blocked_share", earlier.blocked, ">=", SOME, where.words, "it cannot hand on")
-        for earlier in stages[: bottleneck.at]
-        if earlier.is_blocked and earlier.blocked is not None
-    ]
-    return evidence + [_idle(later, where) for later in stages[bottleneck.at + 1 :] if later.is_idle]
-
-
-def _idle(stage: Stage, where: Window) -> Evidence:
-    return Evidence(f"{OF}{stage.name}.idle_share", stage.idle or 0.0, ">=", SOME, where.words, "nothing comes to it")
+        shown = [(member, IDLE) for member in stages]
+    else:
+        shown = [(stage, condition) for condition in EVIDENCE[bottleneck.kind]]
+        shown += [(stage, QUEUE)] if "queue" in bottleneck.seen else []
+        shown += [(earlier, BLOCKED) for earlier in stages[:at] if earlier.is_blocked]
+        shown += [(later, IDLE) for later in stages[at + 1 :] if later.is_idle]
+    in_all = _percent(sum(member.busy or 0.0 for member in stages))
+    evidence = []
+    for member, condition in shown:
+        metric = f"{OF}{member.name}.{condition.metric}"
+        if (value := where.get(metric)) is not None:
+            seen = replace(condition, metric=metric, source=condition.source.format(in_all))
+            evidence.append(seen.evidence(value, where.words))
+    return evidence
 
 
 def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> list[str]:
@@ -216,13 +213,22 @@ def _next(bottleneck: Limiting, stages: Sequence[Stage]) -> Stage | None:
     return max(others, key=lambda stage: stage.busy or 0.0, default=None)
 
 
+def _id(limit: Limiting, stages: Sequence[Stage]) -> str:
+    return SOURCE if limit.kind == "source" else f"{OF}{stages[limit.at].name}"
+
+
+def _at_each(windows: Windows) -> list[tuple[float, str]]:
+    """Each level with the finding there; "" where it is not known which stage limits."""
+    seen = [(window.levels[0], stages_in(window.metrics)) for window in windows.each]
+    limits = [(level, limiting(stages), stages) for level, stages in seen]
+    return [(level, _id(limit, stages) if isinstance(limit, Limiting) else "") for level, limit, stages in limits]
+
+
 def _elsewhere(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> list[str]:
     others: dict[str, list[float]] = {}
-    for window in windows.each:
-        seen = stages_in(window.metrics)
-        limit = limiting(seen)
-        if isinstance(limit, Limiting) and limit.kind != "source" and seen[limit.at].name != stages[bottleneck.at].name:
-            others.setdefault(seen[limit.at].name, []).append(window.levels[0])
+    for level, id_ in _at_each(windows):
+        if id_ not in ("", SOURCE, _id(bottleneck, stages)):
+            others.setdefault(id_.removeprefix(OF), []).append(level)
     return [
         f"At {levels[0]:,.12g}{f' to {levels[-1]:,.12g}' if len(levels) > 1 else ''} it is {name}."
         for name, levels in others.items()
@@ -231,18 +237,10 @@ def _elsewhere(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) 
 
 def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInterval | None:
     """The lowest level from which on the same stage limits at each, from the level before it."""
-    name = stages[bottleneck.at].name
     begins: LoadInterval | None = None
     before: float | None = None
-    for window in windows.each:
-        seen, level = stages_in(window.metrics), window.levels[0]
-        limit = limiting(seen)
-        same = (
-            isinstance(limit, Limiting)
-            and (limit.kind == "source") == (bottleneck.kind == "source")
-            and seen[limit.at].name == name
-        )
-        if not same:
+    for level, id_ in _at_each(windows):
+        if id_ != _id(bottleneck, stages):
             begins = None
         elif begins is None:
             begins = LoadInterval(level, level if before is None else before, level)

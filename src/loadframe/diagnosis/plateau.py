@@ -102,7 +102,7 @@ def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[flo
 def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
     """Whether a request holds a thread at every level for as long as its whole response takes at the lowest: busy
     threads over throughput (Little's law), as the slope over all levels, as some threads are never idle. Then requests
-    wait before they get a thread; where they wait for locks or CPUs, their threads wait with them."""
+    wait before they get a thread."""
     steps = [step for group in by_level.values() for step in group]
     if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
         return False

@@ -32,6 +32,15 @@ HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
 """Of one CPU."""
 
 
+THROTTLED: Mapping[str, str] = {
+    "read_bytes": "bytes read",
+    "write_bytes": "bytes written",
+    "reads": "disk reads",
+    "writes": "disk writes",
+}
+"""Rates that a cage may limit, in words."""
+
+
 def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
     """layer: prefix of the ids."""
     cage = f"{component}.cage"
@@ -51,12 +60,7 @@ def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature,
         ),
         *(
             signature
-            for metric, what in (
-                ("read_bytes", "bytes read"),
-                ("write_bytes", "bytes written"),
-                ("reads", "disk reads"),
-                ("writes", "disk writes"),
-            )
+            for metric, what in THROTTLED.items()
             for signature in _rate_signatures(f"{layer}.{metric}", f"{cage}.{metric}.utilization", what, whose)
         ),
     )

@@ -1,7 +1,7 @@
 """What of a target has the size of the number of requests served at once; and whether a raised setting can be what a
-cause counts. Of what a request holds while it is served at most X R can be in use (Little's law: n = X W, and W <= R).
-A setting with a larger value counts something else; one whose value is the throughput itself is a rate: a token bucket
-is as flat as a pool, X R is some number there, too, and a higher rate raises it."""
+cause counts (docs/mathematics.md, "Numbers that match by chance", "Whether a mechanism moved"). A setting whose value
+is the throughput itself is a rate: a token bucket is as flat as a pool, X R is some number there, too, and a higher
+rate raises it."""
 
 import math
 import re
@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.analysis.in_service import InService
-from loadframe.diagnosis.peers import looked_at
+from loadframe.diagnosis.peers import OTHERS, looked_at
 from loadframe.metrics.exposed import OF
-from loadframe.model import REACHED, Finding, Limit, Remedy, SettingValue, Step, amount
+from loadframe.model import REACHED, Change, Finding, Limit, Remedy, SettingValue, Step, amount
 from loadframe.units import show
 
+PARALLELISM, SERIAL = SERVED_AT_ONCE = ("service.parallelism", "service.serial")
+"""Findings that n requests, or one, are served at a time."""
 PEER = re.compile(r"target\.peer\.(?P<peer>.+)\.connections")
 """Connections of the target to one address."""
 RUNNING, UNKNOWN_WAIT = "target.waits.running", "target.waits.other"
@@ -36,8 +38,6 @@ COUNTED: Mapping[str, str] = {
     "target.processes.count": "processes",
     "target.threads.count": "threads",
 }
-OTHERS = "others"
-"""Peers that are counted together."""
 IN_USE = 0.7
 """Least share of a limiting pool's connections that await an answer at any time."""
 NEAR = 0.06
@@ -191,13 +191,12 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
             return f"the study says that {change.setting} raises {change.raises}, which is another cause"
-    most = next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
+    most = in_service_by(finding)
     if most is None or not remedy.guessed:
         return ""
     throughput = fmean(step.throughput for step in before) if before else 0.0
-    for change in remedy.changes:
-        value = None if change.before is None or not change.needed else amount(change.before)
-        if value is None or is_near(value, most):
+    for change, value in _changed(remedy):
+        if is_near(value, most):
             continue
         if period := _period(value, throughput):
             itself = f"{change.setting} = {change.before} is the throughput itself, in requests per {period}"
@@ -212,19 +211,29 @@ def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> s
     """What else a number below the requests in service may be whose raise gave a gain: each request holds one for a
     part of its time (n = X W), or it is a rate per short time. "" where it is that number, its product with another
     setting is, or the study says what it raises."""
-    most = next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
+    most = in_service_by(finding)
     throughput = fmean(step.throughput for step in before) if before else 0.0
     if most is None or not remedy.guessed or throughput <= 0:
         return ""
-    for change in remedy.changes:
-        value = None if change.before is None or not change.needed else amount(change.before)
-        if value is not None and 0 < value < WELL_BELOW * most and TIMES_ANOTHER not in change.why:
+    for change, value in _changed(remedy):
+        if 0 < value < WELL_BELOW * most and TIMES_ANOTHER not in change.why:
             return (
                 f"{change.setting} = {change.before} is less than {show(most, 'count')}: either each request holds one "
                 f"for {show(value / most, 'share')} of its time, or it is a rate, of {show(value, 'count')} in "
                 f"{show(1000 * value / throughput, 'ms')}; that it limits is shown, and not which of the two it is"
             )
     return ""
+
+
+def in_service_by(finding: Finding) -> float | None:
+    """Requests in service at once, by the finding's evidence; None for other causes."""
+    return next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
+
+
+def _changed(remedy: Remedy) -> list[tuple[Change, float]]:
+    """The needed changes of numbers, with the former one."""
+    needed = [(change, change.before) for change in remedy.changes if change.needed and change.before is not None]
+    return [(change, value) for change, before in needed if (value := amount(before)) is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@ front of busy CPUs is full, too, and one that is full at every level explains no
 at every level past the bend, and at none well below it, while throughput no longer grows; and it comes behind what is
 busy then.
 
-Also requests of which several share a disk flush: fewer flushes than requests, but those in service wait for them most
-of the time. By Little's law, with n in service and d threads in a flush on average, each spends d / n of its time
-there. A lock or a pool that is held meanwhile is full for that reason."""
+Also requests of which several share a disk flush, and wait for it most of the time in service (docs/mathematics.md,
+"Shared flushes"). A lock or a pool that is held meanwhile is full for that reason."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -13,7 +13,8 @@ import tomli_w
 
 from loadframe.analysis.window import FEWEST_REQUESTS
 from loadframe.connections.address import joined
-from loadframe.diagnosis.remedies.declared import NAMED, PARALLELISM
+from loadframe.diagnosis.remedies.declared import NAMED
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.errors import StudyError, TooFewRequests, UsageError
 from loadframe.experiments.choosing import Chosen, choose, company
 from loadframe.experiments.limits_now import limits
@@ -333,7 +334,7 @@ def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Pa
 
 
 def _bounds_work(name: str) -> bool:
-    return any(part in name for cause in (*PARALLELISM, HOT) for part in NAMED[cause])
+    return any(part in name for cause in (*SERVED_AT_ONCE, HOT) for part in NAMED[cause])
 
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[Suggestion]:

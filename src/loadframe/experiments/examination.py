@@ -11,7 +11,7 @@ from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
 from loadframe.diagnosis import others
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.operational import SERVED_AT_ONCE, UNKNOWN_KINDS, Seen, operational
+from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
@@ -68,7 +68,7 @@ def examine(
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = others.collector(counting) if own else ()
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
-    findings = others.failures(findings, SERVED_AT_ONCE) if own else findings
+    findings = others.failures(findings) if own else findings
     demands = {
         limit_series.limit.id: saturation.demand_at(
             limit_series.loads, limit_series.uses, limit_series.limit.ceiling, highest_level

@@ -9,7 +9,7 @@ from loadframe.experiments.reading import conclude, state_up_to
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
 from loadframe.model import Calibration, Forecast, Limit, LoadInterval, NextLimit, Observations
-from loadframe.prediction import forecasting, resources, saturating, scoring
+from loadframe.prediction import forecasting, resources, saturating
 from loadframe.prediction.system import Kind
 from loadframe.reporting.json_shapes import forecast_json
 from loadframe.runs import scores
@@ -47,7 +47,7 @@ def predict(
     forecast = forecasting.forecast(used, at, kind=kind, limits=limits, first=first, first_from=first_from)
     highest = used.loads[-1]
     beyond = [row for row in observations.rows if row.load > highest]
-    return remember(scoring.score(forecast, beyond))
+    return remember(forecasting.score(forecast, beyond))
 
 
 def remember(forecast: Forecast) -> Forecast:
@@ -58,7 +58,7 @@ def remember(forecast: Forecast) -> Forecast:
 
 def calibration() -> Calibration | None:
     """How often the intervals of all forecasts scored on this machine held; None before the first."""
-    return scoring.calibrate(scores.read(state_directory()))
+    return forecasting.calibrate(scores.read(state_directory()))
 
 
 def _source(forecast: Forecast) -> str:

@@ -7,7 +7,8 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments import forecasting
 from loadframe.experiments.sweep import measure_block, sweep
 from loadframe.model import Curve, Forecast
-from loadframe.prediction import resources, scoring
+from loadframe.prediction import resources
+from loadframe.prediction.forecasting import came, score
 
 FILE, SCHEMA = "forecast.json", "forecast-record"
 MOST_TIMES = 2
@@ -23,8 +24,8 @@ def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
     curve, run = sweep(book, treatment, round_number=1), book.bench.run
     measured = resources.observe(book.of(treatment), name=str(run.path), axis=book.bench.study.load.axis)
     beyond = [row for row in measured.rows if row.load > forecast.measured[-1]]
-    scored = forecasting.remember(scoring.score(forecast, beyond))
-    run.write_record(FILE, SCHEMA, scoring.came(scored, measured, curve))
+    scored = forecasting.remember(score(forecast, beyond))
+    run.write_record(FILE, SCHEMA, came(scored, measured, curve))
     return curve
 
 

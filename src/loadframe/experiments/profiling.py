@@ -7,8 +7,7 @@ from pathlib import Path
 from statistics import fmean
 
 from loadframe.analysis import stacks
-from loadframe.analysis.proportion import wilson
-from loadframe.analysis.stacks import Collecting, collecting
+from loadframe.analysis.stacks import Collecting, collecting, wilson
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
 from loadframe.diagnosis.others import COLLECTING, TOLD_BY

@@ -19,8 +19,6 @@ from loadframe.progress import counted
 from loadframe.study import Study
 from loadframe.units import show
 
-RESOLUTION = 0.15
-"""A cliff is bracketed until the two levels around it are no further apart than this share."""
 MOST_STEPS = 0.5
 SWEEP_SHARE = 0.4
 """Share of the remaining budget within which a sweep measures more than the fewest blocks."""
@@ -221,7 +219,7 @@ def _overdrawn(book: Bookkeeping, treatment: str) -> bool:
 
 def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:
     least, most = book.bench.study.measure.blocks.min, book.bench.study.measure.blocks.max
-    while (probe := next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
+    while (probe := next_probe(curve)) is not None:
         if probe in {step.level for step in _taken(book.steps, treatment)}:
             break
         if not book.budget.affords([probe] * least, book.remedy_s(most)):

@@ -7,7 +7,8 @@ from statistics import fmean
 
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import judging
-from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
+from loadframe.diagnosis.operational import OPERATIONAL, served_at_once
+from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh
 from loadframe.experiments.examination import Examined

@@ -1,11 +1,6 @@
-"""Candidate models of a throughput beyond the measured loads; each is simple, and wrong in its own way.
-    flat      the throughput of the highest load
-    line      in proportion to the load, until the first resource is used up at a request's present demand
-    economy   the same, with a demand that keeps falling or growing with the throughput as it did: U = u X^b
-    power     X = X_top (N / N_top)^e, with the last elasticity e
-    law       the Universal Scalability Law (Gunther 1993), its terms held near those of the library's curves
-    network   the closed network or the offered rate of `system`, the median of its draws
-Without resources `line` has no end; `economy` and `network` need them. A limit that runs out ends the growth of all."""
+"""Candidate models of a throughput beyond the measured loads; each is simple, and wrong in its own way: flat, line,
+economy, power, law, network (docs/mathematics.md). Without resources `line` has no end; `economy` and `network` need
+them. A limit that runs out ends the growth of all."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from loadframe.analysis import scalability
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import Observations, Scalability
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import Kind
@@ -38,8 +33,7 @@ RESOLUTION = 0.004
 RISING = 0.5
 """A throughput with this elasticity or more at the highest loads still rises."""
 
-WAYS = ("rising", "bent")
-REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in WAYS)
+REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in ("rising", "bent"))
 ELASTICITY_SPREAD = 0.25
 THROUGHPUT_ERROR = 0.05
 
@@ -168,14 +162,9 @@ def offered(data: Seen, loads: Floats) -> Floats:
     return np.asarray(np.log(share * loads) + systems.AS_OFFERED)
 
 
-def way(data: Seen) -> str:
-    """Of WAYS: whether the throughput still follows the load."""
-    return "rising" if elasticity(data) >= RISING else "bent"
-
-
 def regime(data: Seen) -> str:
     """Of REGIMES: the kind of load, and whether the throughput still follows it."""
-    return f"{data.kind} {way(data)}"
+    return f"{data.kind} {'rising' if elasticity(data) >= RISING else 'bent'}"
 
 
 def _law(data: Seen, loads: Floats) -> Floats:

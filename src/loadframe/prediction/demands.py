@@ -1,25 +1,17 @@
-"""A request's demand for a resource, and its growth with the load: draws from the posterior (docs/mathematics.md).
-
-Utilisation law with a background and growth, for one resource (U: share of its servers in use, u = D / m):
+"""A request's demand for a resource, and its growth with the load: draws from the posterior (docs/mathematics.md). For
+one resource (U: share of its servers in use, u = D / m) the utilisation law with a background and growth is
     U_i = U0 + u X_i (1 + c g(N_i)),          g(N) = (h(N) - h(N_low)) / (h(N_sat) - h(N_low))
-N_low is the lowest load measured, N_sat the load at which the ceiling would be met without growth: c is the growth on
-the way there, or the economy where it is negative. Several models are weighted by their evidence (Bayesian model
-averaging; Hoeting, Madigan, Raftery, Volinsky, Statistical Science 14, 1999): h is nothing, logarithmic (caches get
-colder with more clients), linear (the coherence term of the scalability law), square up to saturation (queues that are
-served in one go, processes that find their caches warm), or -1 / sqrt N (shared wake-ups, commits in groups, batches;
-it falls 4 to 11 times on real servers, fast at first and levelling out); U0 is 0, or the use without requests. The
-error of U_i is a share of it, unknown, on a grid. All else is normal, so that evidence and draws are exact. Far below
-saturation c keeps its prior: the interval carries a growth that the data cannot exclude.
-"""
+Several models are weighted by their evidence (Bayesian model averaging). All but the error of U_i, which is on a grid,
+is normal, so that evidence and draws are exact. Far below saturation c keeps its prior: the interval carries a growth
+that the data cannot exclude."""
 
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,7 @@ class Demand:
 
     base: Floats
     growth: Floats
-    shape: NDArray[np.int64]
+    shape: Whole
     background: Floats
     error: Floats
     low: float
@@ -133,7 +125,7 @@ class _Model:
     mean: Floats
     root: Floats
 
-    def coefficients(self, errors: NDArray[np.int64], random: np.random.Generator) -> Floats:
+    def coefficients(self, errors: Whole, random: np.random.Generator) -> Floats:
         """Draws of (u, u c, U0), one for each index of an error: (len(errors), 3)."""
         noise = random.standard_normal((len(errors), len(self.free)))
         drawn = np.zeros((len(errors), 3))

@@ -1,17 +1,18 @@
-"""Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load.
-Throughput: the candidates of `candidates`, weighted by their backtests on this study's last loads and by the library's
-curves, and the scalability law (`pool`); the interval is conformal on the library (`library`). Where resources explain
-the load, their candidates take part, and the maximum is forecast; a limit that runs out ends the growth of all. Where
+"""Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load
+(docs/mathematics.md). Where resources explain the load, their candidates take part, and the maximum is forecast; where
 they do not, only the curve counts, and the maximum is a bound."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from statistics import median
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import (
+    Calibration,
+    Curve,
     Estimate,
     Forecast,
     ForecastCapacity,
@@ -19,8 +20,11 @@ from loadframe.model import (
     Limit,
     LoadInterval,
     NextLimit,
+    Observation,
     Observations,
+    Reached,
     ResourceForecast,
+    Scored,
 )
 from loadframe.prediction import candidates, pool, refusal, saturating
 from loadframe.prediction import library as libraries
@@ -77,9 +81,7 @@ def forecast(
     """The forecast for the loads `at`, or the reason why there is none. kind: of the load; by default inferred. limits:
     with the load at which they run out; what was seen to be full outranks the demands. first, first_from: the known
     limit, and from which load on. library: source of intervals and weights; by default the one in this package. Seeded:
-    the same data give the same forecast. ValueError for loads that are not finite and above zero."""
-    if not all(math.isfinite(load) and load > 0 for load in at):
-        raise ValueError(f"loads to forecast must be finite and above zero, got {list(at)}")
+    the same data give the same forecast."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
@@ -97,9 +99,11 @@ def forecast(
         return replace(foretold, refused=f"{unexplained} {reason}")
     resources = tuple(system.demands) if system is not None else ()
     data = candidates.seen(observations, kind, resources)
-    limit = saturating.first_limit([limit for limit in running_out if libraries.binds(limit)], data)
-    if limit is not None and limit.exhausted_at is not None:
-        data = replace(data, limit=limit.exhausted_at.load)
+    # The first to run out beyond the measured loads, of those that end the growth; one within them did not end it.
+    binding = ((limit, limit.exhausted_at) for limit in running_out if libraries.binds(limit))
+    limit, end = next(((limit, at) for limit, at in binding if at and at.load > data.loads[-1]), (None, None))
+    if end is not None:
+        data = replace(data, limit=end.load)
     calibrated = library.alone if system is None else library.explained
     names = candidates.ALONE if system is None else candidates.WITH_RESOURCES
     errors = calibrated.errors[candidates.regime(data)]
@@ -221,14 +225,14 @@ def _capacity(
 ) -> ForecastCapacity | None:
     """The first limit: a resource, or a limit that runs out earlier."""
     resources = saturating.by_resources(data, saturation, calibrated, least) if saturation else None
-    if limit is None or limit.exhausted_at is None:
+    at = None if limit is None else limit.exhausted_at
+    if limit is None or at is None or (resources is not None and resources.load.value <= at.load):
         return resources
-    if resources is not None and resources.load.value <= limit.exhausted_at.load:
+    if math.log2(at.load / data.loads[-1]) > calibrated.doublings:
         return resources
-    if math.log2(limit.exhausted_at.load / data.loads[-1]) > calibrated.doublings:
-        return resources
-    (there,) = throughput(data, np.array([limit.exhausted_at.load]), weighed, calibrated)
-    return saturating.by_limit(limit, Estimate(*(max(end, least) for end in (there.value, there.low, there.high))))
+    (there,) = throughput(data, np.array([at.load]), weighed, calibrated)
+    most = Estimate(*(max(end, least) for end in (there.value, there.low, there.high)))
+    return ForecastCapacity(most, saturating.measured(at), limit.id)
 
 
 def _notes(
@@ -311,16 +315,13 @@ FURTHEST = 16.0
 """Nothing is expected beyond this many times the highest load measured, four doublings."""
 
 
-def expected(
-    observations: Observations, *, latency_p95_ms: float | None = None, kind: Kind | None = None
-) -> LoadInterval | None:
+def expected(observations: Observations, *, latency_p95_ms: float | None = None) -> LoadInterval | None:
     """The load at which the first resource saturates or the p95 latency passes its limit, whichever comes first, with
     the interval of the network's draws; None where resources do not explain the observations, or no limit is in sight.
     A starting point for trials, not a claim: a forecast's interval would be too wide for that."""
-    kind = kind or systems.kind_of(observations)
     if refusal.too_little(observations) is not None:
         return None
-    system, _ = _explained(observations, kind)
+    system, _ = _explained(observations, systems.kind_of(observations))
     if system is None:
         return None
     reached = np.sort(np.min([system.saturates_at(name) for name in system.demands], axis=0))
@@ -344,3 +345,55 @@ def expected(
 def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
     slow = np.flatnonzero(p95_ms > limit_ms)
     return float(loads[slow[0]]) if len(slow) else math.inf
+
+
+USED_UP = 0.95
+"""A resource with this use is used up, whether the levels show a bend or not."""
+
+
+def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
+    """The forecast with a score for each load that was forecast and measured, by the median of several windows."""
+    scores = []
+    for point in forecast.at:
+        actual = [row.throughput for row in measured if row.load == point.load]
+        if actual:
+            value, expected = median(actual), point.throughput
+            inside = expected.low <= value <= expected.high
+            scores.append(Scored(point.load, expected.value, expected.low, expected.high, value, inside))
+    return replace(forecast, scored=tuple(scores))
+
+
+def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
+    """The forecast with what was reached at all loads; unchanged where it was refused."""
+    if forecast.capacity is None:
+        return forecast
+    lowest = measured.loads[0]
+    rise = median(row.throughput for row in measured.rows if row.load == lowest) / lowest
+    peak = curve.peak
+    at_peak = [row for row in measured.rows if row.load == peak.load]
+    used = {
+        resource.resource: median(row.utilizations[resource.resource] for row in at_peak)
+        for resource in forecast.saturation
+        if resource.resource in measured.resources
+    }
+    most = max(used, key=lambda name: used[name], default="")
+    reached = Reached(peak.load, peak.throughput, most, used.get(most, 0.0))
+    if curve.shape != "linear" or reached.utilization >= USED_UP:
+        at, capacity = peak.throughput / rise, forecast.capacity
+        reached = replace(
+            reached,
+            saturated_at=at,
+            load_inside=capacity.load.low <= at <= capacity.load.high,
+            throughput_inside=capacity.throughput.low <= peak.throughput <= capacity.throughput.high,
+        )
+    return replace(forecast, reached=reached)
+
+
+def calibrate(scores: Iterable[Scored]) -> Calibration | None:
+    """How often the interval held; None without any score."""
+    all_scores = list(scores)
+    if not all_scores:
+        return None
+    errors = [abs(scored.predicted / scored.actual - 1) for scored in all_scores if scored.actual > 0]
+    inside = sum(scored.inside for scored in all_scores)
+    return Calibration(inside, len(all_scores), median(errors) if errors else 0.0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import Limit
 from loadframe.prediction import pool
 
@@ -29,15 +29,6 @@ class Bounds:
 
     low: float
     high: float
-
-    def around(self, log_x: float, scale: float) -> tuple[float, float, float]:
-        """(value, low, high), where log_x is the logarithm of the value."""
-        most = 700.0
-        return (
-            math.exp(min(log_x, most)),
-            math.exp(log_x + self.low * scale) if math.isfinite(self.low) else 0.0,
-            math.exp(min(log_x + self.high * scale, most)) if math.isfinite(self.high) else math.inf,
-        )
 
 
 @dataclass(frozen=True, slots=True)

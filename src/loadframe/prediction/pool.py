@@ -1,14 +1,9 @@
 """The candidates' weights, and the likely error of their common forecast (docs/mathematics.md). A candidate's error is
-per doubling: |log (actual / forecast)| / (r + BASE), r the doublings from the highest load that it rests on. Of the
-study itself: backtests of the last loads from the first ones. Of the library: its mean there. Both are averaged in
-logarithms, the library with the weight of TRUST forecasts, and a candidate counts with error^-POWER.
-
-Their common forecast is the weighted median of the logarithms, so that one candidate's ceiling does not move it. The
-forecast is the mean of that and of the scalability law by plain least squares, half each (Bates and Granger 1969, "The
-combination of forecasts"): on the library the median was not better than the law, and any mix from 0.4 to 0.6 is. Its
-likely error is learnt from the library (`library.Scale`); for the maximum it is
-    FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)
-"""
+per doubling: |log (actual / forecast)| / (r + BASE), r the doublings from the highest load that it rests on. The
+forecast is the mean of the weighted median of the logarithms, so that one candidate's ceiling does not move it, and of
+the scalability law by plain least squares, half each. Its likely error is learnt from the library (`library.Scale`);
+for the maximum it is
+    FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.prediction import candidates
 from loadframe.prediction.candidates import Seen
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.saturation import line
 from loadframe.model import Observations
 from loadframe.prediction import demands

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.in_service import most
-from loadframe.analysis.queueing import Floats
 from loadframe.model import Estimate, ForecastCapacity, Limit, LoadInterval, Observations, ResourceForecast
 from loadframe.prediction import candidates, pool, resources
 from loadframe.prediction import system as systems
@@ -28,8 +28,10 @@ IN_PROPORTION = 0.9
 
 def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) -> Estimate:
     """The conformal interval, cut at `least`, which was measured; the high end of one wholly below that is unknown."""
-    value, low, high = bounds.around(log_x, scale)
-    return Estimate(max(value, least), max(low, least), high if high > least else math.inf)
+    most = 700.0  # exp of more overflows
+    low = math.exp(log_x + bounds.low * scale) if math.isfinite(bounds.low) else 0.0
+    high = math.exp(min(log_x + bounds.high * scale, most)) if math.isfinite(bounds.high) else math.inf
+    return Estimate(max(math.exp(min(log_x, most)), least), max(low, least), high if high > least else math.inf)
 
 
 def least_load(data: Seen, used: float) -> float:
@@ -126,21 +128,6 @@ def by_resources(
         estimated(library.most_load, at, scale, least_load(data, max(float(used[-1]) for used in data.used.values()))),
         first.resource,
     )
-
-
-def by_limit(limit: Limit, throughput: Estimate) -> ForecastCapacity:
-    """A limit that runs out ends the growth: the throughput there. throughput: forecast at that load."""
-    at = limit.exhausted_at
-    if at is None:
-        raise ValueError(f"{limit.id} does not run out")
-    return ForecastCapacity(throughput, measured(at), limit.id)
-
-
-def first_limit(limits: Sequence[Limit], data: Seen) -> Limit | None:
-    """The first to run out beyond the measured loads, of those that end the growth; one within them did not end it."""
-    top = float(data.loads[-1])
-    beyond = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.load > top]
-    return min(beyond, key=lambda limit: limit.exhausted_at.load if limit.exhausted_at else math.inf, default=None)
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:

@@ -1,7 +1,7 @@
-"""A load observed up to some size in, its rate and time at larger sizes out, or why they are unknown. The law of
-`analysis.size_law` is drawn from, and the errors of such laws on real databases are added, growing with the distance:
-MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on the others.
-Where a limit was never reached (a memory, a factor beyond all scores) the forecast ends, too."""
+"""A load observed up to some size in, its rate and time at larger sizes out, or why they are unknown (docs/growth.md).
+The law of `analysis.size_law` is drawn from, and the errors of such laws on real databases are added, growing with the
+distance: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on
+the others."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import size_law
+from loadframe.analysis.arrays import Floats
 from loadframe.analysis.size_law import HIGH, LOW, SizeLaw
 from loadframe.model import (
     Estimate,
@@ -24,8 +24,6 @@ from loadframe.model import (
     Memories,
     MemoryEnd,
 )
-
-Numbers = NDArray[np.float64]
 
 FURTHEST = 16.0
 """Times the largest observed size: no forecast was scored further."""
@@ -234,7 +232,7 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
     return GrowthPoint(size, _estimate(rates), _estimate(seconds))
 
 
-def _rates(law: SizeLaw, size: float) -> Numbers:
+def _rates(law: SizeLaw, size: float) -> Floats:
     """Draws of the rate at a size. The few draws with a cost of nothing (`_is_unbounded`) are beyond every end."""
     costs = law.costs(size)
     return np.asarray(1 / np.maximum(costs, 1e-6 * float(np.median(costs))))
@@ -250,7 +248,7 @@ def _seconds_to(load: Sequence[LoadWindow], size: float) -> float:
     )
 
 
-def _estimate(draws: Numbers) -> Estimate:
+def _estimate(draws: Floats) -> Estimate:
     low, middle, high = (float(np.quantile(draws, p)) for p in (LOW, 0.5, HIGH))
     return Estimate(middle, low, high)
 

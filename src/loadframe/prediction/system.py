@@ -1,18 +1,7 @@
-"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load
-(docs/mathematics.md).
-
-Closed (a number of clients or pipelines, N): a network of the stations. Mean value analysis gives its throughput where
-service times are as irregular as exponential ones; where all are regular, or work overlaps, the asymptotic bound min(N
-/ (Z + sum D), m / D) is met. Each draw lies at its own place between the two. The delay Z is what is left of the cycle
-N / X at the measured loads: think time, waits that no utilisation shows, and work besides the resources; negative where
-requests use several resources at once. Rate (requests per second are offered): throughput is the load itself until a
-ceiling is met.
-
-p95 latency from mean values: the mean and the variance of the time at each station (a request that waits for j others
-waits for j exponential services, j nearly geometric, cut by the number of clients), then the quantile of a gamma
-distribution (Wilson and Hilferty, PNAS 17, 1931). A constant is added to meet the measured p95 latencies, or, where
-they are lower already, everything is scaled to them.
-"""
+"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load: closed
+(a number of clients or pipelines, N) or a rate (requests per second are offered). Throughput and p95 latency:
+docs/mathematics.md. The delay Z is what is left of the cycle N / X at the measured loads: think time, waits that no
+utilisation shows, and work besides the resources; negative where requests use several resources at once."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from loadframe.analysis import queueing
-from loadframe.analysis.queueing import Floats
+from loadframe.analysis.arrays import Floats
 from loadframe.model import CLIENT_AXES, RATE_AXES, Observation, Observations
 from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
@@ -56,14 +45,6 @@ NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Stations:
-    """work, waiting_s: seconds of a request at each station, (S, L, K)."""
-
-    work: Floats
-    waiting_s: Floats
-
-
-@dataclass(frozen=True, slots=True)
 class System:
     """S draws of a system with K stations. demands: of every resource by its name, stations and ceilings; delay_s: Z,
     (S,); offered: X / N for rates, (S,); error: relative error of one window's throughput, (S,); saturation: the first
@@ -80,13 +61,9 @@ class System:
     saturation: float
     regular: Floats
 
-    def ceiling(self, name: str, loads: Floats) -> Floats:
-        """The most that a resource allows at each load, 1/s: (S, L)."""
-        return np.asarray(1 / self.demands[name].at(loads))
-
     def throughput(self, loads: Floats) -> Floats:
         """X at each load: (S, L)."""
-        most = np.min([self.ceiling(name, loads) for name in self.demands], axis=0)
+        most = np.min([1 / demand.at(loads) for demand in self.demands.values()], axis=0)
         wanted = self.offered[:, None] * loads if self.kind == "rate" else self._closed(loads)
         return np.asarray(np.minimum(wanted, most))
 
@@ -115,13 +92,14 @@ class System:
         ]
         return np.stack(work_s, axis=-1) if work_s else np.zeros((len(self.delay_s), len(loads), 1))
 
-    def stations_at(self, loads: Floats) -> Stations:
-        """Seconds of work and of waiting of a request at each station (inf beyond the highest possible rate)."""
+    def stations_at(self, loads: Floats) -> tuple[Floats, Floats]:
+        """Seconds of work and of waiting of a request at each station (inf beyond the highest possible rate), (S, L,
+        K) each."""
         work = self._work_s(loads)
         if self.kind == "rate":
-            return Stations(work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers))
+            return work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers)
         solved = queueing.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
-        return Stations(work, np.maximum(solved.residence_s - work, 0.0))
+        return work, np.maximum(solved.residence_s - work, 0.0)
 
     def _delay(self, work: Floats) -> Floats:
         """A negative delay leaves at least the longest station; a request without any station still takes some time."""
@@ -190,7 +168,11 @@ def draw(
     loads = np.array([row.load for row in rows])
     throughputs = np.array([row.throughput for row in rows])
     used = {name: np.array([row.utilizations[name] for row in rows]) for name in resources}
-    guess = first_guess(loads, throughputs, used)
+    # The load at which the first resource would be used up if throughput went on as at the lowest load, and no demand
+    # grew.
+    lowest = loads == loads.min()
+    per_load = float(np.median(throughputs[lowest] / loads[lowest]))
+    guess = 1 / (per_load * max(float(values.sum() / throughputs.sum()) for values in used.values()))
     # The same random numbers for all: what makes one grow (colder caches, a busier machine) makes the others grow, and
     # the unluckiest draw of eight shards that are alike is not what they will do.
     luck = int(random.integers(2**32))
@@ -211,15 +193,6 @@ def draw(
         regular=np.where(random.random(count) < IRREGULAR, 0.0, random.random(count)),
     )
     return fitted(system, loads, throughputs, random)
-
-
-def first_guess(loads: Floats, throughputs: Floats, used: dict[str, Floats]) -> float:
-    """The load at which the first resource would be used up if throughput continued as at the lowest load and no demand
-    grew."""
-    lowest = loads == loads.min()
-    per_load = float(np.median(throughputs[lowest] / loads[lowest]))
-    dearest = max(float(values.sum() / throughputs.sum()) for values in used.values())
-    return 1 / (per_load * dearest)
 
 
 def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random.Generator) -> System:
@@ -307,8 +280,7 @@ def p95_ms(system: System, observations: Observations, loads: Floats, random: np
 
 def _p95_s(system: System, loads: Floats) -> Floats:
     """p95 of the time at the stations: (S, L)."""
-    solved = system.stations_at(loads)
-    served, waiting = solved.work, solved.waiting_s
+    served, waiting = system.stations_at(loads)
     unit = served / system.servers
     ahead = np.divide(waiting, unit, out=np.zeros_like(waiting), where=unit > 0)
     with np.errstate(invalid="ignore"):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.diagnosis.sizes import IN_SERVICE, THROUGHPUT, TIMES_ANOTHER, is_near, rates
+from loadframe.diagnosis.sizes import THROUGHPUT, TIMES_ANOTHER, in_service_by, is_near, rates
 from loadframe.knowledge.remedy import Situation, round_up
 from loadframe.model import (
     DRIVER_BESIDE,
@@ -25,7 +25,6 @@ MOST = 6
 """Settings that are tried for one cause: each trial takes a share of the budget and of the error."""
 
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
-PARALLELISM = ("service.parallelism", "service.serial")
 NAMED: Mapping[str, tuple[str, ...]] = {
     "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
     "service.serial": ("lock", "shard", "stripe", "worker", "thread", "pool", "parallel", "concurren", "serial"),
@@ -112,7 +111,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     ceiling = situation.ceilings.get(finding.id)
     if ceiling is not None and larger is not None and amount(now) == ceiling:
         return _Ranked(1, knob, larger, f"{now} is the limit itself")
-    size = _in_service(finding)
+    size = in_service_by(finding)
     if size is not None and larger is not None:
         if _is(amount(now), size):
             many = "one request is" if size == 1 else f"{size:g} requests are"
@@ -129,7 +128,7 @@ def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue 
     """For settings without a larger value. A workload's option is only tried at its next word."""
     if knob.layer == "application":
         return next(iter(knob.above(now)), None)
-    have, size = amount(now), _in_service(finding)
+    have, size = amount(now), in_service_by(finding)
     if have is not None and (knob.raises == finding.id or (size is not None and _is(have, size))):
         return None  # fewer of what limits; a timeout that holds it too long is another setting
     return _other(knob, now)
@@ -140,13 +139,6 @@ def ways_back(remedy: Remedy) -> frozenset[str]:
     return frozenset(
         f"{WHOSE[change.layer]}.{change.setting}.{change.before}" for change in remedy.changes if change.layer in WHOSE
     )
-
-
-def _in_service(finding: Finding) -> float | None:
-    """Requests in service at once, by the finding's evidence; None for other causes."""
-    if finding.id not in PARALLELISM:
-        return None
-    return next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
 
 
 def _is(have: float | None, size: float) -> bool:
