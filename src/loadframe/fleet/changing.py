@@ -2,7 +2,6 @@
 service that runs here. The previous values are on the disk before anything is changed (changes/durable.py). They are
 put back when the coordinator says so, when it is silent or gone, and, if it is killed, by what cleans up after it."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.connections.address import joined
-from loadframe.errors import ChangeError, StudyError, TargetError
+from loadframe.errors import TargetError
+from loadframe.fleet.wire import Message
 from loadframe.kinds.base import Attached
 from loadframe.kinds.registry import of_study
 from loadframe.runs.formats import encode
@@ -30,23 +30,20 @@ class Changing:
         """The machine's settings that the study has set."""
         self._server: Attached | None = None
 
-    def asked(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """said: place, do, and its arguments. A place's refusal is an answer, not a fault of this host."""
-        try:
-            if said["place"] == MACHINE:
-                return self._of_the_machine(said)
-            server = self._found(str(said["address"]))
-            if said["do"] == "look":
-                return {
-                    "kind": server.kind,
-                    "words": server.words,
-                    "version": server.version(),
-                    "effective": server.effective(),
-                    "endpoint": asdict(server.endpoint()),
-                }
-            return self._done(server, said)
-        except (ChangeError, StudyError, TargetError) as error:
-            return {"refused": {"kind": type(error).__name__, "fact": error.fact, "remedy": error.remedy}}
+    def asked(self, said: Message) -> dict[str, Any]:
+        """said: place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
+        if said["place"] == MACHINE:
+            return self._of_the_machine(said)
+        server = self._found(said["address"])
+        if said["do"] == "look":
+            return {
+                "kind": server.kind,
+                "words": server.words,
+                "version": server.version(),
+                "effective": server.effective(),
+                "endpoint": asdict(server.endpoint()),
+            }
+        return self._done(server, said)
 
     def close(self) -> None:
         try:
@@ -57,11 +54,11 @@ class Changing:
         finally:
             self._durable.back(self._machine)
 
-    def _of_the_machine(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _of_the_machine(self, said: Message) -> dict[str, Any]:
         """Putting a setting back includes those that it moves, without those that the study sets itself."""
         if said["do"] == "set":
-            self._machine.check({str(said["name"]): said["value"]})
-            self._of_machine.add(str(said["name"]))
+            self._machine.check({said["name"]: said["value"]})
+            self._of_machine.add(said["name"])
         elif said["do"] == "back":
             gone = set(said["names"])
             self._of_machine -= gone
@@ -69,11 +66,11 @@ class Changing:
             said = {**said, "names": gone | moved - self._of_machine}
         return self._done(self._machine, said)
 
-    def _done(self, place: Host | Attached, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _done(self, place: Host | Attached, said: Message) -> dict[str, Any]:
         if said["do"] == "back":
             outcomes = self._durable.back(place, said["names"])
             return {"changes": [encode("change", outcome).decode() for outcome in outcomes]}
-        name = str(said["name"])
+        name = said["name"]
         if said["do"] == "read":
             return {"value": place.read(name)}
         moves = place.moves(name) if isinstance(place, Host) else ()

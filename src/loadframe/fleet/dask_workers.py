@@ -24,7 +24,7 @@ from distributed import get_worker
 
 from loadframe.fleet.agent import cleaned_up
 from loadframe.fleet.looking import facts
-from loadframe.fleet.wire import BEAT_S, LONGEST_LINE, written
+from loadframe.fleet.wire import BEAT_S, Closed, Lines, Silent, WireError, written
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.host.environment import own_environment, python
 from loadframe.host.processes import MARK
@@ -134,21 +134,6 @@ def hear(task: str) -> None:
         _heard[task] = time.monotonic()
 
 
-def expect(task: str) -> None:
-    """On a worker: start to expect beats for this task."""
-    _heard[task] = time.monotonic()
-
-
-def silent_s(task: str) -> float:
-    """On a worker: seconds since the last beat for this task."""
-    return time.monotonic() - _heard[task]
-
-
-def forget(task: str) -> None:
-    """On a worker: the task has ended."""
-    _heard.pop(task, None)
-
-
 class Lease:
     """On the coordinator, from the beginning of a task until `end`."""
 
@@ -194,39 +179,42 @@ def carry_out(asked: str) -> str:
         start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
-    said: list[bytes] = []
-    reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
-    reading.start()
-    why, task, lease_s = "", str(given["task"]), float(given["lease_s"])
-    expect(task)
+    lines, answer, why = Lines(process.stdout.fileno()), b"", ""
+    task, lease_s = given["task"], float(given["lease_s"])
+    _heard[task] = time.monotonic()
     with process.stdout:
         try:
             with contextlib.suppress(BrokenPipeError):  # it has died, which its end reports
                 process.stdin.write(written(given))
                 process.stdin.flush()
             until = time.monotonic() + float(given["within_s"])
-            while process.poll() is None and not why:
+            while not answer and not why:
                 if not _wanted(task):
                     why = "it was cancelled"
-                elif silent_s(task) > lease_s:
+                elif time.monotonic() - _heard[task] > lease_s:
                     why = f"its coordinator has said nothing for {lease_s:g} s"
                 elif time.monotonic() > until:
                     why = f"it had not ended within {float(given['within_s']):g} s"
                 _beat(process)
-                time.sleep(POLL_S)
-            forget(task)
-            if why:
-                _end(process)
-            reading.join(POLL_S * 10)
+                try:
+                    answer = lines.line(POLL_S)
+                except Silent:
+                    continue
+                except (Closed, WireError):  # its end says why
+                    break
+            del _heard[task]
+            if not why:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(ENDS_WITHIN_S)
         finally:
-            _hang_up(process)
+            end_process(process)
     left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
     me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
-    if why or not said or not said[0].strip():
+    if why or not answer:
         code = process.returncode
         why = why or f"its process has ended by {f'signal {-code}' if code < 0 else f'exit code {code}'}"
         return write_json({**me, "died": f"{why}{left and '. '}{left}"})
-    return write_json({**parse_json(said[0]), **me})
+    return write_json({**parse_json(answer), **me})
 
 
 def _environment() -> dict[str, str]:
@@ -250,15 +238,11 @@ def _beat(process: subprocess.Popen[bytes]) -> None:
         process.stdin.flush()
 
 
-def _hang_up(process: subprocess.Popen[bytes]) -> None:
-    """An unread beat would block closing, and nothing is lost with it."""
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """One that ends once its stdin is closed; if it does not within ENDS_WITHIN_S, by SIGKILL."""
     assert process.stdin is not None
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # an unread beat, with which nothing is lost
         process.stdin.close()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    _hang_up(process)
     try:
         process.wait(ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:

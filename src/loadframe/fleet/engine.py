@@ -23,6 +23,7 @@ from loadframe.fleet.dask_workers import (
     Lease,
     Seen,
     carry_out,
+    end_process,
     look,
     open_of_scheduler,
     open_of_worker,
@@ -43,7 +44,6 @@ _dask: Any = distributed
 """Partly untyped."""
 STARTED_WITHIN_S = 60.0
 CONNECTED_WITHIN_S = 20.0
-ENDS_WITHIN_S = 20.0
 LOOKED_WITHIN_S = 30.0
 POLL_S = 0.2
 STARTED_SO = (
@@ -74,7 +74,7 @@ class _Open:
 
 
 class DaskEngine:
-    """See tasks.Engine. Enter it before anything is measured; all hosts are there then."""
+    """See on_hosts.Engine. Enter it before anything is measured; all hosts are there then."""
 
     def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> None:
         """secrets: variables that each host must have. FleetError for fewer than two hosts for trials."""
@@ -288,19 +288,15 @@ class DaskEngine:
         opened = self._open[task]
         future = opened.future
         try:
-            if future.status != "finished":
-                return self._without_answer(task, opened)
-            return self._read(task, opened, future.result(timeout=LOOKED_WITHIN_S))
+            if future.status == "finished":
+                return self._read(task, opened, future.result(timeout=LOOKED_WITHIN_S))
+            failed = future.status == "error"
+            why = type(future.exception(timeout=LOOKED_WITHIN_S)).__name__ if failed else future.status
+            return Came(task, opened.host, lost=f"its worker has gone ({why})")
         except Exception as error:  # noqa: BLE001 - the same: the answer cannot be fetched
             return Came(task, opened.host, lost=f"its answer has gone ({type(error).__name__})")
         finally:
             self._drop(task)
-
-    def _without_answer(self, task: str, opened: _Open) -> Came:
-        if opened.future.status != "error":
-            return Came(task, opened.host, lost=f"its worker has gone ({opened.future.status})")
-        error = opened.future.exception(timeout=LOOKED_WITHIN_S)
-        return Came(task, opened.host, lost=f"its worker has gone ({type(error).__name__})")
 
     def _read(self, task: str, opened: _Open, text: str) -> Came:
         answer = parse_json(text.encode())
@@ -351,23 +347,20 @@ def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable
         folder = lease.folder / "dask"
         make_private(folder, US)
         dask_here.make_key(folder)
-        process = spawn(
-            python("loadframe.fleet.dask_here", str(folder), lease.shared_name, *workers), Allowance(user=US),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said.sink, cwd=NO_FOLDER,
-        )  # fmt: skip
-        said.begin()
+        try:
+            process = spawn(
+                python("loadframe.fleet.dask_here", str(folder), lease.shared_name, *workers), Allowance(user=US),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said.sink, cwd=NO_FOLDER,
+            )  # fmt: skip
+        finally:
+            said.given()
         assert process.stdin is not None and process.stdout is not None
         certificate = folder / dask_here.CERTIFICATE
         try:
             address = _first_line(process.stdout.fileno(), said)
             yield address, TlsTable(ca=certificate, certificate=certificate, key=folder / dask_here.KEY)
         finally:
-            process.stdin.close()
-            try:
-                process.wait(ENDS_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end_process(process)
             process.stdout.close()
 
 

@@ -11,23 +11,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from loadframe.bench.base import OnBench
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.places import ON_HOST, Place
 from loadframe.connections.address import joined, look_up, parted
-from loadframe.errors import ChangeError, FleetError, StepVoid, StudyError, TargetError
+from loadframe.errors import FleetError, StepVoid, TargetError
 from loadframe.fleet.changing import MACHINE, SERVER
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.part import state_told
+from loadframe.fleet.wire import Message
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.service.read_back import accepts
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.runs.formats import decode
-from loadframe.workloads.base import ELSEWHERE, Workload
-
-REFUSED = {error.__name__: error for error in (ChangeError, StudyError, TargetError)}
-"""Errors of an agent whose place refuses a setting, which is no lost host."""
+from loadframe.workloads.base import ELSEWHERE
 
 
 class FarPlace:
@@ -76,12 +75,8 @@ class FarPlace:
             outcomes = [decode("change", str(line).encode(), ChangeRecord, where=where) for line in lines]
         return [replace(record, place=dict(self.address), words=self.words) for record in outcomes]
 
-    def _asked(self, do: str, **values: Any) -> Mapping[str, Any]:
-        answer = self._hosts.ask_machine({**self._asks, **values, "do": do})
-        if (refused := answer.get("refused")) is not None:
-            kind = REFUSED.get(str(refused.get("kind")), TargetError)
-            raise kind(str(refused["fact"]), remedy=str(refused.get("remedy", "")) or "See what is wrong there.")
-        return answer
+    def _asked(self, do: str, **values: Any) -> Message:
+        return self._hosts.coordinator.ask_place(self.host, {**self._asks, **values, "do": do})
 
 
 class FarMachine(FarPlace):
@@ -111,11 +106,9 @@ class FarServer(FarPlace):
         self.address = {"kind": self.kind, ON_HOST: self.host}
         self._version = str(server["version"])
         given = server["endpoint"]
-        _, port = parted(str(given["address"]), "80")
+        place = joined(number, int(parted(str(given["address"]), "80")[1]))
         options = {str(name): str(value) for name, value in dict(given["options"]).items()}
-        self._endpoint = Endpoint(
-            self.kind, joined(number, int(port)), {**options, "host": joined(number, int(port))}, attached=True
-        )
+        self._endpoint = Endpoint(self.kind, place, {**options, "host": place}, attached=True)
 
     def counters(self) -> dict[str, float]:
         return {}
@@ -197,8 +190,8 @@ class FarJournal(DurableJournal):
 ENDED_WITHIN_S = 30.0
 
 
-class FarTarget:
-    """See bench.base.OnBench. It has no processes and no files on this machine."""
+class FarTarget(OnBench):
+    """It has no processes and no files on this machine."""
 
     private = True
     embedded = False
@@ -228,18 +221,12 @@ class FarTarget:
     def check(self, state: TargetState) -> None:
         self._ask("check", **state_told(state))
 
-    def found_in(self, state: TargetState) -> TargetState:
-        return state
-
     def start(self, state: TargetState) -> None:
         self._ask("start", **state_told(state))
         self._address = str(self._ask("endpoint")["address"])
 
     def apply(self, state: TargetState) -> None:
         self._ask("apply", **state_told(state))
-
-    def install(self, workload: Workload) -> None:
-        workload.install(self.endpoint())
 
     def reset(self) -> None:
         self._ask("reset")
@@ -256,14 +243,6 @@ class FarTarget:
     def stop(self) -> None:
         self._ask("stop")
 
-    def abandon(self) -> list[ChangeRecord]:
-        """End it, and with it all changes of it."""
-        self.stop()
-        return []
-
-    def leave(self) -> list[ChangeRecord]:
-        return []
-
     def destroy(self) -> None:
         """End it. Where its host is lost, or this ends amid a step, its agent does that by itself."""
         with suppress(FleetError):
@@ -276,7 +255,7 @@ class FarTarget:
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        return dict(self._ask("effective")["effective"])
+        return dict(self._ask("effective")["value"])
 
     def counters(self) -> dict[str, float]:
         """Also into the recording of its host."""
@@ -313,21 +292,21 @@ class FarTarget:
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:
-        return bool(self._ask("healthy")["healthy"])
+        return bool(self._ask("healthy")["value"])
 
     def version(self) -> str:
-        return str(self._ask("version")["version"])
+        return str(self._ask("version")["value"])
 
     def log_tail(self, lines: int = 20) -> str:
         return str(self._ask("log", lines=lines)["log"])
 
     def describe(self) -> Mapping[str, str]:
-        return {**self._ask("describe")["words"], "host": self._host}
+        return {**self._ask("describe")["value"], "host": self._host}
 
     def notes(self) -> tuple[str, ...]:
         """Unknown where its host is gone."""
         with suppress(StepVoid):
-            return tuple(str(note) for note in self._ask("notes")["notes"])
+            return tuple(str(note) for note in self._ask("notes")["value"])
         return ()
 
     # --- inside -----------------------------------------------------------------------------------------------------
@@ -335,7 +314,7 @@ class FarTarget:
     def _said(self, do: str, **values: Any) -> dict[str, Any]:
         return {**values, "kind": self.kind, "do": do}
 
-    def _ask(self, do: str, **values: Any) -> Mapping[str, Any]:
+    def _ask(self, do: str, **values: Any) -> Message:
         answer = self._coordinator.ask_target(self._host, self._said(do, **values))
         self._first = tuple(int(pid) for pid in answer.get("first") or ())
         return answer

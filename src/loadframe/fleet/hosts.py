@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 from loadframe.connections.address import look_up, parted
@@ -20,6 +20,7 @@ from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts, route
 from loadframe.fleet.part import is_private
 from loadframe.fleet.transport import OverAgents, checked
+from loadframe.fleet.wire import Message
 from loadframe.model.fleet import FleetLink
 from loadframe.progress import counted
 from loadframe.recording.frames import Tick
@@ -29,8 +30,6 @@ from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
-SERVER_WITHIN_S = 240.0
-"""Its owner's command may take 30 s, a restart two minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +68,14 @@ class Hosts:
         with ExitStack() as stack:
             self._say(f"Reaching {counted(len(wanted), 'host')}")
             self._agents = reached(wanted, self._fleet.fleet.ssh_config, self._say, stack)
-            watched = [host.name for host in (*self._targets, *self._observers)]
-            self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
-            self._set_up()
+            self._say("Setting up each host")
+            drivers = [host.name for host in self._drivers]
+            self.coordinator = set_up(self._agents, self._study, drivers, str(Path.cwd()))
             if is_private(self._study):
-                self._serve()
+                host = serving_host(self._fleet)
+                asked = {"address": host.address}
+                checked(self.coordinator.ask(host.name, "serve", asked, SET_UP_WITHIN_S, "not-ready"))
+                self.serving = self.target = host.name
             self._stack = stack.pop_all()
         return self
 
@@ -113,7 +115,7 @@ class Hosts:
     def _address_of(self, name: str | None) -> str:
         return next((host.address for host in self._targets if host.name == name), "")
 
-    def _network(self, name: str, said: Mapping[str, Any]) -> str:
+    def _network(self, name: str, said: Message) -> str:
         """Hosts with the same value share their interfaces."""
         return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
 
@@ -186,13 +188,6 @@ class Hosts:
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
 
-    def ask_machine(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of that host's agent for a place of settings there (changing.py). StepVoid where there is none."""
-        host = self.machine()
-        if values["do"] == "back":
-            return self.coordinator.have_put_back(host, "back", values, SERVER_WITHIN_S)
-        return self.coordinator.ask_all({host: ("change", values)}, SERVER_WITHIN_S, "change-failed")[host]
-
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""
         if self.target is None:
@@ -201,34 +196,19 @@ class Hosts:
         drivers = [self._agents[host.name] for host in self._drivers if host.name != self.target]
         return links_between([(driver, target) for driver in drivers], self._say)
 
-    def _set_up(self) -> None:
-        self._say("Setting up each host")
-        drivers = {host.name for host in self._drivers}
-        common = {"study": self._study.resolved(), "folder": str(Path.cwd())}
-        secrets = {name: os.environ[name] for name in secrets_named(self._study) if name in os.environ}
-        self.coordinator.ask_all(
-            {
-                name: (
-                    "set_up",
-                    {
-                        **common,
-                        "name": name,
-                        "drives": name in drivers,
-                        "environment": secrets if name in drivers else {},
-                    },
-                )
-                for name in self._agents
-            },
-            SET_UP_WITHIN_S,
-            "not-ready",
-        )
 
-    def _serve(self) -> None:
-        host = serving_host(self._fleet)
-        asked = {"address": host.address}
-        came = self.coordinator.ask(host.name, "serve", asked, SET_UP_WITHIN_S, "not-ready")
-        checked(came)
-        self.serving = self.target = host.name
+def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
+    """Of these agents, by host, each with its part of the study. Only drivers get the secrets that it names. folder:
+    below which it names files. StepVoid."""
+    coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
+    common = {"study": study.resolved(), "folder": folder}
+    secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
+    asked = {
+        name: ("set_up", {**common, "name": name, "drives": drives, "environment": secrets if drives else {}})
+        for name, drives in ((name, name in drivers) for name in agents)
+    }
+    coordinator.ask_all(asked, SET_UP_WITHIN_S, "not-ready")
+    return coordinator
 
 
 class HostRecordings:
@@ -308,7 +288,7 @@ def reached(
     return agents
 
 
-def check_alike(known: Mapping[str, Mapping[str, Any]]) -> None:
+def check_alike(known: Mapping[str, Message]) -> None:
     """FleetError for a host with other versions or code than this program: they would influence the result."""
     for problem in different(known, facts()):
         raise FleetError(f"host {problem.about!r}: {problem.fact}", remedy=problem.remedy)

@@ -20,8 +20,9 @@ from loadframe.bench.checking import check_study
 from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S
 from loadframe.bench.rig import kinds_of
-from loadframe.errors import RecordingError, WorkloadError
+from loadframe.errors import WorkloadError
 from loadframe.fleet.looking import listening_number
+from loadframe.fleet.wire import Message
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, make_private
@@ -35,9 +36,11 @@ from loadframe.study import Study, validate
 from loadframe.system.trees import remove_tree
 from loadframe.workloads import arrivals, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
-from loadframe.workloads.request_log import RECORD
 
-Said = Mapping[str, Any]
+PLAIN = (
+    "reset", "forget", "empty", "kill", "stop", "destroy", "effective", "healthy", "version", "describe", "notes",
+)  # fmt: skip
+"""Requests to a target without arguments."""
 
 
 class Serving:
@@ -56,25 +59,15 @@ class Serving:
         for kind in kinds_of(study):
             self._targets[kind] = target = make_target(study, lease, kind, user)
             target.listen_on(number)
-        self._does: Mapping[str, Callable[[CagedTarget, Said], dict[str, Any] | None]] = {
+        self._does: Mapping[str, Callable[[CagedTarget, Message], dict[str, Any] | None]] = {
             "create": self._create,
             "check": lambda target, said: target.check(state_of(said)),
             "start": lambda target, said: target.start(state_of(said)),
             "apply": lambda target, said: target.apply(state_of(said)),
-            "reset": lambda target, _: target.reset(),
-            "forget": lambda target, _: target.forget(),
-            "empty": lambda target, _: target.empty(),
-            "kill": lambda target, _: target.kill(),
-            "stop": lambda target, _: target.stop(),
-            "destroy": lambda target, _: target.destroy(),
-            "effective": lambda target, _: {"effective": target.effective()},
+            **dict.fromkeys(PLAIN, lambda target, said: {"value": getattr(target, said["do"])()}),
             "counters": self._counters,
             "endpoint": lambda target, _: {"address": target.endpoint().address},
-            "healthy": lambda target, _: {"healthy": target.healthy()},
-            "version": lambda target, _: {"version": target.version()},
             "log": lambda target, said: {"log": target.log_tail(int(said["lines"]))},
-            "describe": lambda target, _: {"words": dict(target.describe())},
-            "notes": lambda target, _: {"notes": list(target.notes())},
             "free": lambda *_: {"bytes": shutil.disk_usage(self._lease.folder).free},
             "follow": self._follow,
             "install": self._install,
@@ -87,12 +80,11 @@ class Serving:
         for target in self._targets.values():
             target.destroy()
 
-    def asked(self, said: Said) -> dict[str, Any]:
+    def asked(self, said: Message) -> dict[str, Any]:
         """said: kind, do, and its arguments."""
-        does = self._does.get(str(said.get("do")))
-        target = self._targets.get(str(said.get("kind")))
+        does, target = self._does.get(said["do"]), self._targets.get(said["kind"])
         if does is None or target is None:
-            raise ValueError(f"no target here does {said.get('do')!r}")
+            raise ValueError(f"no target here does {said['do']!r}")
         answer = does(target, said) or {}
         return {**answer, "first": list(target.pids()[:1])}
 
@@ -100,30 +92,30 @@ class Serving:
         """Of the loaded one, by component."""
         return self._targets[self._kind].processes()
 
-    def _create(self, target: CagedTarget, said: Said) -> dict[str, Any]:
+    def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
         target.create()
-        prefix = str(said["prefix"])
+        prefix = said["prefix"]
         specs = [replace(spec, name=f"{prefix}{spec.name}") for spec in target.counter_specs]
         self._recorder.note("counters", specs_text(specs))
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
-    def _counters(self, target: CagedTarget, said: Said) -> dict[str, Any]:
+    def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
         """Also into this host's recording: all measurements of the target then have one clock."""
         counters = target.counters()
-        prefix = str(said["prefix"])
+        prefix = said["prefix"]
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
         return {"counters": counters, "stopped": told(target.pids()) or ""}
 
-    def _follow(self, target: CagedTarget, said: Said) -> None:
-        self._kind = str(said["kind"])
+    def _follow(self, target: CagedTarget, said: Message) -> None:
+        self._kind = said["kind"]
         for cage in target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
-    def _install(self, target: CagedTarget, _said: Said) -> None:
+    def _install(self, target: CagedTarget, _said: Message) -> None:
         assert isinstance(self._workload, MakesObjects), "it was checked before"
         self._workload.make_objects(target.endpoint())
 
-    def _warm(self, target: CagedTarget, said: Said) -> None:
+    def _warm(self, target: CagedTarget, said: Message) -> None:
         assert isinstance(self._workload, AsksForObjects), "a cache is asked for objects"
         self._workload.warm(target.endpoint(), float(said["level"]))
 
@@ -133,16 +125,13 @@ def is_private(study: Study) -> bool:
     return not study.target.is_running and targets.kind_named(study.target.kind).by_address is None
 
 
-def state_of(said: Said) -> TargetState:
+def state_of(said: Message) -> TargetState:
     """From the coordinator's message; inverse of `state_told`."""
-    given = said["state"]
-    limits = {str(name): int(value) for name, value in given["limits"].items()}
-    return TargetState(dict(given["settings"]), limits, cpus={str(k): str(v) for k, v in given["cpus"].items()})
+    return TargetState(**said["state"])
 
 
 def state_told(state: TargetState) -> dict[str, Any]:
-    whole = asdict(state)
-    return {"state": {name: dict(whole[name]) for name in ("settings", "limits", "cpus")}}
+    return {"state": {name: dict(getattr(state, name)) for name in ("settings", "limits", "cpus")}}
 
 
 LEAST_ROOM_BYTES = 1 << 20
@@ -154,10 +143,10 @@ FOLLOW_S = 0.25
 class Part:
     """Made from the coordinator's message on the study; `close` ends and removes everything."""
 
-    def __init__(self, message: Mapping[str, Any]) -> None:
+    def __init__(self, message: Message) -> None:
         """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
         self.study: Study = targets.canonical(validate(message["study"], name="the coordinator's study"))
-        self.name = str(message["name"])
+        self.name = message["name"]
         self._stack = ExitStack()
         self._driver: Driver | None = None
         self._workload: Workload | None = None
@@ -198,7 +187,7 @@ class Part:
         """Record the processes that listen there. TargetError where they are not seen."""
         self._target = Behind(number, port)
         self._follow("target", self._target.pids())
-        return {"pids": list(self._target.pids())}
+        return {}
 
     def serve(self, address: str) -> dict[str, Any]:
         """Prepare for the study's own targets, on that address of this host. UserError."""
@@ -208,7 +197,7 @@ class Part:
         self._stack.callback(serving.close)
         return {}
 
-    def asked_of_target(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def asked_of_target(self, message: Message) -> dict[str, Any]:
         if self._serving is None:
             raise ValueError("no target is served here")
         try:
@@ -228,30 +217,36 @@ class Part:
             self._follow("target", self._target.pids())
         self._follow_served()
 
-    def mark(self, kind: str, message: Mapping[str, Any]) -> None:
-        """Mark a step, on a host that does not drive."""
-        if kind == "step-start":
-            self._begin_in_recording(message)
-        else:
-            self.recorder.mark(kind, step=str(message["step"]))
+    def mark(self, message: Message) -> dict[str, Any]:
+        """Mark the start of a step in the recording, also on a host that does not drive."""
+        warmup_s = float(message["warmup_s"])
+        self.recorder.mark(
+            "step-start",
+            step=message["step"],
+            level=float(message["level"]),
+            treatment=message["treatment"],
+            warmup_s=warmup_s,
+            window_s=float(message["duration_s"]) - warmup_s,
+        )
+        return {}
 
     # --- the driver -------------------------------------------------------------------------------------------------
 
-    def start(self, message: Mapping[str, Any], when: Callable[[], float]) -> None:
+    def start(self, message: Message, when: Callable[[], float]) -> None:
         """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
         self.cancel()
-        endpoint, share = endpoint_of(message["endpoint"]), float(message.get("load", message["share"]))
-        self._workload = workload = self._made(message.get("options") or {})
+        endpoint, share = Endpoint(**message["endpoint"]), float(message.get("load", message["share"]))
+        self._workload = workload = self._made(message["options"])
         if self._installed != endpoint:
             workload.install(endpoint)
             self._installed = endpoint
         workload.set_level(endpoint, share)
-        self._step = str(message["step"])
+        self._step = message["step"]
         self._folder = self.lease.folder / f"step-{self._step}"
         make_private(self._folder, self._user.privilege)
         if isinstance(workload, ToldTheWarmUp):
             workload.expect(float(message["warmup_s"]))
-        self._begin_in_recording(message)
+        self.mark(message)
         with arrivals.when(when):
             self._driver = workload.start(endpoint, share, self._folder, float(message["duration_s"]))
         self._looked_s = 0.0
@@ -279,7 +274,6 @@ class Part:
         return {
             "log_bytes": len(log),
             "sent_bytes": len(self._log),
-            "requests": len(log) // RECORD.size,
             "operations": list(workload.operations),
             "marks": list(driver.marks if isinstance(driver, Marked) else ()),
         }
@@ -328,7 +322,7 @@ class Part:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _made(self, options: Mapping[str, Any]) -> Workload:
+    def _made(self, options: Message) -> Workload:
         given = self.study.workload
         allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege, self.lease)
         return registry.make(
@@ -339,28 +333,7 @@ class Part:
             declared=given.declared,
         )
 
-    def _begin_in_recording(self, message: Mapping[str, Any]) -> None:
-        warmup_s = float(message["warmup_s"])
-        self.recorder.mark(
-            "step-start",
-            step=str(message["step"]),
-            level=float(message.get("level", 0.0)),
-            treatment=str(message.get("treatment", "")),
-            warmup_s=warmup_s,
-            window_s=float(message["duration_s"]) - warmup_s,
-        )
-
     def _follow(self, component: str, pids: tuple[int, ...]) -> None:
         if self._followed.get(component) != pids:
             self.recorder.follow(component, pids)
             self._followed[component] = pids
-
-
-def endpoint_of(fields: Mapping[str, Any]) -> Endpoint:
-    options = {str(name): str(value) for name, value in dict(fields.get("options") or {}).items()}
-    return Endpoint(str(fields["kind"]), str(fields["address"]), options, attached=bool(fields.get("attached")))
-
-
-def reason_of(error: Exception, otherwise: str) -> str:
-    """Of model.VoidReason."""
-    return "recorder-failed" if isinstance(error, RecordingError) else otherwise

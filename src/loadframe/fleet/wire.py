@@ -5,11 +5,14 @@ import os
 import select
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 
-AGENT = "loadframe.agent/1"
+Message = Mapping[str, Any]
+"""A question, an answer, or a part of one, as JSON has it."""
+AGENT = "loadframe.agent/2"
 """Of the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
 """Bytes."""
@@ -128,16 +131,11 @@ class LastWords:
         self._bytes = 0
         self._closed = threading.Event()
         self._ended = threading.Event()
-
-    def begin(self) -> None:
-        """The process has the sink now; ours is closed."""
-        os.close(self.sink)
         threading.Thread(target=self._read, daemon=True).start()
 
-    def give_up(self) -> None:
-        """There is no process."""
+    def given(self) -> None:
+        """The process has the sink now, or there is none; ours is closed."""
         os.close(self.sink)
-        os.close(self._source)
 
     def close(self) -> None:
         """Stop reading soon."""

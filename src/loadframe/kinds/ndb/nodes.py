@@ -3,20 +3,20 @@ None goes into the background, so that each is one process, and a child of ours.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadframe.errors import RecordingError, TargetError
+from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Allowance, threads
 from loadframe.kinds.ndb.own_settings import HOST
 from loadframe.kinds.ndb.threads import MOST
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import LAST_LINES, STOP_TIMEOUT_S, PrivateServer, write_readable
 from loadframe.model import NdbThreads, TargetState
-from loadframe.recording.procfs import parse_schedstat
 
 INSTALL = (
     "MySQL's own packages mysql-cluster-community-data-node, -management-server and -client, or "
@@ -30,17 +30,14 @@ LOADED = replace(PACKAGE, programs=(*PACKAGE.programs, NDBINFO))
 
 
 STARTING = re.compile(r"\bthr: \d+ tid: (\d+) \((\w+)\) ")
-NS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class NodeThread:
-    """thread: its id in the kernel. cpus: those that it may use. cpu_s: the CPU time that it has used."""
+    """cpus: those that it may use."""
 
     kind: str
-    thread: int
     cpus: frozenset[int]
-    cpu_s: float
 
 
 def told_threads(log: Iterable[str]) -> dict[int, str]:
@@ -49,22 +46,18 @@ def told_threads(log: Iterable[str]) -> dict[int, str]:
     return {int(start[1]): start[2] for start in starts if start[2] in MOST}
 
 
-def read_threads(pid: int, kinds: Mapping[int, str], proc: Path = Path("/proc")) -> tuple[NodeThread, ...]:
+def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
     """Those of these threads that the process has now. Empty where it has ended."""
-    threads = []
-    for thread, kind in kinds.items():
-        try:
-            spent = parse_schedstat((proc / str(pid) / "task" / str(thread) / "schedstat").read_bytes())
-            cpus = frozenset(os.sched_getaffinity(thread))
-        except (OSError, RecordingError):  # of an earlier start, or it has just ended
-            continue
-        threads.append(NodeThread(kind, thread, cpus, spent.run_ns / NS))
-    return tuple(threads)
+    read = []
+    for thread in kinds.keys() & threads(pid):  # a log has those of earlier starts, too
+        with suppress(OSError):  # it has just ended
+            read.append(NodeThread(kinds[thread], frozenset(os.sched_getaffinity(thread))))
+    return tuple(read)
 
 
-def grouped(threads: Iterable[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
+def grouped(node_threads: Sequence[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
     """Threads as they are configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
-    groups, node_threads = [], list(threads)
+    groups = []
     for kind in MOST:
         alike = [thread for thread in node_threads if thread.kind == kind]
         bound = [thread.cpus for thread in alike if thread.cpus != free]
@@ -79,7 +72,6 @@ STARTED = "started"
 REFUSED = re.compile(r"\b(?:ERROR|Error)\b.*")
 PRINTED = re.compile(r"^NodeId=\d", re.M)
 PRIVATE = ("--no-defaults",)
-"""No option file is read."""
 
 
 class Management(PrivateServer):
@@ -102,19 +94,13 @@ class Management(PrivateServer):
 
     def start(self, text: str, number: int, allowance: Allowance) -> None:
         """Start with this config.ini; number: the node's. TargetError where it does not accept it."""
-        write_readable(self.config, text)
-        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={self.config}", f"--ndb-nodeid={number}")
-        more = ("--nodaemon", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
-        self.launch((*command, *more), allowance, lambda: bool(self.states()))
+        self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
         """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
         it prints none: its exit status is 1 in both cases. A running one is left alone."""
-        path = self.folder / "check.ini"
-        write_readable(path, text)
-        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={path}", f"--ndb-nodeid={number}")
-        more = ("--print-full-config", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
-        _, said = self.said_to_its_end((*command, *more), allowance)
+        command = self._command("--print-full-config", self.folder / "check.ini", text, number)
+        _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:
             raise self.refusal(state, "\n".join(refusal[0] for refusal in REFUSED.finditer(said)) or said)
         return said
@@ -132,9 +118,18 @@ class Management(PrivateServer):
             )
         return said
 
+    @property
+    def reached_by(self) -> tuple[str, ...]:
+        """The first options of a node or a client of it. No option file is read."""
+        return (*PRIVATE, f"--ndb-connectstring={self.address}")
+
+    def _command(self, how: str, file: Path, text: str, number: int) -> tuple[str, ...]:
+        write_readable(file, text)
+        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={file}", f"--ndb-nodeid={number}", how)
+        return (*command, "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
+
     def _ask(self, command: str) -> tuple[int, str]:
-        where = f"--ndb-connectstring={self.address}"
-        done = ask(self.required(CLIENT), *PRIVATE, where, "--try-reconnect=1", "--execute", command)
+        done = ask(self.required(CLIENT), *self.reached_by, "--try-reconnect=1", "--execute", command)
         return done.returncode, done.stdout + done.stderr
 
 
@@ -155,9 +150,7 @@ class DataNode(PrivateServer):
 
     def start(self, management: Management, allowance: Allowance, *, initial: bool) -> None:
         """Start it; it is ready later, and may first wait for other data nodes. initial: with an empty file system."""
-        number = f"--ndb-nodeid={self.number}"
-        where = f"--ndb-connectstring={management.address}"
-        command = (self.required(DATA_NODE), *PRIVATE, where, number, "--foreground")
+        command = (self.required(DATA_NODE), *management.reached_by, f"--ndb-nodeid={self.number}", "--foreground")
         self.launch((*command, "--initial") if initial else command, allowance, lambda: True)
 
     def told_threads(self) -> dict[int, str]:

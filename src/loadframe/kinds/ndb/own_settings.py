@@ -2,7 +2,8 @@
 user's config.ini as a private cluster on this machine.
 
 A setting of data nodes has its own name; one of API nodes and of connections has the prefix "api_" or "tcp_". Settings
-that would let nodes talk to other hosts, write elsewhere or ask for a password are left out.
+that would let nodes talk to other hosts, write elsewhere or ask for a password are left out. A cluster with SQL nodes
+has theirs, too, with the prefix "sql_": those that begin with ndb_, and some of MySQL's.
 """
 
 import re
@@ -12,10 +13,11 @@ from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole
-from loadframe.kinds.catalogue import MB, Catalogue, Tunable
+from loadframe.kinds.catalogue import MB, Catalogue, SettingSpec, Tunable, catalogue_in, tunables_in
+from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as MYSQL
 from loadframe.kinds.ndb import threads
 from loadframe.kinds.ndb.config import Cluster, Section
-from loadframe.kinds.ndb.settings import SETTINGS, Setting, read_cpus
+from loadframe.kinds.ndb.settings import SETTINGS, read_cpus
 from loadframe.model import SettingValue
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
@@ -34,16 +36,17 @@ THREADS = re.compile(r"[\w={},\- ]+")
 """The characters of ThreadConfig."""
 
 
-_BY_NAME = {
+SETTING_BY_NAME = {
     f"{PREFIXES[section]}{setting.name}": setting
     for section, table in SETTINGS.items()
     if section in PREFIXES
     for name, setting in table.items()
     if name not in OURS
 }
+"""The rows of config.ini's catalogue for the settings of CATALOGUE."""
 CATALOGUE = Catalogue(
     "ndb",
-    tuple(replace(setting, name=name) for name, setting in _BY_NAME.items()),
+    tuple(replace(setting, name=name) for name, setting in SETTING_BY_NAME.items()),
     "settings of data nodes have the names of config.ini; those of API nodes and connections begin with api_ and tcp_",
 )
 
@@ -59,11 +62,6 @@ TUNABLES = (
 """What a search may vary: nothing that needs an empty file system, which is refused with one copy of the data."""
 
 
-def setting_of(name: str) -> Setting:
-    """The row of config.ini's catalogue for a setting of CATALOGUE."""
-    return _BY_NAME[name]
-
-
 def own_name(section: str, name: str) -> str | None:
     """The name here of a setting of config.ini in any case; None where a private cluster has none."""
     spec = CATALOGUE.spelt(f"{PREFIXES[section]}{name}") if section in PREFIXES else None
@@ -74,7 +72,7 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
-        setting = setting_of(name)
+        setting = SETTING_BY_NAME[name]
         try:
             if setting.type == "cpus" and not str(value).isprintable():
                 raise ValueError("CPU numbers such as 0-3,6, in one line")
@@ -90,6 +88,50 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
                 remedy=f"Give what config.ini takes: {error}. (Source: {setting.source})",
             ) from error
     return accepted
+
+
+SQL_KIND = "ndb-sql"
+SQL = "sql_"
+CPUS = "cpus"
+"""Our own: the CPUs that the SQL node's process is bound to, as by taskset."""
+MOST_CONNECTIONS = 32
+"""Of the pool: the configuration has as many API nodes, and some for others."""
+OF_MYSQL = (
+    "max_connections", "table_open_cache", "table_open_cache_instances", "table_definition_cache", "thread_cache_size",
+    "back_log", "open_files_limit", "thread_handling", "log_bin", "binlog_cache_size", "join_buffer_size",
+    "sort_buffer_size", "tmp_table_size", "max_heap_table_size", "max_prepared_stmt_count", "performance_schema",
+)  # fmt: skip
+_FILE = Path(__file__).with_name("sql_settings.toml")
+_OF_NDB = catalogue_in(_FILE)
+SQL_NODE = Catalogue(SQL_KIND, (*_OF_NDB.specs, *(MYSQL.known(name) for name in OF_MYSQL)), _OF_NDB.source)
+"""Of the SQL node, by its own names."""
+_BOUND = SettingSpec(CPUS, "text", True, source="sched_setaffinity(2)")
+SQL_CATALOGUE = Catalogue(
+    SQL_KIND,
+    (*CATALOGUE.specs, *(replace(spec, name=SQL + spec.name) for spec in (*SQL_NODE.specs, _BOUND))),
+    f"{CATALOGUE.source}; those of the SQL node with {SQL}",
+)
+SQL_TUNABLES = (*tunables_in(_FILE), *TUNABLES)
+
+
+def checked_with_sql(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """As `checked`, for a cluster with SQL nodes."""
+    own, sql = parted(SQL_CATALOGUE.check(settings))
+    if (cpus := sql.get(CPUS)) is not None:
+        try:
+            sql[CPUS] = ",".join(map(str, sorted(read_cpus(str(cpus)))))
+        except ValueError as error:
+            raise StudyError(
+                f"{SQL_KIND} does not accept target.settings.{SQL}{CPUS} = {cpus!r}",
+                remedy=f"Give {error}. (Source: sched_setaffinity(2))",
+            ) from error
+    return {**checked(own), **{SQL + name: value for name, value in sql.items()}}
+
+
+def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
+    """The cluster's, and the SQL node's by its own names."""
+    sql = {name.removeprefix(SQL): value for name, value in settings.items() if name.startswith(SQL)}
+    return {name: value for name, value in settings.items() if not name.startswith(SQL)}, sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +164,7 @@ def config_text(shape: Shape, settings: Mapping[str, SettingValue], *, port: int
 
 def _written(section: str, settings: Mapping[str, SettingValue]) -> Iterable[str]:
     for name, value in settings.items():
-        setting = setting_of(name)
+        setting = SETTING_BY_NAME[name]
         if setting.section == section:
             yield f"{setting.name}={setting.show(value)}"
 
@@ -152,7 +194,7 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
 def canonical(name: str, text: str) -> SettingValue:
     """The value of a setting; a default of the program may be outside of the manual's bounds."""
     try:
-        return setting_of(name).read(text)
+        return SETTING_BY_NAME[name].read(text)
     except ValueError:
         number = whole(text)
         return text if number is None else number
@@ -194,5 +236,5 @@ def _settings(section: Section) -> dict[str, SettingValue]:
     settings: dict[str, SettingValue] = {}
     for entry in section.entries:
         if (name := own_name(section.kind, entry.name)) is not None:
-            settings[name] = setting_of(name).read(entry.value)
+            settings[name] = SETTING_BY_NAME[name].read(entry.value)
     return settings
