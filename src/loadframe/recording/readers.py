@@ -53,10 +53,10 @@ class RecordingReader:
     """A recording, open for reading. Raises RecordingError if the file cannot be read, is empty, is no recording, or
     ends within its header; corrupt blocks go to `warnings`.
 
-    host: whose ticks are read; None for the host that began the recording. Times are of that host's clock. descriptor:
-    the open file, which is closed with the reader; `path` is only its name then."""
+    Ticks are those of the host that began the recording. descriptor: the open file, which is closed with the reader;
+    `path` is only its name then."""
 
-    def __init__(self, path: Path, *, host: str | None = None, descriptor: int | None = None) -> None:
+    def __init__(self, path: Path, *, descriptor: int | None = None) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.thinned = False
@@ -73,7 +73,6 @@ class RecordingReader:
         except RecordingError:
             self.close()
             raise
-        self.host = self.facts.host if host is None else host
 
     def _unreadable(self, error: OSError) -> RecordingError:
         return RecordingError(
@@ -157,7 +156,7 @@ class RecordingReader:
         try:
             frame = os.pread(self._fd, block.length, block.offset)
             ticks = decode_block(frame, block, self.facts, samples=samples)
-            return [tick for tick in ticks if tick.facts.host == self.host]
+            return [tick for tick in ticks if tick.facts.host == self.facts.host]
         except RecordingError as error:
             self._warn(error.fact)
             return []
