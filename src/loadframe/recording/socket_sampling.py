@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadframe.errors import RecordingError
 from loadframe.recording import socket_rows as diag
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
@@ -37,17 +38,13 @@ PORTS_AT_MOST_S: a small range can be used up and free again between two rare lo
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
-_HEAD = struct.Struct("=IH")
 _INODE = struct.Struct("=I")
 _INFO_ATTRIBUTE = 2
 _TIME_WAIT = 6
-_ATTRIBUTE, _HEADER, _INFO, _INFO_PARTS = diag.ATTRIBUTE, diag.HEADER, diag.INFO, diag.INFO_PARTS
-_ERROR, _DONE = diag.ERROR, diag.DONE
+_ATTRIBUTE, _INFO, _INFO_PARTS = diag.ATTRIBUTE, diag.INFO, diag.INFO_PARTS
 _STATES = 1 << diag.ESTABLISHED | 1 << diag.SYN_SENT | 1 << diag.CLOSE_WAIT | 1 << diag.LISTEN
 _UNIX_STATES = 1 << diag.ESTABLISHED | 1 << diag.LISTEN
-_UNIX_SHOW = 0x1 | 0x4 | 0x10
-"""UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_RQLEN"""
-_TIMEOUT_S = 1.0
+_TIMEOUT_S = 1
 _NEW_NETWORK = 0x40000000
 
 Row = tuple[int, bytes, bytes]
@@ -144,7 +141,7 @@ class SocketSampler:
         owners = [owner for owner in self._owners.values() if owner.network == network and not owner.denied]
         try:
             listed = dict(self._listed(asking, _STATES if at_all else 1 << diag.LISTEN))
-        except OSError:  # the kernel does not list them, or its answer is cut short: there is no entry
+        except (OSError, RecordingError):  # the kernel does not list them, or not all: there is no entry
             asking.close()
             del self._networks[network]
             return
@@ -185,13 +182,11 @@ class SocketSampler:
         if not self._range or 4 * _in_time_wait() < self._range:
             return
         try:
-            with _netlink() as asking:
+            with diag.netlink(_TIMEOUT_S) as asking:
                 listening, made = set[bytes](), Counter[bytes]()
                 for states in (1 << diag.LISTEN, _STATES & ~(1 << diag.LISTEN) | 1 << _TIME_WAIT):
-                    for family in (socket.AF_INET, socket.AF_INET6):
-                        for begin, _ in self._dump(
-                            asking, diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, states, 0)
-                        ):
+                    for family in diag.FAMILIES:
+                        for begin, _ in self._dump(asking, diag.inet_request(family, states)):
                             local = bytes(self._view[begin + 4 : begin + 6])
                             if states == 1 << diag.LISTEN:
                                 listening.add(local)
@@ -199,7 +194,7 @@ class SocketSampler:
                                 made[
                                     bytes(self._view[begin + 6 : begin + 8]) + self._view[begin + 24 : begin + 40]
                                 ] += 1
-        except OSError:  # not reported this time
+        except (OSError, RecordingError):  # not reported this time
             return
         self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
 
@@ -215,18 +210,17 @@ class SocketSampler:
     def _listed(self, asking: socket.socket, states: int) -> Iterator[tuple[int, Row | None]]:
         """Inode -> row of each TCP and Unix stream socket; None for one known to be of other processes."""
         size, foreign = diag.INET_MESSAGE.size, self._foreign
-        for family in (socket.AF_INET, socket.AF_INET6):
-            request = diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, states, 0)
+        for family in diag.FAMILIES:
+            request = diag.inet_request(family, states, extensions=1 << _INFO_ATTRIBUTE - 1)
             for begin, end in self._dump(asking, request):
                 (inode,) = _INODE.unpack_from(self._buffer, begin + size - _INODE.size)
                 if inode in foreign or end - begin < size:
                     yield inode, None
                 else:
                     yield inode, (family, bytes(self._view[begin : begin + size]), self._times(begin, end))
-        request = diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states & _UNIX_STATES, 0, _UNIX_SHOW, 0, 0)
         unix = {
             _INODE.unpack_from(self._buffer, begin + 4)[0]: bytes(self._view[begin:end])
-            for begin, end in self._dump(asking, request)
+            for begin, end in self._dump(asking, diag.unix_request(states & _UNIX_STATES))
             if end - begin >= diag.UNIX_MESSAGE.size
         }
         yield from _with_peers(unix)
@@ -248,21 +242,9 @@ class SocketSampler:
         return kept if len(kept) == _INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
-        """Begin and end of each answer in the buffer, valid until the next one is taken. Raises OSError."""
-        asking.send(_HEADER.pack(_HEADER.size + len(request), diag.BY_FAMILY, diag.DUMP, 1, 0) + request)
-        count, unpack = 0, _HEAD.unpack_from
-        while True:
-            got, position = asking.recv_into(self._buffer), 0
-            while position + _HEADER.size <= got:
-                length, kind = unpack(self._buffer, position)
-                if kind == _DONE:
-                    return
-                if kind == _ERROR or length < _HEADER.size or position + length > got:
-                    raise OSError("the kernel refuses to list sockets")
-                count += 1
-                if count <= MOST_SOCKETS:
-                    yield position + _HEADER.size, position + length
-                position += (length + 3) & ~3
+        """As diag.dump, without what exceeds MOST_SOCKETS."""
+        answers = enumerate(diag.dump(asking, self._buffer, request))
+        return (place for number, place in answers if number < MOST_SOCKETS)
 
     def close(self) -> None:
         for asking in self._networks.values():
@@ -289,23 +271,11 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
 
 
 def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
-    parts = {inode: _unix_parts(row) for inode, row in rows.items()}
+    parts = {inode: diag.unix_parts(row) for inode, row in rows.items()}
     for inode, (name, peer, queues) in parts.items():
         theirs = parts[peer][0] if peer in parts else b""
         extra = diag.UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
         yield inode, (socket.AF_UNIX, rows[inode][: diag.UNIX_MESSAGE.size], extra)
-
-
-def _unix_parts(row: bytes) -> tuple[bytes, int, tuple[int, int]]:
-    name, peer, queues = b"", 0, (0, 0)
-    for kind, first, last in diag.attributes(row, diag.UNIX_MESSAGE.size, len(row)):
-        if kind == diag.UNIX_NAME:
-            name = row[first:last]
-        elif kind == diag.UNIX_PEER and last - first >= _INODE.size:
-            (peer,) = _INODE.unpack_from(row, first)
-        elif kind == diag.UNIX_QUEUES and last - first >= diag.QUEUES.size:
-            queues = diag.QUEUES.unpack_from(row, first)
-    return name, peer, queues
 
 
 _WORDS = ("sockets", "listeners", "netstat")
@@ -349,14 +319,14 @@ def _netlink_in(directory: int, network: int) -> socket.socket | None:
     """None without permission."""
     try:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
-            return _netlink()
+            return diag.netlink(_TIMEOUT_S)
         ours, theirs = os.open("/proc/self/ns/net", READ_ONLY), os.open("ns/net", READ_ONLY, dir_fd=directory)
     except OSError:
         return None
     try:
         _enter(theirs)
         try:
-            return _netlink()
+            return diag.netlink(_TIMEOUT_S)
         finally:
             _enter(ours)
     except OSError:
@@ -371,9 +341,3 @@ def _enter(namespace: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace, _NEW_NETWORK) != 0:
         raise OSError(ctypes.get_errno(), "setns")
-
-
-def _netlink() -> socket.socket:
-    asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, diag.SOCK_DIAG)
-    asking.settimeout(_TIMEOUT_S)
-    return asking
