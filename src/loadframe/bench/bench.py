@@ -14,13 +14,12 @@ from loadframe.bench.attached import AttachedTarget, running
 from loadframe.bench.base import Bench, OnBench
 from loadframe.bench.budget import tell_cost
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
-from loadframe.bench.declared import workload_of
+from loadframe.bench.declared import WorkloadOptions, workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
 from loadframe.bench.rig import Rig, kinds_of, prefix_of
 from loadframe.bench.surroundings import Surroundings, host_settings
-from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.changes.journal import Reasons

@@ -1,6 +1,7 @@
 """Whether a study's alternatives, the changes of its ladder, and changes of a running service are possible."""
 
 from loadframe.bench.attached import is_dynamic, process_settings
+from loadframe.bench.rig import kinds_of
 from loadframe.connections.address import is_here
 from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
@@ -36,8 +37,7 @@ def check_alternatives(study: Study, workload: Workload) -> None:
 
 def _check_cold(study: Study, workload: Workload) -> None:
     """All that are measured must be caches that are asked for objects."""
-    kinds = (study.target.kind, *(alternative.target.kind or study.target.kind for alternative in study.alternative))
-    if others := [kind for kind in kinds if not targets.kind_named(kind).cache]:
+    if others := [kind for kind in kinds_of(study) if not targets.kind_named(kind).cache]:
         raise StudyError(
             f"measure.cold: a {others[0]} is not a cache, so it is never cold",
             remedy="Omit it, or compare caches: "
