@@ -312,7 +312,7 @@ class RealBench(Bench):
 
     def end(self, how: Ending) -> None:
         if how == "SIGKILL":
-            self._rig.kill()
+            self._target.kill()
         self._rig.stop()
 
     def leave_alone(self, seconds: float) -> None:

@@ -246,7 +246,7 @@ def _cpu_set_places(root: Path) -> list[Place]:
     return []
 
 
-def block_device(path: Path, root: Path = Path("/")) -> str:
+def block_device(path: Path, root: Path) -> str:
     """The disk under a path as major:minor; for a partition its whole disk, which is what the kernel limits. CageError
     where it is on none (memory, network, layers)."""
     number = path.stat().st_dev
@@ -271,7 +271,7 @@ NO_RULE = 0
 """Written as a rate, it removes a rule; without one it creates none, and the kernel counts from then on."""
 
 
-def start_counting(group: Path, root: Path = Path("/")) -> None:
+def start_counting(group: Path, root: Path) -> None:
     """Write "no rule" for every disk that is not counted yet, to our group of version 1. No rule is ever in force, so
     that there is nothing to put back, also after a kill; the kernel counts until the disk goes. Without the permission
     or the disk nothing happens: metrics.agreements detects a counter that stays 0."""

@@ -215,7 +215,7 @@ def _next_block(data: bytes, position: int) -> int:
     return -1
 
 
-def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool = True) -> list[Tick]:
+def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:
     """The ticks of one block, in the order they were written; without `samples` only those in between. Records of an
     unknown kind are skipped, so that later versions may add some. Raises RecordingError if the block is corrupt."""
     import zstandard  # here: the process of `loadframe watch` has this module and reads no recording

@@ -91,11 +91,11 @@ class RecordingReader:
                 return
             self._end = scan.end
 
-    def ticks_between(self, start_s: float, end_s: float, *, margin_s: float = COUNTER_MARGIN_S) -> list[Tick]:
-        """The ticks with start_s - margin_s <= monotonic_s <= end_s + margin_s, in time order. The margin is for the
+    def ticks_between(self, start_s: float, end_s: float) -> list[Tick]:
+        """The ticks from start_s to end_s, and COUNTER_MARGIN_S before and after, in time order. The margin is for the
         notes of server counters; window_metrics takes ticks of the schedule only from within the window."""
         self.refresh()
-        first_s, last_s = start_s - margin_s, end_s + margin_s
+        first_s, last_s = start_s - COUNTER_MARGIN_S, end_s + COUNTER_MARGIN_S
         ticks: list[Tick] = []
         room = self._room()
         for block in self._blocks:

@@ -95,7 +95,7 @@ class Source:
         return self.path or self.name
 
 
-def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, name: str = "", path: str = "") -> Source:
+def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, path: str = "") -> Source:
     """Metrics of two looks at a file that recordings also have. path: by default where these read it."""
 
     def parse(pair: Pair) -> dict[str, float]:
@@ -106,7 +106,7 @@ def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, na
         return wanted
 
     where = path or row.source.removeprefix("system:/")
-    return Source(name or where, metrics, parse, absent=absent, path=where)
+    return Source(where, metrics, parse, absent=absent)
 
 
 @dataclass(frozen=True, slots=True)

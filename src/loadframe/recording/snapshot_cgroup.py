@@ -50,7 +50,7 @@ OUT_OF_SIGHT = "the control groups of the process are not mounted where we can s
 # --- finding and reading them ---------------------------------------------------------------------------------------
 
 
-def fetch_groups(place: Place, path: str, *, wanted: Sequence[str] = tuple(FILES)) -> bytes:
+def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
     """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first."""
     mounts = _mounts(place)
     chains: dict[str, dict[str, Group]] = {}

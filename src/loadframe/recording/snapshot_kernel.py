@@ -37,9 +37,9 @@ def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], d
     return parse
 
 
-def _sysctl(name: str, metric: str, absent: str = "") -> Source:
+def _sysctl(name: str, metric: str) -> Source:
     path = f"proc/sys/{name.replace('.', '/')}"
-    return Source(path, (metric,), _count_of(metric), absent=absent or f"this kernel has no {name}")
+    return Source(path, (metric,), _count_of(metric), absent=f"this kernel has no {name}")
 
 
 # --- the network ----------------------------------------------------------------------------------------------------

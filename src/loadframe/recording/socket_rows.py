@@ -61,8 +61,7 @@ class TcpTimes:
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
     """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" without a name). receive, send: bytes in its queues;
-    of a listening socket connections that wait, and how many may. peer_inode: of a Unix socket. times: None if the
-    kernel does not report them."""
+    of a listening socket connections that wait, and how many may. times: None if the kernel does not report them."""
 
     descriptor: int
     inode: int
@@ -77,11 +76,6 @@ class OpenSocket:
     @property
     def listens(self) -> bool:
         return self.state == LISTEN
-
-    @property
-    def connected(self) -> bool:
-        """Whether it is a TCP connection, or about to become one."""
-        return self.state in (ESTABLISHED, SYN_SENT, CLOSE_WAIT) and self.family in FAMILIES
 
 
 def parse_rows(data: bytes) -> list[OpenSocket]:

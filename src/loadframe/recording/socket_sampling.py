@@ -68,7 +68,7 @@ class LookSchedule:
     """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s: of cheap
     looks."""
 
-    def __init__(self, interval_s: float = 0.1, every_s: float = EVERY_S) -> None:
+    def __init__(self, interval_s: float, every_s: float = EVERY_S) -> None:
         self._interval_s = interval_s
         self._every_s = every_s
         self._spent_s: deque[float] = deque((0.0,), REMEMBERED)
@@ -145,7 +145,6 @@ class SocketSampler:
         self,
         root: Path,
         writer: FrameWriter,
-        without: Iterable[str] = ("driver",),
         *,
         interval_s: float = 0.1,
         cpu_s: Callable[[], float] = time.thread_time,
@@ -155,7 +154,6 @@ class SocketSampler:
         self._cpu_s = cpu_s
         self._writer = writer
         self._live = root == Path("/")
-        self._without = frozenset(without)
         self._owners: dict[tuple[str, int], _Owner] = {}
         self._networks: dict[int, socket.socket | None] = {}
         self._own_network = Path("/proc/self/ns/net").stat().st_ino if self._live else 0
@@ -184,7 +182,7 @@ class SocketSampler:
         (self.schedule if at_all else self._at_listeners).looked(now_s, self._cpu_s() - began_s)
 
     def _follow(self, processes: Iterable[ProcessFiles]) -> None:
-        wanted = {(files.component, files.pid): files for files in processes if files.component not in self._without}
+        wanted = {(files.component, files.pid): files for files in processes if files.component != "driver"}
         for key in self._owners.keys() - wanted.keys():
             del self._owners[key]
             for what in _WORDS:
