@@ -108,6 +108,10 @@ class Facts:
         return facts
 
 
+Entries = Mapping[str, bytes]
+"""What was recorded, by source."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
     """What was recorded at one moment: the bytes of each source by its name. sample: True for a tick of the schedule,
@@ -115,7 +119,7 @@ class Tick:
 
     monotonic_s: float
     wall_s: float
-    entries: Mapping[str, bytes]
+    entries: Entries
     facts: Facts
     sample: bool = True
 

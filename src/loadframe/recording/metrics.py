@@ -16,7 +16,7 @@ from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
-from loadframe.recording.derivation import Window, derive, gather, nearest_pair, window_of
+from loadframe.recording.derivation import Metrics, Window, derive, gather, nearest_pair, window_of
 from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
@@ -59,7 +59,7 @@ def window_metrics(
     service: Sequence[CounterSpec] = (),
     embedded: bool = False,
     pieces: Sequence[str] = (),
-) -> dict[str, float]:
+) -> Metrics:
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py.
 
     ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters found in
@@ -103,7 +103,7 @@ def window_metrics(
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
 
 
-def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
+def _of_its_network(target: Sequence[ProcessInWindow]) -> Metrics:
     """Connections dropped before they were accepted are counted in the target's network namespace, if it is another."""
     row = replace(NETSTAT, source=ITS_NETWORK)
     for process in target:
@@ -113,9 +113,9 @@ def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
     return {}
 
 
-def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[str, float]:
+def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> Metrics:
     """The shards of a target in several pieces are alike: the largest value of each metric."""
-    most: dict[str, float] = {}
+    most: Metrics = {}
     for name, value in metrics.items():
         component, _, rest = name.partition(".")
         if component in pieces and component.startswith("shard") and rest.startswith("cage."):
@@ -123,7 +123,7 @@ def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[
     return most
 
 
-def _stalling(window: Window) -> dict[str, float]:
+def _stalling(window: Window) -> Metrics:
     """What is missing between ticks that should come at each interval: no process could run, not even the recorder."""
     interval_s = window.facts.interval_s
     gaps = stalls(window.ticks, interval_s)
@@ -134,7 +134,7 @@ def _stalling(window: Window) -> dict[str, float]:
     }
 
 
-def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> dict[str, float]:
+def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> Metrics:
     """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
     busy = busy_cores(window)
     if RECORDER_CORES not in metrics:
@@ -144,9 +144,7 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapp
     return {"system.cpu.foreign": max(0.0, busy - known) / cpu_count(window)}
 
 
-def service_metrics(
-    ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]
-) -> dict[str, float]:
+def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]) -> Metrics:
     """Of the server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
     notes' own times; for others the largest value noted within the window (else the nearest one), for levels of a
     pipeline the mean; the quantiles of histograms, and what follows for pipelines. Notes before the step are ignored:
@@ -169,7 +167,7 @@ def service_metrics(
 
 def of_readings(
     notes: Sequence[tuple[float, Mapping[str, float]]], start_s: float, end_s: float, service: Sequence[CounterSpec]
-) -> dict[str, float]:
+) -> Metrics:
     """As service_metrics, from readings (time in s, value by CounterSpec.name) in time order."""
     metrics = {}
     for spec in service:
@@ -210,7 +208,7 @@ def read_missing(text: bytes) -> list[str]:
     return [words(sentence, LONGEST_SENTENCE) for sentence in noted[:MOST_SENTENCES]] if isinstance(noted, list) else []
 
 
-def read_counters(text: bytes) -> dict[str, float]:
+def read_counters(text: bytes) -> Metrics:
     """The finite numbers of a note; none of a note that is no JSON object."""
     try:
         noted = json.loads(text)

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Derivation, Metrics, Window, gather, nearest_pair, put_together
-from loadframe.recording.frames import Tick
+from loadframe.recording.frames import Entries, Tick
 from loadframe.recording.process_metrics import (
     BORN,
     HELD,
@@ -229,9 +229,9 @@ def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
     return added_up([process.rates for process in processes])
 
 
-def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Mapping[str, bytes]]]:
+def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
     """For each tick of the window the entries of the live processes, with the latest texts of the rest."""
-    moments: dict[float, list[Mapping[str, bytes]]] = {}
+    moments: dict[float, list[Entries]] = {}
     for process in processes:
         for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
             if is_there(tick.entries):

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from loadframe.recording.frames import (
     LARGEST_FRAME_BYTES,
     MOST_BLOCKS,
     Block,
+    Entries,
     Tick,
     decode_block,
     parse_header,
@@ -179,7 +180,7 @@ class RecordingReader:
         self.close()
 
 
-def _size(entries: Mapping[str, bytes]) -> int:
+def _size(entries: Entries) -> int:
     return sum(map(len, entries.values()))
 
 

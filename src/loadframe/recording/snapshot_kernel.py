@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import PAGE_BYTES, Derivation
+from loadframe.recording.derivation import PAGE_BYTES, Derivation, Metrics
 from loadframe.recording.frames import Tick
 from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below
 from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT, parse_port_range
@@ -27,8 +27,8 @@ NETWORK = "a network table"
 THREADS = Derivation("system:/proc/loadavg", procfs.parse_threads, (lambda count: {"system.threads.count": count},))
 
 
-def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], dict[str, float]]:
-    def parse(pair: Pair) -> dict[str, float]:
+def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], Metrics]:
+    def parse(pair: Pair) -> Metrics:
         fields = pair.last.split()
         if not -len(fields) <= word < len(fields):
             raise RecordingError(f"{metric}: a number is missing.")
@@ -68,7 +68,7 @@ def _net_sysctl(name: str, metric: str, word: int = 0, factor: int = 1, absent: 
     return Source(path, (metric,), _count_of(metric, word, factor), fetch_here, reason)
 
 
-def _port_range(pair: Pair) -> dict[str, float]:
+def _port_range(pair: Pair) -> Metrics:
     ports, _, reserved = pair.last.partition(b"\n")
     return {"system.network.local_ports.limit": float(parse_port_range(ports, reserved))}
 
@@ -88,7 +88,7 @@ def fetch_connections(place: Place, path: str) -> bytes:
         return text
 
 
-def _connections(pair: Pair) -> dict[str, float]:
+def _connections(pair: Pair) -> Metrics:
     """A connection from a port that listens was made by the other side and takes no local port."""
     half_open = 0
     listening, connections = set(), list[tuple[bytes, bytes]]()
@@ -111,11 +111,11 @@ def _connections(pair: Pair) -> dict[str, float]:
     }
 
 
-def _softnet(pair: Pair) -> dict[str, float]:
+def _softnet(pair: Pair) -> Metrics:
     """Hexadecimal, one line per CPU: processed, dropped, squeezed, ...; as the 12th, since 5.10, packets waiting."""
     first, last = _columns(pair.first), _columns(pair.last)
     drops, squeezes = (pair.rate(sum(row[at] for row in first), sum(row[at] for row in last)) for at in (1, 2))
-    values: dict[str, float] = {"system.network.backlog_drops": drops, "system.network.squeezes": squeezes}
+    values: Metrics = {"system.network.backlog_drops": drops, "system.network.squeezes": squeezes}
     if all(len(row) >= 13 for row in last):
         values["system.network.backlog"] = float(max(row[11] for row in last))
     return values
@@ -128,7 +128,7 @@ def _columns(text: bytes) -> list[list[int]]:
     return rows
 
 
-def _rounds(pair: Pair) -> dict[str, float]:
+def _rounds(pair: Pair) -> Metrics:
     """Mean packets per round of the receiving softirq, from softnet_stat, an empty line and softirqs."""
     (packets, rounds), (later_packets, later_rounds) = _packets(pair.first), _packets(pair.last)
     passed = pair.rate(rounds, later_rounds)
@@ -143,7 +143,7 @@ def _packets(text: bytes) -> tuple[int, int]:
     return sum(row[0] for row in _columns(softnet)), sum(map(procfs.parse_count, counts[0]))
 
 
-def _links(pair: Pair) -> dict[str, float]:
+def _links(pair: Pair) -> Metrics:
     """The lines of net/dev, then "NAME MEGABITS" for each interface that has a speed: others answer EINVAL."""
     first, last = (
         {name.encode(): (counts.received_bytes, counts.sent_bytes) for name, counts in parse_interfaces(text).items()}

@@ -7,7 +7,7 @@ import os
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import PAGE_BYTES
+from loadframe.recording.derivation import PAGE_BYTES, Metrics
 from loadframe.recording.snapshot import Pair, Place, Source, below, derived, each_below, lines
 from loadframe.recording.system_metrics import (
     DISKSTATS,
@@ -28,14 +28,14 @@ CPUS = "sys/devices/system/cpu"
 # --- CPUs -----------------------------------------------------------------------------------------------------------
 
 
-def _softirqs(pair: Pair) -> dict[str, float]:
+def _softirqs(pair: Pair) -> Metrics:
     first, last = procfs.parse_stat(pair.first), procfs.parse_stat(pair.last)
     spent = [spent_on(first.cpus[name], times) for name, times in last.cpus.items() if name in first.cpus]
     shares = [ticks["softirq"] / max(1, sum(ticks.values())) for ticks in spent]
     return {"system.cpu.softirq_busiest": max(shares)} if shares and pair.elapsed_s > 0 else {}
 
 
-def _frequency(pair: Pair) -> dict[str, float]:
+def _frequency(pair: Pair) -> Metrics:
     """One line per CPU: name, present and highest frequency (kHz)."""
     lost = []
     for line in pair.last.splitlines():
@@ -46,7 +46,7 @@ def _frequency(pair: Pair) -> dict[str, float]:
     return {"system.cpu.frequency_missing": sum(lost) / len(lost)} if lost else {}
 
 
-def _throttling(pair: Pair) -> dict[str, float]:
+def _throttling(pair: Pair) -> Metrics:
     first, last = ({row[0]: procfs.parse_count(row[-1]) for line in text.splitlines() if (row := line.split())}
                    for text in (pair.first, pair.last))  # fmt: skip
     shares = [pair.rate(first[name], ms) / 1000 for name, ms in last.items() if name in first]
@@ -56,7 +56,7 @@ def _throttling(pair: Pair) -> dict[str, float]:
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def _swap(pair: Pair) -> dict[str, float]:
+def _swap(pair: Pair) -> Metrics:
     sizes = procfs.parse_meminfo(pair.last)
     total = sizes.get("SwapTotal", 0)
     return {"system.swap.limit": total, "system.swap.used": total - sizes.get("SwapFree", 0)} if total > 0 else {}
@@ -65,7 +65,7 @@ def _swap(pair: Pair) -> dict[str, float]:
 _SHARES = ("system.paging.direct_share", "system.paging.refault_share")
 
 
-def _paging_shares(pair: Pair) -> dict[str, float]:
+def _paging_shares(pair: Pair) -> Metrics:
     """pgpgin counts KiB read from disks."""
     if pair.elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
@@ -81,7 +81,7 @@ def _paging_shares(pair: Pair) -> dict[str, float]:
     return values
 
 
-def _writing(pair: Pair) -> dict[str, float]:
+def _writing(pair: Pair) -> Metrics:
     last = procfs.parse_vmstat(pair.last)
     if not {"nr_dirty_threshold", "nr_dirty"} <= last.keys():
         return {}
@@ -94,14 +94,14 @@ def _writing(pair: Pair) -> dict[str, float]:
 # --- disks and file systems -----------------------------------------------------------------------------------------
 
 
-def _flushes(pair: Pair) -> dict[str, float]:
+def _flushes(pair: Pair) -> Metrics:
     disks = both(procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last))
     shares = [pair.rate(first.flush_ms, second.flush_ms) / 1000 for first, second in disks if first.flush_ms is not None
               and second.flush_ms is not None]  # fmt: skip
     return {"system.disk.flushing": min(1.0, max(shares))} if shares else {}
 
 
-def _queues(pair: Pair) -> dict[str, float]:
+def _queues(pair: Pair) -> Metrics:
     """The lines of diskstats, then "DISK N" for each block device: the requests that it can queue."""
     rows = (line.split() for line in pair.last.splitlines())
     limits = {row[0]: procfs.parse_count(row[1]) for row in rows if len(row) == 2}
@@ -139,7 +139,7 @@ def fetch_filesystems(place: Place, name: str) -> bytes:
     return lines(rows)
 
 
-def _filesystems(pair: Pair) -> dict[str, float]:
+def _filesystems(pair: Pair) -> Metrics:
     """The fullest file system, in blocks and in inodes, as shares of what an ordinary user may use (as df(1) does)."""
     space, inodes = [], []
     for line in pair.last.splitlines():

@@ -37,7 +37,7 @@ CPU_CLOCK = 2
 ROOT = Path("/")
 
 
-def _of_target(metrics: Metrics) -> dict[str, float]:
+def _of_target(metrics: Metrics) -> Metrics:
     return {f"target.{metric}": float(value) for metric, value in metrics.items()}
 
 
@@ -50,16 +50,16 @@ def fetch_open_files(place: Place, path: str) -> bytes:
         return b"%d\n" % count
 
 
-def _open_files(*pairs: Pair) -> dict[str, float]:
+def _open_files(*pairs: Pair) -> Metrics:
     parts = (pair.last.partition(b"\n") for pair in pairs)
     return _of_target(open_files([{"fd": count, "limits": limits} for count, _, limits in parts]))
 
 
-def _mappings(*pairs: Pair) -> dict[str, float]:
+def _mappings(*pairs: Pair) -> Metrics:
     return {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))}
 
 
-def _status(*pairs: Pair) -> dict[str, float]:
+def _status(*pairs: Pair) -> Metrics:
     """The memory of all of them; the CPUs are the first one's."""
     named = procfs.parse_process_status(pairs[0].last).cpus_allowed
     metrics = _of_target(memory(PAGE_BYTES, [{"status": pair.last} for pair in pairs]))
@@ -72,7 +72,7 @@ def fetch_cpu(place: Place, path: str) -> bytes:
     return clock + b"\n" + place.text(path)
 
 
-def _cpu(*pairs: Pair) -> dict[str, float]:
+def _cpu(*pairs: Pair) -> Metrics:
     """As in a step: with threads and children that ended; less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
@@ -100,7 +100,7 @@ def _spent(text: bytes) -> dict[str, bytes]:
 # --- its threads ----------------------------------------------------------------------------------------------------
 
 
-def _threads(*pairs: Pair) -> dict[str, float]:
+def _threads(*pairs: Pair) -> Metrics:
     """One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one). New threads began at zero."""
     if not all(_times(pair.last) for pair in pairs):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
@@ -151,7 +151,7 @@ def fetch_watches(place: Place, path: str) -> bytes:
     return lines(rows)
 
 
-def _watches(pair: Pair) -> dict[str, float]:
+def _watches(pair: Pair) -> Metrics:
     watches: dict[bytes, list[int]] = {b"epoll": [], b"inotify": []}
     for line in pair.last.splitlines():
         kind, _, count = line.partition(b" ")
@@ -174,7 +174,7 @@ def fetch_accept_queues(place: Place, path: str) -> bytes:
     )
 
 
-def _accept_queues(pair: Pair) -> dict[str, float]:
+def _accept_queues(pair: Pair) -> Metrics:
     """The fullest queue: the kernel admits one more than its length (sk_acceptq_is_full)."""
     rows = [[procfs.parse_count(field) for field in line.split()] for line in pair.last.splitlines()]
     queues = [(waiting, most) for _, waiting, most in (row for row in rows if len(row) == 3) if most > 0]
@@ -210,7 +210,7 @@ def _real_user(status: bytes) -> int:
     return int(match[1])
 
 
-def _user(pair: Pair) -> dict[str, float]:
+def _user(pair: Pair) -> Metrics:
     words = dict(line.split(b" ", 1) for line in pair.last.splitlines() if b" " in line)
     if not {b"uid", b"threads", b"limit"} <= words.keys():
         raise RecordingError("what was read of the user is damaged.")
