@@ -4,7 +4,7 @@ Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst
 Documentation/networking/nf_conntrack-sysctl.rst, net/core/net-procfs.c (softnet_stat), RFC 4898 names in netstat."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,19 +27,17 @@ NETWORK = "a network table"
 THREADS = Derivation("system:/proc/loadavg", procfs.parse_threads, (lambda count: {"system.threads.count": count},))
 
 
-def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], Metrics]:
-    def parse(pair: Pair) -> Metrics:
-        fields = pair.last.split()
-        if not -len(fields) <= word < len(fields):
-            raise RecordingError(f"{metric}: a number is missing.")
-        return {metric: float(factor * procfs.parse_count(fields[word]))}
-
-    return parse
-
-
 def _sysctl(name: str, metric: str) -> Source:
-    path = f"proc/sys/{name.replace('.', '/')}"
-    return Source(path, (metric,), _count_of(metric), absent=f"this kernel has no {name}")
+    """A setting or a count of the kernel; of several numbers the last (the most pages of net.ipv4.tcp_mem)."""
+    factor = PAGE_BYTES if name == "net.ipv4.tcp_mem" else 1
+
+    def parse(pair: Pair) -> Metrics:
+        *_, number = pair.last.split() or [b""]
+        return {metric: float(factor * procfs.parse_count(number))}
+
+    fetch = fetch_here if name.startswith("net.") else Place.text
+    absent = "conntrack is not loaded" if "conntrack" in name else f"this kernel has no {name}"
+    return Source(f"proc/sys/{name.replace('.', '/')}", (metric,), parse, fetch, absent)
 
 
 # --- the network ----------------------------------------------------------------------------------------------------
@@ -60,12 +58,6 @@ def fetch_here(place: Place, path: str) -> bytes:
         remedy = f"nsenter --target {place.pid} --net"
         raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")
     return place.text(path)
-
-
-def _net_sysctl(name: str, metric: str, word: int = 0, factor: int = 1, absent: str = "") -> Source:
-    path = f"proc/sys/net/{name.replace('.', '/')}"
-    reason = absent or f"this kernel has no net.{name}"
-    return Source(path, (metric,), _count_of(metric, word, factor), fetch_here, reason)
 
 
 def _port_range(pair: Pair) -> Metrics:
@@ -217,26 +209,29 @@ EVENTS = tuple(
     f"system.network.{name}"
     for name in ("listen_overflows", "syn_drops", "time_wait_overflows", "tcp_memory_pressures")
 )
+_SYSCTLS = {
+    "fs.nr_open": "system.files.per_process_limit",
+    "kernel.threads-max": "system.threads.limit",
+    "kernel.pid_max": "system.pids.limit",
+    "vm.max_map_count": "system.mappings.limit",
+    "fs.aio-nr": "system.aio",
+    "fs.aio-max-nr": "system.aio.limit",
+    "fs.epoll.max_user_watches": "system.epoll_watches.limit",
+    "fs.inotify.max_user_watches": "system.inotify_watches.limit",
+    "fs.inotify.max_user_instances": "system.inotify_instances.limit",
+    "net.core.somaxconn": "system.network.somaxconn",
+    "net.core.netdev_max_backlog": "system.network.backlog.limit",
+    "net.core.netdev_budget": "system.network.packets_per_round.limit",
+    "net.ipv4.tcp_max_syn_backlog": "system.network.syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets": "system.network.time_wait.limit",
+    "net.ipv4.tcp_mem": "system.network.tcp_memory.limit",
+    "net.netfilter.nf_conntrack_count": "system.network.conntrack",
+    "net.netfilter.nf_conntrack_max": "system.network.conntrack.limit",
+}
 SOURCES: tuple[Source, ...] = (
     derived(FILE_NUMBERS, "system.files.allocated", "system.files.limit"),
     derived(THREADS, "system.threads.count"),
-    _sysctl("fs.nr_open", "system.files.per_process_limit"),
-    _sysctl("kernel.threads-max", "system.threads.limit"),
-    _sysctl("kernel.pid_max", "system.pids.limit"),
-    _sysctl("vm.max_map_count", "system.mappings.limit"),
-    _sysctl("fs.aio-nr", "system.aio"),
-    _sysctl("fs.aio-max-nr", "system.aio.limit"),
-    _sysctl("fs.epoll.max_user_watches", "system.epoll_watches.limit"),
-    _sysctl("fs.inotify.max_user_watches", "system.inotify_watches.limit"),
-    _sysctl("fs.inotify.max_user_instances", "system.inotify_instances.limit"),
-    _net_sysctl("core.somaxconn", "system.network.somaxconn"),
-    _net_sysctl("core.netdev_max_backlog", "system.network.backlog.limit"),
-    _net_sysctl("core.netdev_budget", "system.network.packets_per_round.limit"),
-    _net_sysctl("ipv4.tcp_max_syn_backlog", "system.network.syn_backlog"),
-    _net_sysctl("ipv4.tcp_max_tw_buckets", "system.network.time_wait.limit"),
-    _net_sysctl("ipv4.tcp_mem", "system.network.tcp_memory.limit", word=2, factor=PAGE_BYTES),
-    _net_sysctl("netfilter.nf_conntrack_count", "system.network.conntrack", absent="conntrack is not loaded"),
-    _net_sysctl("netfilter.nf_conntrack_max", "system.network.conntrack.limit", absent="conntrack is not loaded"),
+    *(_sysctl(name, metric) for name, metric in _SYSCTLS.items()),
     Source(
         "proc/sys/net/ipv4/ip_local_port_range", ("system.network.local_ports.limit",), _port_range, fetch_port_range
     ),
