@@ -11,6 +11,7 @@ from loadframe.bench.checking_states import (
     check_changes,
     check_nice,
     check_running_service,
+    is_limited,
     loaded_by,
     loads,
 )
@@ -159,7 +160,7 @@ def _check_cages(study: Study, *, target_here: bool) -> None:
             if parts
             else "Its cage is [cage] itself, the load driver's is [cage.driver].",
         )
-    if sharded and (study.cage.cpus or study.cage.group_limits() or study.cage.process_limits()):
+    if sharded and is_limited(study.cage):
         raise StudyError(
             f"cage: a {kind} in several pieces has no cage of its own",
             remedy="Put these limits into [cage.shard]; each shard has them.",
@@ -198,7 +199,7 @@ def _check_address(study: Study) -> None:
             remedy="Give each a study of its own, and compare the two runs.",
         )
     check_consent(study)
-    if study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
+    if is_limited(study.cage):
         raise StudyError("cage: a running server cannot be caged", remedy="Omit these limits; [cage.driver] may stay.")
 
 
@@ -248,8 +249,7 @@ def _check_attached(study: Study) -> None:
             "remove what a killed run leaves there",
             remedy="`loadframe limits --attach` reads it. To load one, leave out target.attach.",
         )
-    others_kind = any(alternative.target.kind not in (None, target.kind) for alternative in study.alternative)
-    if target.shards is not None or target.sql_nodes is not None or others_kind:
+    if target.shards is not None or target.sql_nodes is not None or len(kinds_of(study)) > 1:
         raise StudyError(
             "target.attach: a running server is measured alone",
             remedy="Leave out target.shards, target.sql_nodes and alternatives of another kind.",

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -91,16 +91,17 @@ def window_metrics(
             partial(peer_metrics, seen),
             partial(runtime_metrics, members),
         ]
-        for name, value in (component_metrics(members) | gather(parts)).items():
-            if is_known(f"{component}.{name}"):
-                metrics[f"{component}.{name}"] = value
+        metrics |= _known(component, component_metrics(members) | gather(parts))
     metrics |= _of_its_network(by_component.get("target", ()))
     for component in caged_components(window):
-        for name, value in cage_metrics(component, window).items():
-            if is_known(f"{component}.{name}"):
-                metrics[f"{component}.{name}"] = value
+        metrics |= _known(component, cage_metrics(component, window))
     metrics |= _fullest_cages(metrics, pieces)
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _known(component: str, metrics: Metrics) -> Metrics:
+    named = {f"{component}.{name}": value for name, value in metrics.items()}
+    return {name: value for name, value in named.items() if is_known(name)}
 
 
 def _of_its_network(target: Sequence[ProcessInWindow]) -> Metrics:
@@ -172,7 +173,7 @@ def of_readings(
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
-        level = _mean if pipelines.is_level(spec.metric) else _largest
+        level = partial(_level, fmean if pipelines.is_level(spec.metric) else max)
         value = (_rate if spec.cumulative else level)(readings, start_s, end_s)
         if value is not None:
             metrics[spec.metric] = value
@@ -216,15 +217,11 @@ def read_counters(text: bytes) -> Metrics:
         return {}
     if not isinstance(noted, dict):
         return {}
-    numbers = {
-        name: value
+    return {
+        name: float(value)
         for name, value in noted.items()
-        if isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < 2**64
-        and math.isfinite(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**64
     }
-    return {name: float(value) for name, value in numbers.items()}
 
 
 def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
@@ -237,15 +234,12 @@ def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float)
     return (last - first) / (last_s - first_s) if steady else None
 
 
-def _mean(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
-    inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
-    return fmean(inside) if inside else _largest(readings, start_s, end_s)
-
-
-def _largest(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+def _level(
+    combine: Callable[[Sequence[float]], float], readings: Sequence[tuple[float, float]], start_s: float, end_s: float
+) -> float | None:
     inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
     if inside:
-        return max(inside)
+        return combine(inside)
     outside = [(max(start_s - at_s, at_s - end_s), value) for at_s, value in readings]
     return min(outside)[1] if outside else None
 

@@ -20,7 +20,7 @@ from typing import Literal
 from loadframe.errors import RecordingError
 from loadframe.recording.derivation import Metrics
 from loadframe.recording.process_window import ProcessInWindow
-from loadframe.recording.socket_rows import SYN_SENT, OpenSocket, TcpTimes, parse_rows
+from loadframe.recording.socket_rows import SYN_SENT, OpenSocket, TcpTimes, fullest, parse_rows
 from loadframe.recording.wait_classes import Role
 
 SOCKETS, LISTENERS = "sockets", "listeners"
@@ -212,7 +212,7 @@ def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
-    """The fullest accept queue of any look, with its length: the kernel admits one more (sk_acceptq_is_full)."""
+    """The fullest accept queue of any look, with its length."""
     queues = [
         (socket.receive, socket.send)
         for look in looks
@@ -221,7 +221,7 @@ def _queues(looks: Sequence[Look]) -> Metrics:
     ]
     if not queues:
         return {}
-    waiting, most = max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
+    waiting, most = fullest(queues)
     together = sum(count for count, _ in queues) / len(looks)
     return {"accept_queue": waiting, "accept_queue.limit": most, "accept_queue.waiting": together}
 

@@ -197,6 +197,13 @@ class Census:
     sleepers: int
     where_known: bool
 
+    @property
+    def metrics(self) -> Metrics:
+        states = self.states or {}
+        return {"threads.count": self.count, "processes.count": self.processes} | {
+            f"threads.{name}": states[letter] for name, letter in STATES.items() if letter in states
+        }
+
 
 def census(members: Collection[Entries]) -> Census | None:
     """From the entries of each process; None if they have no threads. Raises RecordingError for damaged ones."""
@@ -226,12 +233,7 @@ def census(members: Collection[Entries]) -> Census | None:
 
 def threads(members: Collection[Entries]) -> Metrics:
     counted = census(members)
-    if counted is None:
-        return {}
-    states = counted.states or {}
-    return {"threads.count": counted.count, "processes.count": counted.processes} | {
-        f"threads.{name}": states[letter] for name, letter in STATES.items() if letter in states
-    }
+    return {} if counted is None else counted.metrics
 
 
 def open_files(members: Collection[Entries]) -> Metrics:

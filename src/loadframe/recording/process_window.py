@@ -18,7 +18,6 @@ from loadframe.recording.process_metrics import (
     NS,
     POLLING,
     STAT,
-    Census,
     TaskTexts,
     added_up,
     after,
@@ -32,7 +31,6 @@ from loadframe.recording.process_metrics import (
     parse_tasks,
     process_rows,
     split_source,
-    threads,
     with_cores,
 )
 from loadframe.recording.procfs import ProcessStat
@@ -254,20 +252,17 @@ def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
     """Averages over the ticks at which any thread of the component was looked at; the count is the largest."""
-    moments = [members for members in _moments(processes) if any("tasks" in entries for entries in members)]
+    looked = (members for members in _moments(processes) if any("tasks" in entries for entries in members))
+    moments = [counted for members in looked if (counted := census(members)) is not None]
     values: dict[str, list[float]] = {}
-    for counts in map(threads, moments):
-        for metric, value in counts.items():
+    for counted in moments:
+        for metric, value in counted.metrics.items():
             values.setdefault(metric, []).append(value)
     metrics = {metric: put_together(metric, levels) for metric, levels in values.items()}
-    return metrics | _polling([counted for counted in map(census, moments) if counted is not None])
-
-
-def _polling(moments: Sequence[Census]) -> Metrics:
-    """No count, rather than zero, if the kernel says of no thread where it sleeps."""
+    # No count, rather than zero, if the kernel says of no thread where it sleeps.
     asked = [counted.states[POLLING] for counted in moments if counted.states is not None]
     silent = any(counted.sleepers for counted in moments) and not any(counted.where_known for counted in moments)
-    return {"threads.polling": sum(asked) / len(asked)} if asked and not silent else {}
+    return metrics | ({"threads.polling": sum(asked) / len(asked)} if asked and not silent else {})
 
 
 def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:

@@ -28,6 +28,7 @@ from loadframe.recording.process_metrics import (
 from loadframe.recording.procfs import ProcessStat
 from loadframe.recording.snapshot import Pair, Place, Source, below, lines
 from loadframe.recording.snapshot_kernel import elsewhere
+from loadframe.recording.socket_rows import fullest
 
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
 _THREADS = re.compile(rb"^Threads:\s*(\d+)", re.MULTILINE)
@@ -175,12 +176,11 @@ def fetch_accept_queues(place: Place, path: str) -> bytes:
 
 
 def _accept_queues(pair: Pair) -> Metrics:
-    """The fullest queue: the kernel admits one more than its length (sk_acceptq_is_full)."""
     rows = [[procfs.parse_count(field) for field in line.split()] for line in pair.last.splitlines()]
     queues = [(waiting, most) for _, waiting, most in (row for row in rows if len(row) == 3) if most > 0]
     if not queues:
         return {}
-    waiting, most = max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
+    waiting, most = fullest(queues)
     return {"target.accept_queue": float(waiting), "target.accept_queue.limit": float(most)}
 
 

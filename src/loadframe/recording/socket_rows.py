@@ -5,7 +5,7 @@ followed process has open, as the kernel reported it. Light, as part of the reco
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
@@ -103,6 +103,12 @@ def _rows(data: bytes) -> Iterator[OpenSocket]:
                 yield OpenSocket(descriptor, inode, family, 0, "", "", 0, 0)
         except struct.error as error:
             raise _damaged() from error
+
+
+def fullest(queues: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Of accept queues (connections that wait, how many may), the fullest: the kernel admits one more than its length
+    (sk_acceptq_is_full)."""
+    return max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
 
 
 def _damaged() -> RecordingError:

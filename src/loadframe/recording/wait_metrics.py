@@ -13,8 +13,16 @@ from loadframe.recording.peer_metrics import REST, Connections
 from loadframe.recording.process_metrics import TaskTexts, parse_tasks
 from loadframe.recording.process_window import ProcessInWindow, sum_over_threads
 from loadframe.recording.socket_rows import OpenSocket
-from loadframe.recording.wait_classes import CALLS, CLASSES, Call, Role, WaitClass, by_descriptors, by_function
-from loadframe.recording.wait_classes import descriptors_of as descriptors
+from loadframe.recording.wait_classes import (
+    CALLS,
+    CLASSES,
+    Call,
+    Role,
+    WaitClass,
+    by_descriptors,
+    by_function,
+    descriptors_of,
+)
 
 CALLS_OF_THREADS = "task-syscall"
 Place = tuple[WaitClass, str]
@@ -105,8 +113,8 @@ def _place(
         return (wait, "") if wait != "unknown" else ("other", "") if number else None
     if call.wait is not None:
         return call.wait, ""
-    polled = asked.schedstat  # the row's second text
-    numbers = descriptors(call, [procfs.parse_hexadecimal(word, "a system call") for word in rest[:1]], polled)
+    arguments = [procfs.parse_hexadecimal(word, "a system call") for word in rest[:1]]
+    numbers = descriptors_of(call, arguments, polled=asked.schedstat)  # the row's second text
     roles, peer = (None, "") if sockets is None else sockets.of(numbers)
     wait = by_descriptors(call.by, roles)
     return wait, peer if wait == "network" else ""
