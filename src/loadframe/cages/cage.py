@@ -13,7 +13,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,11 +84,11 @@ class Cage:
         wanted = {LIMITS[name] for name in limits}
         io = any(LIMITS[name] == "io" for name in limits)
         device = block_device(lease.folder, root) if io else None
-        places = groups.find(wanted, root) if wanted else _counting_places(root)
-        cpu_sets = _cpu_set_places(root) if cpus is not None else []
+        places = groups.find(wanted, root) if wanted else _permitted((), root)  # then use is only counted
+        cpu_sets = _permitted(("cpuset",), root) if cpus is not None else []  # in addition to the affinity
         name = "-".join(part for part in ("loadframe", lease.id, component, of) if part)
         planned: dict[Path, Group] = {}
-        for place in (*places, *cpu_sets):
+        for place in (*places, *(place for place in cpu_sets if "cpuset" in place.controllers)):
             folder = place.parent / name
             known = planned[folder].controllers if folder in planned else frozenset()
             planned[folder] = Group(place.hierarchy.version, known | place.controllers, folder)
@@ -232,17 +232,10 @@ class Cage:
 # --- places and files -------------------------------------------------------------------------------------------------
 
 
-def _counting_places(root: Path) -> list[Place]:
-    """Where use can be counted without limiting anything; empty where that is not permitted."""
+def _permitted(wanted: Collection[str], root: Path) -> list[Place]:
+    """As groups.find; empty where that is not permitted, or not available."""
     with contextlib.suppress(CageError):
-        return groups.find((), root)
-    return []
-
-
-def _cpu_set_places(root: Path) -> list[Place]:
-    """A cpuset in addition to the affinity, where there is one."""
-    with contextlib.suppress(CageError):
-        return [place for place in groups.find(("cpuset",), root) if "cpuset" in place.controllers]
+        return groups.find(wanted, root)
     return []
 
 
