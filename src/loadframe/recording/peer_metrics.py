@@ -1,14 +1,6 @@
-"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited. A
-connection whose local port is one on which the component listens is served; any other leads to a peer. Little's law:
-the time that a request spends at a peer is the mean number in flight there, over the throughput.
-
-Whether a request is in flight: the kernel remembers when data was last sent and received, in its own ticks (4 ms at 250
-Hz), and counts segments. Of two moments in different ticks the later one decides. A request that follows an answer at
-once is in the same tick: then segments decide, if the connections to that peer exchange a fixed number of them, as the
-looks show: those of requests exceed those of answers by one request more than usual. Otherwise (answers of any size,
-pipelined requests) acknowledgements decide: an answer carries that of its request, so data that is not acknowledged, or
-was acknowledged separately, has no answer yet. An acknowledgement in the same tick shows nothing; the connection then
-counts as idle, so the error is towards too few. Layouts: linux/tcp.h."""
+"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited.
+docs/recording.md ("Peers") says which are served, and how a request in flight is recognised: by the kernel's ticks,
+else by segments, else by acknowledgements. Layouts: linux/tcp.h."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

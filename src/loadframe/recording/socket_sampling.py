@@ -2,10 +2,7 @@
 bounded share of one CPU, and once in each window of a step, whose length is known from the mark at the step's begin, as
 what is counted at one moment belongs to the load of that moment. Light, as part of the recorder process.
 
-The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is searched again only if
-the list has a socket that is in none of the processes: connections that stay open cost one reading. For connections the
-kernel walks a table of as many places as its memory allows, used or not: 0.3 to 6 ms. Listening sockets have a small
-table of their own, 0.06 ms, which is read at each tick."""
+What each look costs, and when /proc/PID/fd is searched for the owners of sockets: docs/recording.md ("Peers")."""
 
 from __future__ import annotations
 
@@ -252,9 +249,8 @@ class SocketSampler:
                             if states == 1 << diag.LISTEN:
                                 listening.add(local)
                             elif local not in listening:
-                                made[
-                                    bytes(self._view[begin + 6 : begin + 8]) + self._view[begin + 24 : begin + 40]
-                                ] += 1
+                                remote = self._view[begin + 6 : begin + 8], self._view[begin + 24 : begin + 40]
+                                made[b"".join(remote)] += 1
         except (OSError, RecordingError):  # not reported this time
             return
         self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
