@@ -1,31 +1,27 @@
 """What a snapshot reads of one process and of the user it belongs to. Layouts: proc_pid_limits(5), proc_pid_fdinfo(5)
 (the "tfd:" and "inotify wd:" lines), proc_pid_maps(5), Documentation/scheduler/sched-stats.rst."""
 
-import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import PAGE_BYTES, Metrics
+from loadframe.recording.frames import Facts
 from loadframe.recording.listeners import listeners
 from loadframe.recording.process_metrics import (
     CLOCK,
     NS,
     STAT,
-    added_up,
-    after,
+    ComponentTrack,
     memory,
     open_files,
     open_files_limits,
     parse_stat,
-    process_rows,
-    with_cores,
 )
-from loadframe.recording.procfs import ProcessStat
 from loadframe.recording.snapshot import Pair, Place, Source, below, lines
 from loadframe.recording.snapshot_kernel import elsewhere
 from loadframe.recording.socket_rows import fullest
@@ -77,20 +73,12 @@ def _cpu(*pairs: Pair) -> Metrics:
     """As in a step: with threads and children that ended; less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
-    ended = [parse_stat(_spent(pair.first)[STAT]) for pair in pairs if not pair.last]
-    return _of_target(added_up([_cores(pair, ended) for pair in pairs if pair.last]))
-
-
-def _cores(pair: Pair, ended: Sequence[ProcessStat]) -> Metrics:
-    before, now = _spent(pair.first), _spent(pair.last)
-    metrics: Metrics = {}
-    for row in process_rows(os.sysconf("SC_CLK_TCK")):
-        if row.source in before and row.source in now:
-            first, last = row.reading(before), row.reading(now)
-            if isinstance(first, ProcessStat):
-                first = after(first, [child for child in ended if child.parent == first.pid])
-            metrics |= row.between(first, last, pair.elapsed_s)
-    return {metric: value for metric, value in with_cores(metrics).items() if metric == "cpu.cores"}
+    elapsed_s, pids = pairs[0].elapsed_s, [parse_stat(_spent(pair.first)[STAT]).pid for pair in pairs]
+    track = ComponentTrack(Facts.of_this_machine(elapsed_s))
+    track.step(0.0, None, {pid: _spent(pair.first) for pid, pair in zip(pids, pairs, strict=True)})
+    there = {pid: _spent(pair.last) for pid, pair in zip(pids, pairs, strict=True) if pair.last}
+    metrics = track.step(elapsed_s, 0.0, there)
+    return _of_target({metric: value for metric, value in metrics.items() if metric == "cpu.cores"})
 
 
 def _spent(text: bytes) -> dict[str, bytes]:
