@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -274,13 +274,7 @@ def _word(component: str) -> str:
 
 
 def _cost(answer: dict[str, Any]) -> RecorderCost:
-    return RecorderCost(
-        cpu_s=float(answer["cpu_s"]),
-        elapsed_s=float(answer["elapsed_s"]),
-        rss_bytes=int(answer["rss_bytes"]),
-        ticks=int(answer["ticks"]),
-        late_ticks=int(answer["late_ticks"]),
-    )
+    return RecorderCost(**{field.name: answer[field.name] for field in fields(RecorderCost)})
 
 
 def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:

@@ -227,7 +227,7 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
     """Indices of the readings (ascending) nearest to the edges, or else around the window; None if there are none."""
-    first, last = _nearest(times, start_s), _nearest(times, end_s)
+    first, last = nearest(times, start_s), nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1
         last = bisect_left(times, end_s)
@@ -236,7 +236,8 @@ def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[
     return first, last
 
 
-def _nearest(times: Sequence[float], at_s: float) -> int:
+def nearest(times: Sequence[float], at_s: float) -> int:
+    """The index of the time (ascending) nearest to at_s, the earlier of two; -1 without any."""
     index = bisect_left(times, at_s)
     if index == len(times) or (index > 0 and at_s - times[index - 1] <= times[index] - at_s):
         return index - 1

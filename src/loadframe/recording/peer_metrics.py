@@ -3,7 +3,7 @@ docs/recording.md ("Peers") says which are served, and how a request in flight i
 else by segments, else by acknowledgements. Layouts: linux/tcp.h."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,17 +139,20 @@ def peer_metrics(connections: Connections) -> Metrics:
     if not looks:
         return _queues(connections.looks_at_listeners)
     named = connections.named()
-
-    def name(socket: OpenSocket) -> str:
-        peer = connections.peer(socket)
-        return peer if peer in named else REST
-
-    made = _grouped(looks, lambda socket: name(socket) if connections.role(socket) == "peer" else None)
-    served = _grouped(looks, lambda socket: "served" if connections.role(socket) == "served" else None)
+    made: dict[str, list[list[OpenSocket]]] = {}
+    served: list[list[OpenSocket]] = [[] for _ in looks]
+    for index, look in enumerate(looks):
+        for socket in look.sockets.values():
+            role = connections.role(socket)
+            if role == "peer":
+                peer = connections.peer(socket)
+                made.setdefault(peer if peer in named else REST, [[] for _ in looks])[index].append(socket)
+            elif role == "served":
+                served[index].append(socket)
     metrics: Metrics = {}
     everyone: list[list[bool | None]] = [[] for _ in looks]
     for peer, moments in made.items():
-        awaited = _awaited(moments, connections.mute)
+        awaited = _busy(moments, "made", connections.mute)
         metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(awaited).items()}
         metrics[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
         metrics[f"peer.{peer}.inside"] = float(
@@ -158,29 +161,16 @@ def peer_metrics(connections: Connections) -> Metrics:
         everyone = [[*together, *those] for together, those in zip(everyone, awaited, strict=True)]
     metrics |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
     if connections.listening:
-        moments = served.get("served", [[] for _ in looks])
-        metrics |= {f"served.{what}": value for what, value in _numbers(_asked(moments)).items()}
+        metrics |= {f"served.{what}": value for what, value in _numbers(_busy(served, "served")).items()}
     return metrics | _queues(connections.looks_at_listeners)
 
 
-def _awaited(moments: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> list[list[bool | None]]:
-    pace = pace_of((socket for moment in moments for socket in moment if socket.inode not in mute), "made")
-    return [[socket.inode not in mute and awaits_answer(socket, pace) for socket in moment] for moment in moments]
-
-
-def _asked(moments: Sequence[Collection[OpenSocket]]) -> list[list[bool | None]]:
-    pace = pace_of((socket for moment in moments for socket in moment), "served")
-    return [[is_asked(socket, pace) for socket in moment] for moment in moments]
-
-
-def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> dict[str, list[list[OpenSocket]]]:
-    """Group -> sockets of each look. key: the group of a socket, None for none."""
-    groups: dict[str, list[list[OpenSocket]]] = {}
-    for index, look in enumerate(looks):
-        for socket in look.sockets.values():
-            if (group := key(socket)) is not None:
-                groups.setdefault(group, [[] for _ in looks])[index].append(socket)
-    return groups
+def _busy(
+    moments: Sequence[Collection[OpenSocket]], side: "Side", mute: Collection[int] = ()
+) -> list[list[bool | None]]:
+    pace = pace_of((socket for moment in moments for socket in moment if socket.inode not in mute), side)
+    is_busy = awaits_answer if side == "made" else is_asked
+    return [[socket.inode not in mute and is_busy(socket, pace) for socket in moment] for moment in moments]
 
 
 def _numbers(moments: Sequence[Sequence[bool | None]]) -> Metrics:

@@ -5,7 +5,6 @@ the two readings nearest to the window's edges. Of threads that are looked at in
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 from loadframe.errors import RecordingError
@@ -49,12 +48,8 @@ _ONE_AT_A_TIME: tuple[tuple[str, str], ...] = (
 _PROGRAMS = tuple(re.compile(pattern) for pattern, _ in _ONE_AT_A_TIME)
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """A thread's cumulative numbers at one moment."""
-
-    at_s: float
-    numbers: tuple[int, ...]
+Sight = tuple[float, tuple[int, ...]]
+"""A moment, and a thread's cumulative numbers then."""
 
 
 class ProcessInWindow:
@@ -167,33 +162,30 @@ class ProcessInWindow:
                 counts = numbers(row)
                 if counts is not None:
                     if row.thread not in sights and complete and before_s is not None:
-                        sights[row.thread] = [Sight(before_s, (0,) * len(counts))]
-                    sights.setdefault(row.thread, []).append(Sight(tick.monotonic_s, counts))
+                        sights[row.thread] = [(before_s, (0,) * len(counts))]
+                    sights.setdefault(row.thread, []).append((tick.monotonic_s, counts))
             before_s = tick.monotonic_s
-        rates = {}
-        for thread, seen in sights.items():
-            grown = self._grown(seen, complete)
-            if grown is not None:
-                rates[thread] = grown
-        return rates
+        grown = {thread: self._grown(seen, complete) for thread, seen in sights.items()}
+        return {thread: rates for thread, rates in grown.items() if rates is not None}
 
     def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, ...] | None:
         window = self.window
         if complete:
-            inside = [sight for sight in seen if sight.at_s <= window.ticks[-1].monotonic_s]
-            before = [sight for sight in inside if sight.at_s <= window.ticks[0].monotonic_s]
-            chosen = [*before[-1:], *(sight for sight in inside if sight.at_s > window.ticks[0].monotonic_s)]
+            first_s, last_s = window.ticks[0].monotonic_s, window.ticks[-1].monotonic_s
+            inside = [sight for sight in seen if sight[0] <= last_s]
+            before = [sight for sight in inside if sight[0] <= first_s]
+            chosen = [*before[-1:], *inside[len(before) :]]
             if not chosen:
                 return None
-            first, last, elapsed_s = chosen[0], chosen[-1], window.elapsed_s
+            (_, first), (_, last), elapsed_s = chosen[0], chosen[-1], window.elapsed_s
         else:
-            pair = nearest_pair([sight.at_s for sight in seen], window.start_s, window.end_s)
+            pair = nearest_pair([at_s for at_s, _ in seen], window.start_s, window.end_s)
             if pair is None:
                 return None
-            first, last = seen[pair[0]], seen[pair[1]]
-            elapsed_s = last.at_s - first.at_s
+            (then_s, first), (now_s, last) = seen[pair[0]], seen[pair[1]]
+            elapsed_s = now_s - then_s
         # Not `growth`: a reused thread id must not cost the other threads.
-        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first.numbers, last.numbers, strict=True))
+        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first, last, strict=True))
 
 
 # --- which processes ------------------------------------------------------------------------------------------------

@@ -70,8 +70,7 @@ class Profiler:
         sources = []
         if self._perf is not None:
             reading = Reading()
-            with self._perf.samples(reading) as samples:
-                sampled = [sample for sample in samples if sample.time_s <= end_s]
+            sampled = [sample for sample in self._perf.samples(reading) if sample.time_s <= end_s]
             if self._perf.unreadable is not None:
                 self._lack("a part of the CPU profile", f"perf script said: {self._perf.unreadable}")
             from_s = max(start_s, min((sample.time_s for sample in sampled), default=end_s))
