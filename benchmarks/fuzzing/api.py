@@ -45,7 +45,7 @@ from loadframe.model import SettingValue
 from loadframe.recording import jvm_sampling, procfs
 from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.profiles import collapsed, perf
+from loadframe.recording.profiles import perf, profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
 from loadframe.recording.stage_tail import MOST_PROCESSES, StageTail
@@ -148,11 +148,11 @@ def read_profile(path: Path) -> None:
     """As what perf prints, and as collapsed stacks, which are read back as they were written."""
     text = path.read_text(encoding="utf-8", errors="replace")
     samples = list(perf.read_samples(text.split("\n"), perf.Reading()))
-    stacks = collapsed.collapse(sample.frames for sample in samples)
-    again = collapsed.parse(collapsed.render(stacks))
+    stacks = profiler.collapse(sample.frames for sample in samples)
+    again = profiler.parse_stacks(profiler.render_stacks(stacks))
     if again.stacks != stacks or again.damaged:
         raise WrongAnswerError("collapsed stacks are not read back as they were written")
-    collapsed.parse(text)
+    profiler.parse_stacks(text)
 
 
 PROC: Mapping[str, Callable[[bytes], Any]] = {

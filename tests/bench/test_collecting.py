@@ -25,7 +25,7 @@ from loadframe.model import (
     TargetState,
     Verdict,
 )
-from loadframe.recording.profiles import collapsed
+from loadframe.recording.profiles import profiler
 
 Simulated = Callable[..., Bookkeeping]
 COLLECTOR, WORK = ("node", "v8::internal::Heap::CollectGarbage"), ("node", "uv_run")
@@ -45,7 +45,7 @@ def book(simulated: Simulated) -> Bookkeeping:
     def take_profile(place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
         often = 640 if treatment == "A" else 80
         name = f"{treatment}.target.cpu.folded"
-        made.bench.run.add_stacks(name, collapsed.render([Stack(COLLECTOR, often), Stack(WORK, 800 - often)]))
+        made.bench.run.add_stacks(name, profiler.render_stacks([Stack(COLLECTOR, often), Stack(WORK, 800 - often)]))
         source = ProfileSource("cpu", "target", name, 800, 400.0, window_s)
         done = ProfiledStep(place, treatment, level, window_s, 10_000, 5000.0, (source,))
         made.bench.run.add_profiled(done)

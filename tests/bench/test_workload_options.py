@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from loadframe.bench.workload_options import WorkloadOptions
+from loadframe.bench.declared import WorkloadOptions
 from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import StudyError
 from loadframe.host.privilege import US

@@ -12,7 +12,7 @@ from loadframe.fleet.hosts import Way
 from loadframe.fleet.looking import interface_to
 from loadframe.model.fleet import ClockInStep
 from loadframe.recording.frames import Facts, Tick
-from loadframe.recording.interfaces import SOURCE
+from loadframe.recording.snapshot_kernel import INTERFACES
 
 AHEAD = {"a": 1000.0, "b": -500.0, "north": 20.0}
 HEAD = b"Inter-|   Receive |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets\n"
@@ -38,7 +38,7 @@ def ticks(host: str, received: int, sent: int, packets: int = 100) -> list[Tick]
     return [
         Tick(
             at_s + AHEAD[host], at_s,
-            {SOURCE: dev(7 + int(received * at_s), 7 + int(sent * at_s), 7 + int(packets * at_s))}, FACTS,
+            {INTERFACES: dev(7 + int(received * at_s), 7 + int(sent * at_s), 7 + int(packets * at_s))}, FACTS,
         )
         for at_s in (0.5, 1.0, 4.0)
     ]  # fmt: skip

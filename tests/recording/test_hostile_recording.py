@@ -102,7 +102,7 @@ def test_false_beginnings_of_blocks_are_searched_for_so_long(monkeypatch: pytest
 def test_a_recording_is_searched_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loadframe.recording.readers.PIECE_BYTES", 100)
     path = recording(tmp_path / "a.lfr", *(NAME + tick(number) for number in range(20)))
-    with RecordingReader(path, host="") as reader:
+    with RecordingReader(path) as reader:
         assert [one.monotonic_s for one in reader.all_ticks()] == list(range(20))
         assert reader.warnings == []
 

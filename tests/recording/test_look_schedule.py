@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.recording.look_schedule import CPU_SHARE, EVERY_S, LOADED_SHARE, LONGEST_S, LookSchedule
+from loadframe.recording.socket_sampling import CPU_SHARE, EVERY_S, LOADED_SHARE, LONGEST_S, LookSchedule
 
 TICK_S = 0.1
 STEPS = 20

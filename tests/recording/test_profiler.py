@@ -14,9 +14,8 @@ import pytest
 
 from loadframe.model import ProfileSource
 from loadframe.recording.profiles import perf
-from loadframe.recording.profiles.collapsed import parse
 from loadframe.recording.profiles.perf import Permission, frequency_hz, permission
-from loadframe.recording.profiles.profiler import Profiler, components_of
+from loadframe.recording.profiles.profiler import Profiler, components_of, parse_stacks
 from waiting import await_that
 
 BUSY = "import time\nuntil = time.monotonic() + 60\nwhile time.monotonic() < until:\n    sum(range(1000))\n"
@@ -65,7 +64,7 @@ def test_a_busy_process_is_found_busy(busy: int, tmp_path: Path) -> None:
         if allowed.scope is None or ("cpu", "target") in sources:
             break
     looked = sources["threads", "target"]
-    states = parse((folder / "run" / looked.file).read_text()).stacks
+    states = parse_stacks((folder / "run" / looked.file).read_text()).stacks
     assert sum(stack.count for stack in states) == looked.samples
     assert states[0].frames[-1] == "[running or runnable]"
     if allowed.scope is None:
@@ -74,7 +73,7 @@ def test_a_busy_process_is_found_busy(busy: int, tmp_path: Path) -> None:
     else:
         sampled = sources["cpu", "target"]
         assert sampled.samples > 0
-        stacks = parse((folder / "run" / sampled.file).read_text()).stacks
+        stacks = parse_stacks((folder / "run" / sampled.file).read_text()).stacks
         frames = {frame for stack in stacks for frame in stack.frames}
         assert any("Py" in frame or "python" in frame for frame in frames)
         assert not any(frame.endswith("_[k]") for frame in frames) or allowed.scope != "processes in user space"
@@ -178,5 +177,5 @@ def test_only_the_window_counts_and_a_late_start_is_known(tmp_path: Path, monkey
     sources = {one.component: one for one in written if one.kind == "cpu"}
     assert {name: one.samples for name, one in sources.items()} == {"target": 2, "driver": 1, "rest": 1}
     assert {one.seconds for one in sources.values()} == {2.0}
-    strangers = parse((tmp_path / "run" / sources["rest"].file).read_text()).stacks
+    strangers = parse_stacks((tmp_path / "run" / sources["rest"].file).read_text()).stacks
     assert [stack.frames for stack in strangers] == [("mine", "sys_[k]")], "of strangers only what the kernel did"

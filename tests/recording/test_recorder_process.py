@@ -320,7 +320,6 @@ def test_the_process_imports_nothing_heavy() -> None:
         "loadframe.recording.frames",
         "loadframe.recording.held_files",
         "loadframe.recording.jvm_sampling",
-        "loadframe.recording.look_schedule",
         "loadframe.recording.recorder",
         "loadframe.recording.sampling",
         "loadframe.recording.socket_rows",

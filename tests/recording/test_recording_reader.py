@@ -9,7 +9,7 @@ import pytest
 from loadframe.errors import RecordingError
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
-from loadframe.recording.readers import RecordingReader
+from loadframe.recording.readers import COUNTER_MARGIN_S, RecordingReader
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)
 
@@ -21,7 +21,8 @@ def add_block(writer: FrameWriter, *times_s: float) -> None:
 
 
 def times(reader: RecordingReader, start_s: float, end_s: float, margin_s: float = 0) -> list[float]:
-    return [tick.monotonic_s for tick in reader.ticks_between(start_s, end_s, margin_s=margin_s)]
+    inside_s = COUNTER_MARGIN_S - margin_s
+    return [tick.monotonic_s for tick in reader.ticks_between(start_s + inside_s, end_s - inside_s)]
 
 
 def test_what_is_appended_later_is_found(tmp_path: Path) -> None:

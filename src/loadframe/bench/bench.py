@@ -14,13 +14,12 @@ from loadframe.bench.attached import AttachedTarget, running
 from loadframe.bench.base import Bench, OnBench
 from loadframe.bench.budget import tell_cost
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
-from loadframe.bench.declared import workload_of
+from loadframe.bench.declared import WorkloadOptions, workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
 from loadframe.bench.rig import Rig, kinds_of, prefix_of
 from loadframe.bench.surroundings import Surroundings, host_settings
-from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.changes.journal import Reasons
@@ -294,15 +293,16 @@ class RealBench(Bench):
         return self._rig.target
 
     def starts_fresh(self, name: str) -> bool:
-        """Not where every step begins with a cache that was filled or emptied for it."""
         self.use(name)
-        prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
-        return not prepared and self._target.first_process() != self._served.get(self._target.kind, ())
+        return not self._prepared(name) and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
-        """Not where its cache is prepared for each step, nor where each step runs until its work is done."""
-        prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
-        return not prepared and not self.workload.runs_to_completion
+        """Not where each step runs until its work is done."""
+        return not self._prepared(name) and not self.workload.runs_to_completion
+
+    def _prepared(self, name: str) -> bool:
+        """Whether every step of the treatment begins with a cache that was filled or emptied for it."""
+        return self.is_cache(name) or bool(self._treatments[name].cold_of)
 
     def recover(self, name: str) -> None:
         self._rigs[self._treatments[name].kind].stop()
@@ -313,7 +313,7 @@ class RealBench(Bench):
 
     def end(self, how: Ending) -> None:
         if how == "SIGKILL":
-            self._rig.kill()
+            self._target.kill()
         self._rig.stop()
 
     def leave_alone(self, seconds: float) -> None:
@@ -356,33 +356,33 @@ class RealBench(Bench):
             self._rig.empty()
             self.use(asked.treatment)
         self._target.reset()
-        self._bring_to(asked.level, asked.treatment, cold=asked.cold)
+        self._bring_to(asked)
         self._served[self._target.kind] = self._target.first_process()
         try:
             try:
                 return self._loading.load(self._rig, asked, profiler)
             except WorkloadError:  # a target that hangs or refuses is reported as that
-                self._bring_to(asked.level, asked.treatment, cold=asked.cold)
+                self._bring_to(asked)
                 raise
         except NotRecovered as error:
             error.level, error.treatment = asked.level, asked.treatment
             raise
 
-    def _bring_to(self, level: float, treatment: str, *, cold: bool) -> None:
+    def _bring_to(self, asked: Load) -> None:
         """Load a level's data. A cache that is not to be cold has this level's objects in memory, and no others."""
         endpoint = self.endpoint
-        caches = self.is_cache(treatment)
+        caches = self.is_cache(asked.treatment)
         if caches:
             self._target.forget()
         try:
-            self.workload.set_level(endpoint, level)
+            self.workload.set_level(endpoint, asked.level)
         except TargetError as error:
             self._target.counters()  # raises if it died, with its last log lines
             error.details = error.details or masked(self._target.log_tail())
             raise
-        if caches and not cold:
+        if caches and not asked.cold:
             assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"
-            self.workload.warm(endpoint, level)
+            self.workload.warm(endpoint, asked.level)
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
         """What the recording shows of a step's window, and whether it missed ticks."""

@@ -11,6 +11,7 @@ from loadframe.bench.checking_states import (
     check_changes,
     check_nice,
     check_running_service,
+    is_limited,
     loaded_by,
     loads,
 )
@@ -158,7 +159,7 @@ def _check_cages(study: Study, *, target_here: bool) -> None:
             if parts
             else "Its cage is [cage] itself, the load driver's is [cage.driver].",
         )
-    if sharded and (study.cage.cpus or study.cage.group_limits() or study.cage.process_limits()):
+    if sharded and is_limited(study.cage):
         raise StudyError(
             f"cage: a {kind} in several pieces has no cage of its own",
             remedy="Put these limits into [cage.shard]; each shard has them.",
@@ -197,7 +198,7 @@ def _check_address(study: Study) -> None:
             remedy="Give each a study of its own, and compare the two runs.",
         )
     check_consent(study)
-    if study.cage.cpus or study.cage.group_limits() or study.cage.process_limits():
+    if is_limited(study.cage):
         raise StudyError("cage: a running server cannot be caged", remedy="Omit these limits; [cage.driver] may stay.")
 
 
@@ -247,8 +248,7 @@ def _check_attached(study: Study) -> None:
             "remove what a killed run leaves there",
             remedy="`loadframe limits --attach` reads it. To load one, leave out target.attach.",
         )
-    others_kind = any(alternative.target.kind not in (None, target.kind) for alternative in study.alternative)
-    if target.shards is not None or target.sql_nodes is not None or others_kind:
+    if target.shards is not None or target.sql_nodes is not None or len(kinds_of(study)) > 1:
         raise StudyError(
             "target.attach: a running server is measured alone",
             remedy="Leave out target.shards, target.sql_nodes and alternatives of another kind.",
@@ -320,7 +320,7 @@ def _check_restart(study: Study) -> None:
         )
 
 
-def unseen(study: Study, processes: bool = False) -> tuple[str, ...]:
+def unseen(study: Study, processes: bool) -> tuple[str, ...]:
     """What this study cannot observe or check, in sentences. processes: whether the target's were recorded."""
     row = targets.KINDS.get(study.target.kind)  # None for a kind of an older run that is not available now
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
@@ -334,11 +334,9 @@ def unseen(study: Study, processes: bool = False) -> tuple[str, ...]:
 
 
 def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> None:
-    kinds = dict.fromkeys(
-        (study.target.kind, *(alternative.target.kind or study.target.kind for alternative in study.alternative))
-    )
-    needed = [requirement for kind in kinds for requirement in targets.needs(targets.of_study(study, kind))]
-    needed = needed if target_here and not study.target.is_running else []
+    needed = []
+    if target_here and not study.target.is_running:
+        needed += [needs for kind in kinds_of(study) for needs in targets.needs(targets.of_study(study, kind))]
     needed += workloads.check(study.workload.kind) if driver_here else []
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:

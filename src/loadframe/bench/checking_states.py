@@ -1,6 +1,7 @@
 """Whether a study's alternatives, the changes of its ladder, and changes of a running service are possible."""
 
 from loadframe.bench.attached import is_dynamic, process_settings
+from loadframe.bench.rig import kinds_of
 from loadframe.connections.address import is_here
 from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
@@ -8,7 +9,7 @@ from loadframe.host.processes import available_cpus
 from loadframe.kinds import registry as targets
 from loadframe.kinds.service.finding import where
 from loadframe.study import Study
-from loadframe.study.cage_tables import ChangeCage
+from loadframe.study.cage_tables import ChangeCage, ComponentCage
 from loadframe.study.declaration import AlternativeTarget
 from loadframe.workloads.base import AsksForObjects, Workload
 
@@ -36,8 +37,7 @@ def check_alternatives(study: Study, workload: Workload) -> None:
 
 def _check_cold(study: Study, workload: Workload) -> None:
     """All that are measured must be caches that are asked for objects."""
-    kinds = (study.target.kind, *(alternative.target.kind or study.target.kind for alternative in study.alternative))
-    if others := [kind for kind in kinds if not targets.kind_named(kind).cache]:
+    if others := [kind for kind in kinds_of(study) if not targets.kind_named(kind).cache]:
         raise StudyError(
             f"measure.cold: a {others[0]} is not a cache, so it is never cold",
             remedy="Omit it, or compare caches: "
@@ -129,13 +129,15 @@ def _check_other_kind(study: Study, workload: Workload, whose: str, target: Alte
             f"{whose}: another alternative of kind {kind} has another number of pieces",
             remedy="Give all of a kind the same target.shards and target.sql_nodes: they are one, in several states.",
         )
-    cage = study.cage
-    limited = cage.cpus or cage.group_limits() or cage.process_limits()
-    if target.shards is not None and limited and "shard" not in cage.components:
+    if target.shards is not None and is_limited(study.cage) and "shard" not in study.cage.components:
         raise StudyError(
             f"{whose}: [cage] limits the study's target, and a {kind} has a cage for each of its pieces",
             remedy="Say in [cage.shard] what each may have; the limits of [cage] are not shared out.",
         )
+
+
+def is_limited(cage: ComponentCage) -> bool:
+    return bool(cage.cpus or cage.group_limits() or cage.process_limits())
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
@@ -164,9 +166,7 @@ def check_running_service(study: Study) -> None:
             f"target.listen: {host} is not this machine, so no process of it is seen",
             remedy='Load it by its address: kind = "url".',
         )
-    if target.shards is not None or any(
-        alternative.target.kind not in (None, target.kind) for alternative in study.alternative
-    ):
+    if target.shards is not None or len(kinds_of(study)) > 1:
         raise StudyError(
             "a running service is measured alone", remedy="Leave out target.shards and alternatives of another kind."
         )

@@ -1,27 +1,32 @@
-"""The workload and the knobs that a study names, and the distributions that register them."""
+"""The workload and the knobs that a study names, the distributions that register them, and the workload with the
+options of one treatment at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from loadframe.bench.rig import kinds_of
+from loadframe.changes.journal import Journal, Reasons
 from loadframe.entry_points import Registry
+from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry as targets
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.model import Knob
+from loadframe.model import Knob, SettingValue, TargetState
+from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe.workloads import registry
 from loadframe.workloads import registry as workloads
-from loadframe.workloads.base import KindOfWorkload, Workload
+from loadframe.workloads.base import KindOfWorkload, TakesOptions, Workload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:
     """The workload for the study's axis, or for another of its kind. StudyError for what does not fit."""
     given = study.workload
-    return registry.make(given.kind, given.options, allowance, axis=axis or study.load.axis, declared=given.declared)
+    return workloads.make(given.kind, given.options, allowance, axis=axis or study.load.axis, declared=given.declared)
 
 
 def knobs_of(study: Study) -> tuple[Knob, ...]:
     """Settings that the study declares, and options of a workload that is itself studied."""
-    return (*targets.of_study(study).knobs, *registry.knobs(study.workload.kind, study.load.axis))
+    return (*targets.of_study(study).knobs, *workloads.knobs(study.workload.kind, study.load.axis))
 
 
 def distributions(study: Study) -> tuple[str, ...]:
@@ -45,7 +50,58 @@ def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(study: Study) -> Iterator[tuple[str, str, Registry[KindOfTarget] | Registry[KindOfWorkload]]]:
-    others = (alternative.target.kind for alternative in study.alternative if alternative.target.kind is not None)
-    for kind in dict.fromkeys((study.target.kind, *others)):
+    for kind in kinds_of(study):
         yield "kind of target", kind, targets.KINDS
     yield "workload", study.workload.kind, workloads.KINDS
+
+
+@dataclass
+class WorkloadOptions:
+    """Where the load itself is studied, its options change through the journal as settings of a server do. workload: as
+    the study declares it. Changes end with this object."""
+
+    study: Study
+    workload: Workload
+    run: RunFolder
+    reasons: Reasons | None = None
+    kind: str = field(init=False)
+    now: Workload = field(init=False)
+    _state: TargetState = field(default_factory=TargetState, init=False)
+
+    def __post_init__(self) -> None:
+        self.kind = f"workload {self.workload.kind}"
+        self.now = self.workload
+        self._journal = Journal(self.run, self, private=True, reasons=self.reasons)
+
+    def bring(self, treatment: str, options: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """Set these options, and all others as in the study; returns the effective changeable ones. StudyError."""
+        then = TargetState(options=dict(options))
+        if then != self._state:
+            self._journal.go(treatment, self._state, then)
+        return self.effective()
+
+    def check(self, options: Mapping[str, SettingValue]) -> None:
+        """StudyError for options that do not suit the workload."""
+        self._with(options)
+
+    def apply(self, state: TargetState) -> None:
+        self.now = self._with(state.options)
+        self._state = state
+
+    def _with(self, options: Mapping[str, SettingValue]) -> Workload:
+        if not options:
+            return self.workload
+        if isinstance(self.workload, TakesOptions):
+            return self.workload.with_options(options)
+        raise StudyError(
+            f"The workload {self.workload.kind} cannot go on with other options: {', '.join(options)}",
+            remedy="Give them in [workload.options].",
+        )
+
+    def effective(self) -> dict[str, SettingValue]:
+        given = {**self.study.workload.options, **self._state.options}
+        used = workloads.options(self.study.workload.kind, given)
+        return {knob.name: used[knob.name] for knob in workloads.knobs(self.study.workload.kind, self.study.load.axis)}
+
+    def close(self) -> None:
+        self._journal.close(self._state, TargetState())

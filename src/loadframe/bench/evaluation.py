@@ -31,6 +31,7 @@ from loadframe.model import (
     Step,
     StepRequest,
 )
+from loadframe.recording.derivation import Metrics
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import STALL_INTERVALS, stalls, window_metrics
 from loadframe.study import Study
@@ -50,7 +51,7 @@ BUSY_MACHINE = 0.95
 class Evaluated:
     """The metrics of a step's window, and the counters that contradicted others, which are left out of them."""
 
-    metrics: dict[str, float]
+    metrics: Metrics
     blind: tuple[Blind, ...]
 
 
@@ -117,7 +118,7 @@ def derived(
     one_lock: bool,
     unknown: frozenset[str] = frozenset(),
     behind: Sequence[str] = (),
-) -> dict[str, float]:
+) -> Metrics:
     """Metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and of the
     workload. unknown: components that exist and were not measured, so that no sum is known; one on another machine adds
     nothing to this one's. behind: programs that the target connects to."""
@@ -145,7 +146,7 @@ def derived(
     return values
 
 
-def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> dict[str, float]:
+def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> Metrics:
     """Runnable but not running threads (schedstat) of the target, or of its driver, per request in progress; and how
     busy their CPUs were. Requests in line for the one lock need no CPU: they would hide that its holder is delayed."""
     parts = ("target", *(() if embedded else ("driver",)))
@@ -167,7 +168,7 @@ def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
     return None if waited is None else waited * (1.0 - metrics.get(f"{component}.cage.cpu.throttled_share", 0.0))
 
 
-def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> dict[str, float]:
+def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> Metrics:
     """Used share of the CPU time that driver and target may use; for the driver also its busiest thread's."""
     driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
     target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
@@ -270,7 +271,7 @@ def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
     return frozenset(cpu for pid in pids if (text := bound_to(pid)) is not None for cpu in parse_cpus(text))
 
 
-def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> dict[str, float]:
+def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> Metrics:
     """Shares of a window: of the target's CPUs those used by the driver and the busy ones, both at least; and of its
     threads' runnable time that without a CPU (schedstat). target, driver: the CPUs that each may use. What the driver
     can have had on other CPUs is not counted. Empty where the CPU time of either was not measured."""

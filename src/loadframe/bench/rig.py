@@ -80,10 +80,6 @@ class Rig:
         self._now = state
         return self.target.effective()
 
-    def kill(self) -> None:
-        """SIGKILL its processes, as in a crash; `stop` has to follow."""
-        self.target.kill()
-
     def stop(self) -> None:
         """End the target, whatever has become of it; the next `bring` starts it again."""
         self._note(self.target.abandon())

@@ -30,7 +30,7 @@ class Surroundings:
         names: Iterable[str],
         durable: DurableJournal,
         run: RunFolder,
-        reasons: Reasons | None = None,
+        reasons: Reasons | None,
     ) -> None:
         """machine: the target's. names: all settings that any state may set. reasons: see Journal."""
         self._names = tuple(dict.fromkeys(names))

@@ -13,7 +13,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,11 +84,11 @@ class Cage:
         wanted = {LIMITS[name] for name in limits}
         io = any(LIMITS[name] == "io" for name in limits)
         device = block_device(lease.folder, root) if io else None
-        places = groups.find(wanted, root) if wanted else _counting_places(root)
-        cpu_sets = _cpu_set_places(root) if cpus is not None else []
+        places = groups.find(wanted, root) if wanted else _permitted((), root)  # then use is only counted
+        cpu_sets = _permitted(("cpuset",), root) if cpus is not None else []  # in addition to the affinity
         name = "-".join(part for part in ("loadframe", lease.id, component, of) if part)
         planned: dict[Path, Group] = {}
-        for place in (*places, *cpu_sets):
+        for place in (*places, *(place for place in cpu_sets if "cpuset" in place.controllers)):
             folder = place.parent / name
             known = planned[folder].controllers if folder in planned else frozenset()
             planned[folder] = Group(place.hierarchy.version, known | place.controllers, folder)
@@ -232,21 +232,14 @@ class Cage:
 # --- places and files -------------------------------------------------------------------------------------------------
 
 
-def _counting_places(root: Path) -> list[Place]:
-    """Where use can be counted without limiting anything; empty where that is not permitted."""
+def _permitted(wanted: Collection[str], root: Path) -> list[Place]:
+    """As groups.find; empty where that is not permitted, or not available."""
     with contextlib.suppress(CageError):
-        return groups.find((), root)
+        return groups.find(wanted, root)
     return []
 
 
-def _cpu_set_places(root: Path) -> list[Place]:
-    """A cpuset in addition to the affinity, where there is one."""
-    with contextlib.suppress(CageError):
-        return [place for place in groups.find(("cpuset",), root) if "cpuset" in place.controllers]
-    return []
-
-
-def block_device(path: Path, root: Path = Path("/")) -> str:
+def block_device(path: Path, root: Path) -> str:
     """The disk under a path as major:minor; for a partition its whole disk, which is what the kernel limits. CageError
     where it is on none (memory, network, layers)."""
     number = path.stat().st_dev
@@ -271,7 +264,7 @@ NO_RULE = 0
 """Written as a rate, it removes a rule; without one it creates none, and the kernel counts from then on."""
 
 
-def start_counting(group: Path, root: Path = Path("/")) -> None:
+def start_counting(group: Path, root: Path) -> None:
     """Write "no rule" for every disk that is not counted yet, to our group of version 1. No rule is ever in force, so
     that there is nothing to put back, also after a kill; the kernel counts until the disk goes. Without the permission
     or the disk nothing happens: metrics.agreements detects a counter that stays 0."""

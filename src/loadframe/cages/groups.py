@@ -26,7 +26,7 @@ LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A mounted hierarchy. top: where it is mounted; own: the folder of the group that this process is in."""
+    """A mounted hierarchy. top: where it is mounted; own: the folder of the group that the process is in."""
 
     version: int
     controllers: frozenset[str]
@@ -43,16 +43,18 @@ class Place:
     controllers: frozenset[str]
 
 
-def hierarchies(root: Path = Path("/")) -> tuple[Hierarchy, ...]:
-    """Every mounted hierarchy, each once. root: for recorded trees; folders are given below it."""
-    own = _own_groups(text(root / "proc/self/cgroup"))
+def hierarchies(root: Path = Path("/"), of: str = "self") -> tuple[Hierarchy, ...]:
+    """Every mounted hierarchy, each once. root: for recorded trees; folders are given below it. of: the process whose
+    groups are its own."""
+    own = _own_groups(text(root / f"proc/{of}/cgroup"))
     mounted: dict[tuple[int, frozenset[str]], Hierarchy] = {}
     for line in text(root / "proc/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
         kind, _, options = (*right.split(" ", 2), "", "")[:3]
-        if kind not in ("cgroup", "cgroup2"):
+        places = [_unescaped(word) for word in left.split(" ")[3:5]]
+        if kind not in ("cgroup", "cgroup2") or len(places) < 2:
             continue
-        inside, mount = (_unescaped(word) for word in left.split(" ")[3:5])
+        inside, mount = places
         top = root / mount.lstrip("/")
         if kind == "cgroup2":
             version, group, controllers = 2, own.get("", "/"), frozenset(text(top / "cgroup.controllers").split())
@@ -66,10 +68,10 @@ def hierarchies(root: Path = Path("/")) -> tuple[Hierarchy, ...]:
 
 
 def _own_groups(lines: str) -> dict[str, str]:
-    """Controller (version 1) or "" (version 2) -> the path of our group, from /proc/self/cgroup."""
+    """Controller (version 1) or "" (version 2) -> the path of the process's group, from /proc/PID/cgroup."""
     groups: dict[str, str] = {}
     for line in lines.splitlines():
-        _, controllers, path = line.split(":", 2)
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
         groups |= dict.fromkeys(controllers.split(","), path)
     return groups
 

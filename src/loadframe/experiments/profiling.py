@@ -28,7 +28,7 @@ from loadframe.model import (
     Stack,
     Step,
 )
-from loadframe.recording.profiles import collapsed
+from loadframe.recording.profiles import profiler
 from loadframe.reporting.exports import TitledStacks, speedscope_json
 from loadframe.runs.folder import RunFolder
 
@@ -176,7 +176,7 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
 def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
     """The collapsed stacks of a file of a run, and what of them is lost or damaged."""
     try:
-        parsed = collapsed.parse(run.stacks_text(source.file))
+        parsed = profiler.parse_stacks(run.stacks_text(source.file))
     except UserError as error:
         return (), [Requirement("profiles", source.file, None, str(error))]
     if parsed.damaged:

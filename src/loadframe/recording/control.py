@@ -9,9 +9,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from loadframe.errors import RecordingError
@@ -112,15 +111,12 @@ class Recorder:
 
     def follow(self, component: str, pids: Sequence[int]) -> None:
         """From now on these are the processes of `component`; earlier ones not named here are no longer followed."""
-        if not component or ":" in component:
-            raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
-        self._send({"do": "follow", "component": component, "pids": list(pids)})
+        self._send({"do": "follow", "component": _word(component), "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
         """From now on these folders (version 1: one per controller) are the component's cgroup; none ends that."""
-        if not component or ":" in component:
-            raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
-        self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
+        names = [str(folder) for folder in folders]
+        self._send({"do": "follow-cgroup", "component": _word(component), "folders": names})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
         """Record a text of another program (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
@@ -161,9 +157,7 @@ class Recorder:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._process is None or self._killed:
             return
         try:
@@ -273,14 +267,14 @@ class Recorder:
         self._process.wait()
 
 
+def _word(component: str) -> str:
+    if not component or ":" in component:
+        raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
+    return component
+
+
 def _cost(answer: dict[str, Any]) -> RecorderCost:
-    return RecorderCost(
-        cpu_s=float(answer["cpu_s"]),
-        elapsed_s=float(answer["elapsed_s"]),
-        rss_bytes=int(answer["rss_bytes"]),
-        ticks=int(answer["ticks"]),
-        late_ticks=int(answer["late_ticks"]),
-    )
+    return RecorderCost(**{field.name: answer[field.name] for field in fields(RecorderCost)})
 
 
 def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from loadframe.errors import RecordingError
-from loadframe.recording.frames import Facts, Tick
+from loadframe.recording.frames import Entries, Facts, Tick
 
 Metrics = dict[str, float]
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -36,7 +36,7 @@ class Derivation:
     rates: Sequence[Callable[[Any, Any, float], Metrics]] = ()
     beside: Sequence[str] = ()
 
-    def text(self, entries: Mapping[str, bytes]) -> bytes | None:
+    def text(self, entries: Entries) -> bytes | None:
         """Its text at a tick; None if it was not recorded."""
         if "*" not in self.source:
             return entries.get(self.source)
@@ -44,7 +44,7 @@ class Derivation:
         names = sorted(name for name in entries if name.startswith(before) and name.endswith(behind))
         return b"\n".join(entries[name] for name in names) if names else None
 
-    def reading(self, entries: Mapping[str, bytes]) -> Any:
+    def reading(self, entries: Entries) -> Any:
         """The reading at a tick, with those of `beside`. Raises RecordingError if not recorded, or damaged."""
         text = self.text(entries)
         if text is None:
@@ -59,9 +59,7 @@ class Derivation:
         """The metrics of two readings."""
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
-    def looks(
-        self, before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float
-    ) -> tuple[Metrics, list[RecordingError]]:
+    def looks(self, before: Entries, after: Entries, elapsed_s: float) -> tuple[Metrics, list[RecordingError]]:
         """Metrics of two looks at this machine, and why others are missing; no rates if both are of one moment."""
         try:
             first, last = self.reading(before), self.reading(after)
@@ -84,7 +82,7 @@ class Track:
         self._heard: dict[str, bytes] = {}
         self._before: dict[str, tuple[float, Any]] = {}
 
-    def step(self, at_s: float, entries: Mapping[str, bytes]) -> Metrics:
+    def step(self, at_s: float, entries: Entries) -> Metrics:
         """The metrics of a tick, with the latest earlier reading of each source, however old."""
         self._heard |= {name: entries[name] for name in self._beside & entries.keys()}
         texts = {**self._heard, **entries} if self._heard else entries
@@ -229,7 +227,7 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
     """Indices of the readings (ascending) nearest to the edges, or else around the window; None if there are none."""
-    first, last = _nearest(times, start_s), _nearest(times, end_s)
+    first, last = nearest(times, start_s), nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1
         last = bisect_left(times, end_s)
@@ -238,7 +236,8 @@ def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[
     return first, last
 
 
-def _nearest(times: Sequence[float], at_s: float) -> int:
+def nearest(times: Sequence[float], at_s: float) -> int:
+    """The index of the time (ascending) nearest to at_s, the earlier of two; -1 without any."""
     index = bisect_left(times, at_s)
     if index == len(times) or (index > 0 and at_s - times[index - 1] <= times[index] - at_s):
         return index - 1

@@ -17,7 +17,6 @@ from loadframe.recording.frames import (
     ENTRY,
     EVENT,
     FILE_HEADER,
-    HOST,
     LARGEST_BLOCK_BYTES,
     MAGIC,
     RECORD,
@@ -49,7 +48,6 @@ class FrameWriter:
 
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path
-        self._facts = self._first_facts = facts
         self._ids: dict[str, int] = {}
         self._next_id = 0
         self._retired: list[str] = []
@@ -84,17 +82,6 @@ class FrameWriter:
         """This source ends; blocks after the present one do not name it."""
         if name in self._ids:
             self._retired.append(name)
-
-    def of_host(self, facts: Facts) -> None:
-        """What follows was recorded on another host: its own clock, its own sources."""
-        self.write_block()
-        self._facts = facts
-        self.end = 0
-        if facts != self._first_facts:
-            text = write_json(asdict(facts)).encode()
-            RECORD.pack_into(self.buffer, 0, HOST, len(text))
-            self.buffer[RECORD.size : RECORD.size + len(text)] = text
-            self.end = RECORD.size + len(text)
 
     # --- whole records
 
@@ -224,8 +211,6 @@ class FrameWriter:
         self._write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
         self.end = 0
         self._first_s, self._last_s = float("inf"), float("-inf")
-        if self._facts != self._first_facts:
-            self.of_host(self._facts)
 
     def _write_names(self) -> None:
         names = b"".join(

@@ -108,6 +108,10 @@ class Facts:
         return facts
 
 
+Entries = Mapping[str, bytes]
+"""What was recorded, by source."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
     """What was recorded at one moment: the bytes of each source by its name. sample: True for a tick of the schedule,
@@ -115,7 +119,7 @@ class Tick:
 
     monotonic_s: float
     wall_s: float
-    entries: Mapping[str, bytes]
+    entries: Entries
     facts: Facts
     sample: bool = True
 
@@ -215,7 +219,7 @@ def _next_block(data: bytes, position: int) -> int:
     return -1
 
 
-def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool = True) -> list[Tick]:
+def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:
     """The ticks of one block, in the order they were written; without `samples` only those in between. Records of an
     unknown kind are skipped, so that later versions may add some. Raises RecordingError if the block is corrupt."""
     import zstandard  # here: the process of `loadframe watch` has this module and reads no recording

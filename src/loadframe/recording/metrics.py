@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -16,7 +16,7 @@ from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
-from loadframe.recording.derivation import Window, derive, gather, nearest_pair, window_of
+from loadframe.recording.derivation import Metrics, Window, derive, gather, nearest_pair, window_of
 from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
@@ -59,7 +59,7 @@ def window_metrics(
     service: Sequence[CounterSpec] = (),
     embedded: bool = False,
     pieces: Sequence[str] = (),
-) -> dict[str, float]:
+) -> Metrics:
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py.
 
     ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters found in
@@ -91,19 +91,20 @@ def window_metrics(
             partial(peer_metrics, seen),
             partial(runtime_metrics, members),
         ]
-        for name, value in (component_metrics(members) | gather(parts)).items():
-            if is_known(f"{component}.{name}"):
-                metrics[f"{component}.{name}"] = value
+        metrics |= _known(component, component_metrics(members) | gather(parts))
     metrics |= _of_its_network(by_component.get("target", ()))
     for component in caged_components(window):
-        for name, value in cage_metrics(component, window).items():
-            if is_known(f"{component}.{name}"):
-                metrics[f"{component}.{name}"] = value
+        metrics |= _known(component, cage_metrics(component, window))
     metrics |= _fullest_cages(metrics, pieces)
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
 
 
-def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
+def _known(component: str, metrics: Metrics) -> Metrics:
+    named = {f"{component}.{name}": value for name, value in metrics.items()}
+    return {name: value for name, value in named.items() if is_known(name)}
+
+
+def _of_its_network(target: Sequence[ProcessInWindow]) -> Metrics:
     """Connections dropped before they were accepted are counted in the target's network namespace, if it is another."""
     row = replace(NETSTAT, source=ITS_NETWORK)
     for process in target:
@@ -113,9 +114,9 @@ def _of_its_network(target: Sequence[ProcessInWindow]) -> dict[str, float]:
     return {}
 
 
-def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[str, float]:
+def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> Metrics:
     """The shards of a target in several pieces are alike: the largest value of each metric."""
-    most: dict[str, float] = {}
+    most: Metrics = {}
     for name, value in metrics.items():
         component, _, rest = name.partition(".")
         if component in pieces and component.startswith("shard") and rest.startswith("cage."):
@@ -123,7 +124,7 @@ def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> dict[
     return most
 
 
-def _stalling(window: Window) -> dict[str, float]:
+def _stalling(window: Window) -> Metrics:
     """What is missing between ticks that should come at each interval: no process could run, not even the recorder."""
     interval_s = window.facts.interval_s
     gaps = stalls(window.ticks, interval_s)
@@ -134,7 +135,7 @@ def _stalling(window: Window) -> dict[str, float]:
     }
 
 
-def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> dict[str, float]:
+def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> Metrics:
     """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
     busy = busy_cores(window)
     if RECORDER_CORES not in metrics:
@@ -144,9 +145,7 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapp
     return {"system.cpu.foreign": max(0.0, busy - known) / cpu_count(window)}
 
 
-def service_metrics(
-    ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]
-) -> dict[str, float]:
+def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]) -> Metrics:
     """Of the server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
     notes' own times; for others the largest value noted within the window (else the nearest one), for levels of a
     pipeline the mean; the quantiles of histograms, and what follows for pipelines. Notes before the step are ignored:
@@ -169,12 +168,12 @@ def service_metrics(
 
 def of_readings(
     notes: Sequence[tuple[float, Mapping[str, float]]], start_s: float, end_s: float, service: Sequence[CounterSpec]
-) -> dict[str, float]:
+) -> Metrics:
     """As service_metrics, from readings (time in s, value by CounterSpec.name) in time order."""
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
-        level = _mean if pipelines.is_level(spec.metric) else _largest
+        level = partial(_level, fmean if pipelines.is_level(spec.metric) else max)
         value = (_rate if spec.cumulative else level)(readings, start_s, end_s)
         if value is not None:
             metrics[spec.metric] = value
@@ -210,7 +209,7 @@ def read_missing(text: bytes) -> list[str]:
     return [words(sentence, LONGEST_SENTENCE) for sentence in noted[:MOST_SENTENCES]] if isinstance(noted, list) else []
 
 
-def read_counters(text: bytes) -> dict[str, float]:
+def read_counters(text: bytes) -> Metrics:
     """The finite numbers of a note; none of a note that is no JSON object."""
     try:
         noted = json.loads(text)
@@ -218,15 +217,11 @@ def read_counters(text: bytes) -> dict[str, float]:
         return {}
     if not isinstance(noted, dict):
         return {}
-    numbers = {
-        name: value
+    return {
+        name: float(value)
         for name, value in noted.items()
-        if isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < 2**64
-        and math.isfinite(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**64
     }
-    return {name: float(value) for name, value in numbers.items()}
 
 
 def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
@@ -239,15 +234,12 @@ def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float)
     return (last - first) / (last_s - first_s) if steady else None
 
 
-def _mean(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
-    inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
-    return fmean(inside) if inside else _largest(readings, start_s, end_s)
-
-
-def _largest(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+def _level(
+    combine: Callable[[Sequence[float]], float], readings: Sequence[tuple[float, float]], start_s: float, end_s: float
+) -> float | None:
     inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
     if inside:
-        return max(inside)
+        return combine(inside)
     outside = [(max(start_s - at_s, at_s - end_s), value) for at_s, value in readings]
     return min(outside)[1] if outside else None
 

@@ -1,17 +1,9 @@
-"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited. A
-connection whose local port is one on which the component listens is served; any other leads to a peer. Little's law:
-the time that a request spends at a peer is the mean number in flight there, over the throughput.
-
-Whether a request is in flight: the kernel remembers when data was last sent and received, in its own ticks (4 ms at 250
-Hz), and counts segments. Of two moments in different ticks the later one decides. A request that follows an answer at
-once is in the same tick: then segments decide, if the connections to that peer exchange a fixed number of them, as the
-looks show: those of requests exceed those of answers by one request more than usual. Otherwise (answers of any size,
-pipelined requests) acknowledgements decide: an answer carries that of its request, so data that is not acknowledged, or
-was acknowledged separately, has no answer yet. An acknowledgement in the same tick shows nothing; the connection then
-counts as idle, so the error is towards too few. Layouts: linux/tcp.h."""
+"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited.
+docs/recording.md ("Peers") says which are served, and how a request in flight is recognised: by the kernel's ticks,
+else by segments, else by acknowledgements. Layouts: linux/tcp.h."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +12,7 @@ from typing import Literal
 from loadframe.errors import RecordingError
 from loadframe.recording.derivation import Metrics
 from loadframe.recording.process_window import ProcessInWindow
-from loadframe.recording.socket_rows import SYN_SENT, OpenSocket, TcpTimes, parse_rows
+from loadframe.recording.socket_rows import SYN_SENT, OpenSocket, TcpTimes, fullest, parse_rows
 from loadframe.recording.wait_classes import Role
 
 SOCKETS, LISTENERS = "sockets", "listeners"
@@ -147,17 +139,20 @@ def peer_metrics(connections: Connections) -> Metrics:
     if not looks:
         return _queues(connections.looks_at_listeners)
     named = connections.named()
-
-    def name(socket: OpenSocket) -> str:
-        peer = connections.peer(socket)
-        return peer if peer in named else REST
-
-    made = _grouped(looks, lambda socket: name(socket) if connections.role(socket) == "peer" else None)
-    served = _grouped(looks, lambda socket: "served" if connections.role(socket) == "served" else None)
+    made: dict[str, list[list[OpenSocket]]] = {}
+    served: list[list[OpenSocket]] = [[] for _ in looks]
+    for index, look in enumerate(looks):
+        for socket in look.sockets.values():
+            role = connections.role(socket)
+            if role == "peer":
+                peer = connections.peer(socket)
+                made.setdefault(peer if peer in named else REST, [[] for _ in looks])[index].append(socket)
+            elif role == "served":
+                served[index].append(socket)
     metrics: Metrics = {}
     everyone: list[list[bool | None]] = [[] for _ in looks]
     for peer, moments in made.items():
-        awaited = _awaited(moments, connections.mute)
+        awaited = _busy(moments, "made", connections.mute)
         metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(awaited).items()}
         metrics[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
         metrics[f"peer.{peer}.inside"] = float(
@@ -166,29 +161,16 @@ def peer_metrics(connections: Connections) -> Metrics:
         everyone = [[*together, *those] for together, those in zip(everyone, awaited, strict=True)]
     metrics |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
     if connections.listening:
-        moments = served.get("served", [[] for _ in looks])
-        metrics |= {f"served.{what}": value for what, value in _numbers(_asked(moments)).items()}
+        metrics |= {f"served.{what}": value for what, value in _numbers(_busy(served, "served")).items()}
     return metrics | _queues(connections.looks_at_listeners)
 
 
-def _awaited(moments: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> list[list[bool | None]]:
-    pace = pace_of((socket for moment in moments for socket in moment if socket.inode not in mute), "made")
-    return [[socket.inode not in mute and awaits_answer(socket, pace) for socket in moment] for moment in moments]
-
-
-def _asked(moments: Sequence[Collection[OpenSocket]]) -> list[list[bool | None]]:
-    pace = pace_of((socket for moment in moments for socket in moment), "served")
-    return [[is_asked(socket, pace) for socket in moment] for moment in moments]
-
-
-def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> dict[str, list[list[OpenSocket]]]:
-    """Group -> sockets of each look. key: the group of a socket, None for none."""
-    groups: dict[str, list[list[OpenSocket]]] = {}
-    for index, look in enumerate(looks):
-        for socket in look.sockets.values():
-            if (group := key(socket)) is not None:
-                groups.setdefault(group, [[] for _ in looks])[index].append(socket)
-    return groups
+def _busy(
+    moments: Sequence[Collection[OpenSocket]], side: "Side", mute: Collection[int] = ()
+) -> list[list[bool | None]]:
+    pace = pace_of((socket for moment in moments for socket in moment if socket.inode not in mute), side)
+    is_busy = awaits_answer if side == "made" else is_asked
+    return [[socket.inode not in mute and is_busy(socket, pace) for socket in moment] for moment in moments]
 
 
 def _numbers(moments: Sequence[Sequence[bool | None]]) -> Metrics:
@@ -212,7 +194,7 @@ def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
-    """The fullest accept queue of any look, with its length: the kernel admits one more (sk_acceptq_is_full)."""
+    """The fullest accept queue of any look, with its length."""
     queues = [
         (socket.receive, socket.send)
         for look in looks
@@ -221,7 +203,7 @@ def _queues(looks: Sequence[Look]) -> Metrics:
     ]
     if not queues:
         return {}
-    waiting, most = max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
+    waiting, most = fullest(queues)
     together = sum(count for count, _ in queues) / len(looks)
     return {"accept_queue": waiting, "accept_queue.limit": most, "accept_queue.waiting": together}
 

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Derivation, Metrics, gather, growth, rates_of
-from loadframe.recording.frames import TASK, Facts
+from loadframe.recording.frames import TASK, Entries, Facts
 from loadframe.recording.procfs import ProcessStat, SchedStat
 
 NS = 1e9
@@ -197,8 +197,15 @@ class Census:
     sleepers: int
     where_known: bool
 
+    @property
+    def metrics(self) -> Metrics:
+        states = self.states or {}
+        return {"threads.count": self.count, "processes.count": self.processes} | {
+            f"threads.{name}": states[letter] for name, letter in STATES.items() if letter in states
+        }
 
-def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
+
+def census(members: Collection[Entries]) -> Census | None:
     """From the entries of each process; None if they have no threads. Raises RecordingError for damaged ones."""
     total, sleepers, where_known, asked_some = 0, 0, False, False
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
@@ -224,17 +231,12 @@ def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
     )
 
 
-def threads(members: Collection[Mapping[str, bytes]]) -> Metrics:
+def threads(members: Collection[Entries]) -> Metrics:
     counted = census(members)
-    if counted is None:
-        return {}
-    states = counted.states or {}
-    return {"threads.count": counted.count, "processes.count": counted.processes} | {
-        f"threads.{name}": states[letter] for name, letter in STATES.items() if letter in states
-    }
+    return {} if counted is None else counted.metrics
 
 
-def open_files(members: Collection[Mapping[str, bytes]]) -> Metrics:
+def open_files(members: Collection[Entries]) -> Metrics:
     """Of the process nearest to its own limit, with that limit."""
     uses = [
         {"open_files": procfs.parse_count(entries["fd"])} | open_files_limits(entries.get("limits", b""))
@@ -262,7 +264,7 @@ def open_files_limits(text: bytes) -> Metrics:
     return {} if limits is None else {"open_files.limit": limits[0], "open_files.hard_limit": limits[1]}
 
 
-def memory(page_bytes: int, members: Collection[Mapping[str, bytes]]) -> Metrics:
+def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
     """Memory shared by processes (a server's buffers, its program) counts once: the largest share of any of them. A
     process without its stat is counted by its status."""
     resident, touched = [], []
@@ -292,7 +294,7 @@ def split_source(name: str) -> tuple[str, int, str] | None:
     return (component, int(pid), word) if "/" not in word else None
 
 
-def is_there(entries: Mapping[str, bytes]) -> bool:
+def is_there(entries: Entries) -> bool:
     """Whether these entries of a tick are those of a live process."""
     return STAT in entries or "threads" in entries or "tasks" in entries
 
@@ -306,7 +308,7 @@ class ComponentTrack:
         self._before: dict[int, dict[str, tuple[float, object]]] = {}
         self._held: dict[int, dict[str, bytes]] = {}
 
-    def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Mapping[str, bytes]]) -> Metrics:
+    def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Entries]) -> Metrics:
         """The metrics of a tick. before_s: time of the tick before. A process born since then counts from zero; an
         older one that was not followed then counts from here on."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
@@ -330,7 +332,7 @@ class ComponentTrack:
         row: Derivation,
         at_s: float,
         before_s: float | None,
-        entries: Mapping[str, bytes],
+        entries: Entries,
         ended: Sequence[ProcessStat],
     ) -> Metrics:
         if row.source not in entries:
@@ -349,6 +351,6 @@ class ComponentTrack:
         return row.between(after(first, ended) if isinstance(first, ProcessStat) else first, reading, at_s - then_s)
 
 
-def held(entries: Mapping[str, bytes]) -> dict[str, bytes]:
+def held(entries: Entries) -> dict[str, bytes]:
     """Texts that stay valid until they are read again."""
     return {name: entries[name] for name in HELD & entries.keys()}

@@ -5,20 +5,18 @@ the two readings nearest to the window's edges. Of threads that are looked at in
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Derivation, Metrics, Window, gather, nearest_pair, put_together
-from loadframe.recording.frames import Tick
+from loadframe.recording.frames import Entries, Tick
 from loadframe.recording.process_metrics import (
     BORN,
     HELD,
     NS,
     POLLING,
     STAT,
-    Census,
     TaskTexts,
     added_up,
     after,
@@ -32,7 +30,6 @@ from loadframe.recording.process_metrics import (
     parse_tasks,
     process_rows,
     split_source,
-    threads,
     with_cores,
 )
 from loadframe.recording.procfs import ProcessStat
@@ -51,12 +48,8 @@ _ONE_AT_A_TIME: tuple[tuple[str, str], ...] = (
 _PROGRAMS = tuple(re.compile(pattern) for pattern, _ in _ONE_AT_A_TIME)
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """A thread's cumulative numbers at one moment."""
-
-    at_s: float
-    numbers: tuple[int, ...]
+Sight = tuple[float, tuple[int, ...]]
+"""A moment, and a thread's cumulative numbers then."""
 
 
 class ProcessInWindow:
@@ -169,33 +162,30 @@ class ProcessInWindow:
                 counts = numbers(row)
                 if counts is not None:
                     if row.thread not in sights and complete and before_s is not None:
-                        sights[row.thread] = [Sight(before_s, (0,) * len(counts))]
-                    sights.setdefault(row.thread, []).append(Sight(tick.monotonic_s, counts))
+                        sights[row.thread] = [(before_s, (0,) * len(counts))]
+                    sights.setdefault(row.thread, []).append((tick.monotonic_s, counts))
             before_s = tick.monotonic_s
-        rates = {}
-        for thread, seen in sights.items():
-            grown = self._grown(seen, complete)
-            if grown is not None:
-                rates[thread] = grown
-        return rates
+        grown = {thread: self._grown(seen, complete) for thread, seen in sights.items()}
+        return {thread: rates for thread, rates in grown.items() if rates is not None}
 
     def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, ...] | None:
         window = self.window
         if complete:
-            inside = [sight for sight in seen if sight.at_s <= window.ticks[-1].monotonic_s]
-            before = [sight for sight in inside if sight.at_s <= window.ticks[0].monotonic_s]
-            chosen = [*before[-1:], *(sight for sight in inside if sight.at_s > window.ticks[0].monotonic_s)]
+            first_s, last_s = window.ticks[0].monotonic_s, window.ticks[-1].monotonic_s
+            inside = [sight for sight in seen if sight[0] <= last_s]
+            before = [sight for sight in inside if sight[0] <= first_s]
+            chosen = [*before[-1:], *inside[len(before) :]]
             if not chosen:
                 return None
-            first, last, elapsed_s = chosen[0], chosen[-1], window.elapsed_s
+            (_, first), (_, last), elapsed_s = chosen[0], chosen[-1], window.elapsed_s
         else:
-            pair = nearest_pair([sight.at_s for sight in seen], window.start_s, window.end_s)
+            pair = nearest_pair([at_s for at_s, _ in seen], window.start_s, window.end_s)
             if pair is None:
                 return None
-            first, last = seen[pair[0]], seen[pair[1]]
-            elapsed_s = last.at_s - first.at_s
+            (then_s, first), (now_s, last) = seen[pair[0]], seen[pair[1]]
+            elapsed_s = now_s - then_s
         # Not `growth`: a reused thread id must not cost the other threads.
-        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first.numbers, last.numbers, strict=True))
+        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first, last, strict=True))
 
 
 # --- which processes ------------------------------------------------------------------------------------------------
@@ -229,9 +219,9 @@ def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
     return added_up([process.rates for process in processes])
 
 
-def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Mapping[str, bytes]]]:
+def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
     """For each tick of the window the entries of the live processes, with the latest texts of the rest."""
-    moments: dict[float, list[Mapping[str, bytes]]] = {}
+    moments: dict[float, list[Entries]] = {}
     for process in processes:
         for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
             if is_there(tick.entries):
@@ -254,20 +244,17 @@ def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
     """Averages over the ticks at which any thread of the component was looked at; the count is the largest."""
-    moments = [members for members in _moments(processes) if any("tasks" in entries for entries in members)]
+    looked = (members for members in _moments(processes) if any("tasks" in entries for entries in members))
+    moments = [counted for members in looked if (counted := census(members)) is not None]
     values: dict[str, list[float]] = {}
-    for counts in map(threads, moments):
-        for metric, value in counts.items():
+    for counted in moments:
+        for metric, value in counted.metrics.items():
             values.setdefault(metric, []).append(value)
     metrics = {metric: put_together(metric, levels) for metric, levels in values.items()}
-    return metrics | _polling([counted for counted in map(census, moments) if counted is not None])
-
-
-def _polling(moments: Sequence[Census]) -> Metrics:
-    """No count, rather than zero, if the kernel says of no thread where it sleeps."""
+    # No count, rather than zero, if the kernel says of no thread where it sleeps.
     asked = [counted.states[POLLING] for counted in moments if counted.states is not None]
     silent = any(counted.sleepers for counted in moments) and not any(counted.where_known for counted in moments)
-    return {"threads.polling": sum(asked) / len(asked)} if asked and not silent else {}
+    return metrics | ({"threads.polling": sum(asked) / len(asked)} if asked and not silent else {})
 
 
 def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:

@@ -2,10 +2,9 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from loadframe.errors import RecordingError
@@ -13,6 +12,7 @@ from loadframe.recording.frames import (
     LARGEST_FRAME_BYTES,
     MOST_BLOCKS,
     Block,
+    Entries,
     Tick,
     decode_block,
     parse_header,
@@ -53,10 +53,10 @@ class RecordingReader:
     """A recording, open for reading. Raises RecordingError if the file cannot be read, is empty, is no recording, or
     ends within its header; corrupt blocks go to `warnings`.
 
-    host: whose ticks are read; None for the host that began the recording. Times are of that host's clock. descriptor:
-    the open file, which is closed with the reader; `path` is only its name then."""
+    Ticks are those of the host that began the recording. descriptor: the open file, which is closed with the reader;
+    `path` is only its name then."""
 
-    def __init__(self, path: Path, *, host: str | None = None, descriptor: int | None = None) -> None:
+    def __init__(self, path: Path, *, descriptor: int | None = None) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.thinned = False
@@ -73,7 +73,6 @@ class RecordingReader:
         except RecordingError:
             self.close()
             raise
-        self.host = self.facts.host if host is None else host
 
     def _unreadable(self, error: OSError) -> RecordingError:
         return RecordingError(
@@ -92,11 +91,11 @@ class RecordingReader:
                 return
             self._end = scan.end
 
-    def ticks_between(self, start_s: float, end_s: float, *, margin_s: float = COUNTER_MARGIN_S) -> list[Tick]:
-        """The ticks with start_s - margin_s <= monotonic_s <= end_s + margin_s, in time order. The margin is for the
+    def ticks_between(self, start_s: float, end_s: float) -> list[Tick]:
+        """The ticks from start_s to end_s, and COUNTER_MARGIN_S before and after, in time order. The margin is for the
         notes of server counters; window_metrics takes ticks of the schedule only from within the window."""
         self.refresh()
-        first_s, last_s = start_s - margin_s, end_s + margin_s
+        first_s, last_s = start_s - COUNTER_MARGIN_S, end_s + COUNTER_MARGIN_S
         ticks: list[Tick] = []
         room = self._room()
         for block in self._blocks:
@@ -157,7 +156,7 @@ class RecordingReader:
         try:
             frame = os.pread(self._fd, block.length, block.offset)
             ticks = decode_block(frame, block, self.facts, samples=samples)
-            return [tick for tick in ticks if tick.facts.host == self.host]
+            return [tick for tick in ticks if tick.facts.host == self.facts.host]
         except RecordingError as error:
             self._warn(error.fact)
             return []
@@ -174,13 +173,11 @@ class RecordingReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _size(entries: Mapping[str, bytes]) -> int:
+def _size(entries: Entries) -> int:
     return sum(map(len, entries.values()))
 
 

@@ -1,6 +1,7 @@
 """A whole recording as a table, for metrics.parquet: a window (recording.metrics) shows what lies between its edges,
 this the course. Both use the same derivations."""
 
+import math
 import re
 from array import array
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ import polars
 
 from loadframe.errors import RecordingError
 from loadframe.metrics import is_known, pipelines
-from loadframe.metrics.exposed import BUCKET, with_quantiles
+from loadframe.metrics.exposed import with_quantiles
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
 from loadframe.recording.derivation import Track
@@ -70,10 +71,12 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
         orient="row",
     ).unique("at_s", keep="first", maintain_order=True)
     sampled = [tick for tick in ticks if tick.sample]
-    parts = [_recorded(sampled, facts, gaps=gaps), _service(ticks)]
+    columns = _Columns()
+    _add_recorded(columns, sampled, facts, gaps=gaps)
+    _add_service(columns, ticks)
     return (
-        polars.concat(parts)
-        .filter(polars.col("value").is_not_null() & polars.col("value").is_finite())
+        columns.table()
+        .filter(polars.col("value").is_finite())
         .join(times, on="at_s")
         .select(polars.lit(facts.host).alias("host"), "at_s", "wall_s", "metric", "value")
         .sort("at_s", "metric")
@@ -83,9 +86,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
 # --- what is recorded at ticks --------------------------------------------------------------------------------------
 
 
-def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.DataFrame:
-    """Columns at_s, metric, value."""
-    columns = _Columns()
+def _add_recorded(columns: "_Columns", ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> None:
     machine = Track((*MACHINE, *recorder_rows(facts.clock_ticks_per_s)), facts.page_bytes)
     cages: dict[str, Track] = {}
     components: dict[str, ComponentTrack] = {}
@@ -113,7 +114,6 @@ def _recorded(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.Data
         if gaps and before_s is not None:
             columns.add(at_s, "", {"recorder.tick_gap": 1000 * (at_s - before_s)})
         before_s = at_s
-    return columns.table()
 
 
 _CAGED = re.compile(r"([^:]+:cgroup:.*)/([^/]+)")
@@ -151,45 +151,25 @@ class _Columns:
 # --- the server -----------------------------------------------------------------------------------------------------
 
 
-def _per_second(counter: polars.Expr) -> polars.Expr:
-    """Growth since the reading before, however many ticks ago; null if it went back."""
-    grown = counter - counter.forward_fill().shift(1)
-    at_s = polars.when(counter.is_not_null()).then(polars.col("at_s"))
-    return polars.when(grown >= 0).then(grown / (at_s - at_s.forward_fill().shift(1)))
-
-
-def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
-    """Columns at_s, metric, value. There is no growth between steps: the server may have been restarted."""
+def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
+    """Of counters the growth since the reading before, however many notes ago, and none if it went back. There is no
+    growth between steps: the server may have been restarted. Histograms become quantiles since the note before; what
+    follows from a pipeline's stages is added."""
     texts = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in texts for spec in read_specs(text)}
-    asked = [tick for tick in ticks if SERVICE_NOTE in tick.entries]
-    notes = [(tick.monotonic_s, read_counters(tick.entries[SERVICE_NOTE])) for tick in asked]
-    frame = polars.DataFrame(
-        {"at_s": [at_s for at_s, _ in notes]}
-        | {metric: [counters.get(spec.name) for _, counters in notes] for metric, spec in specs.items()},
-        schema={"at_s": polars.Float64} | dict.fromkeys(specs, polars.Float64),
-    )
-    asked_on = polars.col("at_s").diff() <= LONGEST_BETWEEN_NOTES_S
-    expressions = [
-        polars.when(asked_on).then(_per_second(polars.col(metric))).alias(metric)
-        for metric, spec in specs.items()
-        if spec.cumulative
-    ]
-    return (
-        _with_derived(frame.with_columns(expressions))
-        .unpivot(index="at_s", variable_name="metric")
-        .select("at_s", "metric", polars.col("value").cast(polars.Float64))
-    )
-
-
-def _with_derived(frame: polars.DataFrame) -> polars.DataFrame:
-    """Histograms become quantiles since the note before; what follows from a pipeline's stages is added."""
-    if not any(BUCKET in name or name.startswith((pipelines.STAGES, pipelines.LOGS)) for name in frame.columns):
-        return frame
-    rows = []
-    for row in frame.iter_rows(named=True):
-        at_s = row.pop("at_s")
-        values = with_quantiles({name: value for name, value in row.items() if value is not None})
-        rows.append({"at_s": at_s, **values, **pipelines.derived(values)})
-    names = {name for row in rows for name in row}
-    return polars.DataFrame(rows, schema=dict.fromkeys(["at_s", *sorted(names - {"at_s"})], polars.Float64))
+    before: dict[str, tuple[float, float]] = {}
+    noted_s = -math.inf
+    for tick in ticks:
+        if SERVICE_NOTE not in tick.entries:
+            continue
+        at_s, counters = tick.monotonic_s, read_counters(tick.entries[SERVICE_NOTE])
+        values = {metric: counters[spec.name] for metric, spec in specs.items() if spec.name in counters}
+        for metric in [metric for metric in values if specs[metric].cumulative]:
+            count = values.pop(metric)
+            then_s, first = before.get(metric, (at_s, count))
+            if then_s < at_s <= noted_s + LONGEST_BETWEEN_NOTES_S and count >= first:
+                values[metric] = (count - first) / (at_s - then_s)
+            before[metric] = at_s, count
+        noted_s = at_s
+        values = with_quantiles(values)
+        columns.add(at_s, "", values | pipelines.derived(values))

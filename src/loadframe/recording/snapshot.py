@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadframe.errors import RecordingError
-from loadframe.recording.derivation import Derivation, growth
+from loadframe.recording.derivation import Derivation, Metrics, growth
 
 NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
@@ -95,10 +95,10 @@ class Source:
         return self.path or self.name
 
 
-def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, name: str = "", path: str = "") -> Source:
+def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, path: str = "") -> Source:
     """Metrics of two looks at a file that recordings also have. path: by default where these read it."""
 
-    def parse(pair: Pair) -> dict[str, float]:
+    def parse(pair: Pair) -> Metrics:
         values, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
         wanted = {metric: float(values[metric]) for metric in metrics if metric in values}
         if reasons and not wanted:
@@ -106,7 +106,7 @@ def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, na
         return wanted
 
     where = path or row.source.removeprefix("system:/")
-    return Source(name or where, metrics, parse, absent=absent, path=where)
+    return Source(where, metrics, parse, absent=absent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = t
 
 def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings:
     """The metrics between two snapshots of one place. A source that is damaged or was reset gives reasons only."""
-    values: dict[str, float] = {}
+    values: Metrics = {}
     missing: dict[str, str] = {}
     elapsed_s = last.at_s - first.at_s
     for source in sources:

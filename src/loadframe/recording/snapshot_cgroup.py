@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from loadframe.cages.groups import hierarchies
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.recording import procfs
@@ -31,7 +32,7 @@ FILES = {
     ),
     "cpu": ("cpu.max", "cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
     "cpuacct": ("cpuacct.usage",),
-    "blkio": (
+    "io": (
         "io.max",
         "io.stat",
         "blkio.throttle.read_bps_device",
@@ -42,7 +43,7 @@ FILES = {
         "blkio.throttle.io_serviced_recursive",
     ),
 }
-"""What is read, by the controller's name in version 1; version 2 has one folder for all."""
+"""What is read, by the controller's name in version 2 (cpuacct: of version 1)."""
 
 OUT_OF_SIGHT = "the control groups of the process are not mounted where we can see them"
 
@@ -50,50 +51,22 @@ OUT_OF_SIGHT = "the control groups of the process are not mounted where we can s
 # --- finding and reading them ---------------------------------------------------------------------------------------
 
 
-def fetch_groups(place: Place, path: str, *, wanted: Sequence[str] = tuple(FILES)) -> bytes:
-    """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first."""
-    mounts = _mounts(place)
-    chains: dict[str, dict[str, Group]] = {}
-    for line in place.text(path).decode("utf-8", "replace").splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, group = rest.partition(":")
-        for controller in controllers.split(",") if controllers else wanted:
-            mount = mounts.get(controller if controllers else "")
-            if controller in wanted and mount is not None:
-                chains.setdefault(controller, {}).update(_chain(place, mount, group, FILES[controller]))
-    if not mounts:
+def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
+    """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first, as
+    far as they are mounted."""
+    place.text(path)  # raises if the process has ended
+    mounted = hierarchies(place.root, "self" if place.pid is None else str(place.pid))
+    if not mounted:
         raise RecordingError(OUT_OF_SIGHT)
+    chains: dict[str, dict[str, Group]] = {}
+    for hierarchy in mounted:
+        above = [folder for folder in hierarchy.own.parents if folder.is_relative_to(hierarchy.top)]
+        for controller in wanted if hierarchy.version == 2 else hierarchy.controllers & set(wanted):
+            for folder in (hierarchy.own, *above):
+                texts = {file: said for file in FILES[controller] if (said := _text(folder / file)) is not None}
+                if texts:
+                    chains.setdefault(controller, {})[str(folder)] = texts
     return write_json({controller: list(groups.values()) for controller, groups in chains.items()}).encode()
-
-
-def _mounts(place: Place) -> dict[str, tuple[str, str]]:
-    """(mount point, the group that is mounted there) by controller; "" is version 2. From mountinfo (proc(5))."""
-    mounts = {}
-    for line in place.text("proc/self/mountinfo").decode("utf-8", "replace").splitlines():
-        left, _, right = line.partition(" - ")
-        fields, kind = left.split(" "), right.split(" ")
-        if len(fields) < 5 or len(kind) < 3:
-            continue
-        if kind[0] == "cgroup2":
-            mounts[""] = (fields[4], fields[3])
-        elif kind[0] == "cgroup":
-            mounts |= {option: (fields[4], fields[3]) for option in kind[2].split(",") if option in FILES}
-    return mounts
-
-
-def _chain(place: Place, mount: tuple[str, str], group: str, files: Sequence[str]) -> dict[str, Group]:
-    """The group and those above it, as far as they are mounted: path -> its files."""
-    point, root = mount
-    inside = PurePosixPath(group)
-    if root != "/":
-        inside = PurePosixPath("/") / inside.relative_to(root) if inside.is_relative_to(root) else PurePosixPath("/")
-    chain: dict[str, Group] = {}
-    for level in (inside, *inside.parents):
-        folder = place.root / point.lstrip("/") / str(level).lstrip("/")
-        texts = {file: text for file in files if (text := _text(folder / file)) is not None}
-        if texts:
-            chain[str(folder)] = texts
-    return chain
 
 
 def _text(path: Path) -> str | None:
@@ -154,7 +127,7 @@ def _tells(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: f
     return metrics
 
 
-def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> dict[str, float]:
+def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> Metrics:
     """Of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
     limited_by = _LIMITED_BY.get(controllers[0])
     groups = [_groups(text, controllers) for text in (pair.first, pair.last)]
@@ -163,7 +136,7 @@ def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) ->
         for before, after in zip(*groups, strict=False)
         if limited_by is None or any(file in after for file in limited_by)
     ]
-    values: dict[str, float] = {}
+    values: Metrics = {}
     for use in uses:
         candidates = [(look[use], look.get(f"{use}.limit", math.inf), look) for look in looks if use in look]
         if not candidates:
@@ -197,5 +170,5 @@ SOURCES: tuple[Source, ...] = (
     _controller("pids", ("pids",), "cage.pids"),
     _controller("memory", ("memory",), "cage.memory"),
     _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
-    _controller("io", ("blkio",), *(f"cage.{name}" for name in IO)),
+    _controller("io", ("io",), *(f"cage.{name}" for name in IO)),
 )

@@ -4,13 +4,14 @@ Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst
 Documentation/networking/nf_conntrack-sysctl.rst, net/core/net-procfs.c (softnet_stat), RFC 4898 names in netstat."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import PAGE_BYTES, Derivation
-from loadframe.recording.interfaces import parse_interfaces
+from loadframe.recording.derivation import PAGE_BYTES, Derivation, Metrics
+from loadframe.recording.frames import Tick
 from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below
 from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT, parse_port_range
 
@@ -26,19 +27,17 @@ NETWORK = "a network table"
 THREADS = Derivation("system:/proc/loadavg", procfs.parse_threads, (lambda count: {"system.threads.count": count},))
 
 
-def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], dict[str, float]]:
-    def parse(pair: Pair) -> dict[str, float]:
-        fields = pair.last.split()
-        if not -len(fields) <= word < len(fields):
-            raise RecordingError(f"{metric}: a number is missing.")
-        return {metric: float(factor * procfs.parse_count(fields[word]))}
+def _sysctl(name: str, metric: str) -> Source:
+    """A setting or a count of the kernel; of several numbers the last (the most pages of net.ipv4.tcp_mem)."""
+    factor = PAGE_BYTES if name == "net.ipv4.tcp_mem" else 1
 
-    return parse
+    def parse(pair: Pair) -> Metrics:
+        *_, number = pair.last.split() or [b""]
+        return {metric: float(factor * procfs.parse_count(number))}
 
-
-def _sysctl(name: str, metric: str, absent: str = "") -> Source:
-    path = f"proc/sys/{name.replace('.', '/')}"
-    return Source(path, (metric,), _count_of(metric), absent=absent or f"this kernel has no {name}")
+    fetch = fetch_here if name.startswith("net.") else Place.text
+    absent = "conntrack is not loaded" if "conntrack" in name else f"this kernel has no {name}"
+    return Source(f"proc/sys/{name.replace('.', '/')}", (metric,), parse, fetch, absent)
 
 
 # --- the network ----------------------------------------------------------------------------------------------------
@@ -61,13 +60,7 @@ def fetch_here(place: Place, path: str) -> bytes:
     return place.text(path)
 
 
-def _net_sysctl(name: str, metric: str, word: int = 0, factor: int = 1, absent: str = "") -> Source:
-    path = f"proc/sys/net/{name.replace('.', '/')}"
-    reason = absent or f"this kernel has no net.{name}"
-    return Source(path, (metric,), _count_of(metric, word, factor), fetch_here, reason)
-
-
-def _port_range(pair: Pair) -> dict[str, float]:
+def _port_range(pair: Pair) -> Metrics:
     ports, _, reserved = pair.last.partition(b"\n")
     return {"system.network.local_ports.limit": float(parse_port_range(ports, reserved))}
 
@@ -87,7 +80,7 @@ def fetch_connections(place: Place, path: str) -> bytes:
         return text
 
 
-def _connections(pair: Pair) -> dict[str, float]:
+def _connections(pair: Pair) -> Metrics:
     """A connection from a port that listens was made by the other side and takes no local port."""
     half_open = 0
     listening, connections = set(), list[tuple[bytes, bytes]]()
@@ -110,11 +103,11 @@ def _connections(pair: Pair) -> dict[str, float]:
     }
 
 
-def _softnet(pair: Pair) -> dict[str, float]:
+def _softnet(pair: Pair) -> Metrics:
     """Hexadecimal, one line per CPU: processed, dropped, squeezed, ...; as the 12th, since 5.10, packets waiting."""
     first, last = _columns(pair.first), _columns(pair.last)
     drops, squeezes = (pair.rate(sum(row[at] for row in first), sum(row[at] for row in last)) for at in (1, 2))
-    values: dict[str, float] = {"system.network.backlog_drops": drops, "system.network.squeezes": squeezes}
+    values: Metrics = {"system.network.backlog_drops": drops, "system.network.squeezes": squeezes}
     if all(len(row) >= 13 for row in last):
         values["system.network.backlog"] = float(max(row[11] for row in last))
     return values
@@ -127,7 +120,7 @@ def _columns(text: bytes) -> list[list[int]]:
     return rows
 
 
-def _rounds(pair: Pair) -> dict[str, float]:
+def _rounds(pair: Pair) -> Metrics:
     """Mean packets per round of the receiving softirq, from softnet_stat, an empty line and softirqs."""
     (packets, rounds), (later_packets, later_rounds) = _packets(pair.first), _packets(pair.last)
     passed = pair.rate(rounds, later_rounds)
@@ -142,7 +135,7 @@ def _packets(text: bytes) -> tuple[int, int]:
     return sum(row[0] for row in _columns(softnet)), sum(map(procfs.parse_count, counts[0]))
 
 
-def _links(pair: Pair) -> dict[str, float]:
+def _links(pair: Pair) -> Metrics:
     """The lines of net/dev, then "NAME MEGABITS" for each interface that has a speed: others answer EINVAL."""
     first, last = (
         {name.encode(): (counts.received_bytes, counts.sent_bytes) for name, counts in parse_interfaces(text).items()}
@@ -162,30 +155,83 @@ def _links(pair: Pair) -> dict[str, float]:
     return {"system.network.link": used, "system.network.link.limit": most}
 
 
+INTERFACES = "system:/proc/net/dev"
+FIELDS = 16
+"""Eight of what was received, then eight of what was sent (net/core/net-procfs.c)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceCounts:
+    """Bytes and packets since the interface exists, with the headers of every frame."""
+
+    received_bytes: int
+    received_packets: int
+    sent_bytes: int
+    sent_packets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Carried(InterfaceCounts):
+    """The same between two instants (CLOCK_MONOTONIC of that machine)."""
+
+    from_s: float
+    to_s: float
+
+
+def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
+    """By name. Raises RecordingError for an invalid count."""
+    interfaces = {}
+    for line in text.splitlines():
+        name, colon, rest = line.partition(b":")
+        fields = rest.split()
+        if colon and len(fields) >= FIELDS:
+            counts = [procfs.parse_count(fields[place]) for place in (0, 1, 8, 9)]
+            interfaces[name.strip().decode("utf-8", "replace")] = InterfaceCounts(*counts)
+    return interfaces
+
+
+def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
+    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
+    inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
+    if len(inside) < 2:
+        return None
+    first, last = (parse_interfaces(tick.entries[INTERFACES]).get(name) for tick in (inside[0], inside[-1]))
+    if first is None or last is None:
+        return None
+    fields = InterfaceCounts.__dataclass_fields__
+    grown = {field: getattr(last, field) - getattr(first, field) for field in fields}
+    if min(grown.values()) < 0:
+        return None
+    return Carried(**grown, from_s=inside[0].monotonic_s, to_s=inside[-1].monotonic_s)
+
+
 EVENTS = tuple(
     f"system.network.{name}"
     for name in ("listen_overflows", "syn_drops", "time_wait_overflows", "tcp_memory_pressures")
 )
+_SYSCTLS = {
+    "fs.nr_open": "system.files.per_process_limit",
+    "kernel.threads-max": "system.threads.limit",
+    "kernel.pid_max": "system.pids.limit",
+    "vm.max_map_count": "system.mappings.limit",
+    "fs.aio-nr": "system.aio",
+    "fs.aio-max-nr": "system.aio.limit",
+    "fs.epoll.max_user_watches": "system.epoll_watches.limit",
+    "fs.inotify.max_user_watches": "system.inotify_watches.limit",
+    "fs.inotify.max_user_instances": "system.inotify_instances.limit",
+    "net.core.somaxconn": "system.network.somaxconn",
+    "net.core.netdev_max_backlog": "system.network.backlog.limit",
+    "net.core.netdev_budget": "system.network.packets_per_round.limit",
+    "net.ipv4.tcp_max_syn_backlog": "system.network.syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets": "system.network.time_wait.limit",
+    "net.ipv4.tcp_mem": "system.network.tcp_memory.limit",
+    "net.netfilter.nf_conntrack_count": "system.network.conntrack",
+    "net.netfilter.nf_conntrack_max": "system.network.conntrack.limit",
+}
 SOURCES: tuple[Source, ...] = (
     derived(FILE_NUMBERS, "system.files.allocated", "system.files.limit"),
     derived(THREADS, "system.threads.count"),
-    _sysctl("fs.nr_open", "system.files.per_process_limit"),
-    _sysctl("kernel.threads-max", "system.threads.limit"),
-    _sysctl("kernel.pid_max", "system.pids.limit"),
-    _sysctl("vm.max_map_count", "system.mappings.limit"),
-    _sysctl("fs.aio-nr", "system.aio"),
-    _sysctl("fs.aio-max-nr", "system.aio.limit"),
-    _sysctl("fs.epoll.max_user_watches", "system.epoll_watches.limit"),
-    _sysctl("fs.inotify.max_user_watches", "system.inotify_watches.limit"),
-    _sysctl("fs.inotify.max_user_instances", "system.inotify_instances.limit"),
-    _net_sysctl("core.somaxconn", "system.network.somaxconn"),
-    _net_sysctl("core.netdev_max_backlog", "system.network.backlog.limit"),
-    _net_sysctl("core.netdev_budget", "system.network.packets_per_round.limit"),
-    _net_sysctl("ipv4.tcp_max_syn_backlog", "system.network.syn_backlog"),
-    _net_sysctl("ipv4.tcp_max_tw_buckets", "system.network.time_wait.limit"),
-    _net_sysctl("ipv4.tcp_mem", "system.network.tcp_memory.limit", word=2, factor=PAGE_BYTES),
-    _net_sysctl("netfilter.nf_conntrack_count", "system.network.conntrack", absent="conntrack is not loaded"),
-    _net_sysctl("netfilter.nf_conntrack_max", "system.network.conntrack.limit", absent="conntrack is not loaded"),
+    *(_sysctl(name, metric) for name, metric in _SYSCTLS.items()),
     Source(
         "proc/sys/net/ipv4/ip_local_port_range", ("system.network.local_ports.limit",), _port_range, fetch_port_range
     ),

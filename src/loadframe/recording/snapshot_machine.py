@@ -4,10 +4,12 @@ Documentation/admin-guide/pm/cpufreq.rst; Intel's thermal_throttle files in
 Documentation/ABI/testing/sysfs-devices-system-cpu."""
 
 import os
+from dataclasses import replace
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import PAGE_BYTES
+from loadframe.recording.derivation import PAGE_BYTES, Metrics, growth
+from loadframe.recording.procfs import SystemStat
 from loadframe.recording.snapshot import Pair, Place, Source, below, derived, each_below, lines
 from loadframe.recording.system_metrics import (
     DISKSTATS,
@@ -17,6 +19,7 @@ from loadframe.recording.system_metrics import (
     PRESSURES,
     STAT,
     VMSTAT,
+    Disks,
     both,
     spent_on,
 )
@@ -28,14 +31,13 @@ CPUS = "sys/devices/system/cpu"
 # --- CPUs -----------------------------------------------------------------------------------------------------------
 
 
-def _softirqs(pair: Pair) -> dict[str, float]:
-    first, last = procfs.parse_stat(pair.first), procfs.parse_stat(pair.last)
+def _softirqs(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
     spent = [spent_on(first.cpus[name], times) for name, times in last.cpus.items() if name in first.cpus]
     shares = [ticks["softirq"] / max(1, sum(ticks.values())) for ticks in spent]
-    return {"system.cpu.softirq_busiest": max(shares)} if shares and pair.elapsed_s > 0 else {}
+    return {"system.cpu.softirq_busiest": max(shares)} if shares else {}
 
 
-def _frequency(pair: Pair) -> dict[str, float]:
+def _frequency(pair: Pair) -> Metrics:
     """One line per CPU: name, present and highest frequency (kHz)."""
     lost = []
     for line in pair.last.splitlines():
@@ -46,7 +48,7 @@ def _frequency(pair: Pair) -> dict[str, float]:
     return {"system.cpu.frequency_missing": sum(lost) / len(lost)} if lost else {}
 
 
-def _throttling(pair: Pair) -> dict[str, float]:
+def _throttling(pair: Pair) -> Metrics:
     first, last = ({row[0]: procfs.parse_count(row[-1]) for line in text.splitlines() if (row := line.split())}
                    for text in (pair.first, pair.last))  # fmt: skip
     shares = [pair.rate(first[name], ms) / 1000 for name, ms in last.items() if name in first]
@@ -56,52 +58,47 @@ def _throttling(pair: Pair) -> dict[str, float]:
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def _swap(pair: Pair) -> dict[str, float]:
+def _swap(pair: Pair) -> Metrics:
     sizes = procfs.parse_meminfo(pair.last)
     total = sizes.get("SwapTotal", 0)
     return {"system.swap.limit": total, "system.swap.used": total - sizes.get("SwapFree", 0)} if total > 0 else {}
 
 
-_SHARES = ("system.paging.direct_share", "system.paging.refault_share")
-
-
-def _paging_shares(pair: Pair) -> dict[str, float]:
+def _paging_shares(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
     """pgpgin counts KiB read from disks."""
-    if pair.elapsed_s <= 0:
-        raise RecordingError("A rate needs two readings.")
-    first, last = procfs.parse_vmstat(pair.first), procfs.parse_vmstat(pair.last)
-    rates, values = VMSTAT.between(first, last, pair.elapsed_s), {}
+    rates, values = VMSTAT.between(first, last, elapsed_s), {}
     direct, background = (rates.get(f"system.paging.{kind}_scan") for kind in ("direct", "background"))
     if direct is not None and background is not None:
         values["system.paging.direct_share"] = direct / (direct + background) if direct else 0.0
     if "system.paging.refaults" in rates and "pgpgin" in first and "pgpgin" in last:
-        read_bytes = 1024 * pair.rate(first["pgpgin"], last["pgpgin"])
+        read_bytes = 1024 * growth(first["pgpgin"], last["pgpgin"]) / elapsed_s
         again = rates["system.paging.refaults"] * PAGE_BYTES
         values["system.paging.refault_share"] = min(1.0, again / read_bytes) if read_bytes else 0.0
     return values
 
 
-def _writing(pair: Pair) -> dict[str, float]:
-    last = procfs.parse_vmstat(pair.last)
-    if not {"nr_dirty_threshold", "nr_dirty"} <= last.keys():
+def _writing(counted: dict[str, int]) -> Metrics:
+    if not {"nr_dirty_threshold", "nr_dirty"} <= counted.keys():
         return {}
     return {
-        "system.memory.dirty_limit": float(last["nr_dirty_threshold"] * PAGE_BYTES),
-        "system.memory.unwritten": float((last["nr_dirty"] + last.get("nr_writeback", 0)) * PAGE_BYTES),
+        "system.memory.dirty_limit": counted["nr_dirty_threshold"] * PAGE_BYTES,
+        "system.memory.unwritten": (counted["nr_dirty"] + counted.get("nr_writeback", 0)) * PAGE_BYTES,
     }
 
 
 # --- disks and file systems -----------------------------------------------------------------------------------------
 
 
-def _flushes(pair: Pair) -> dict[str, float]:
-    disks = both(procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last))
-    shares = [pair.rate(first.flush_ms, second.flush_ms) / 1000 for first, second in disks if first.flush_ms is not None
-              and second.flush_ms is not None]  # fmt: skip
+def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
+    shares = [
+        growth(earlier.flush_ms, later.flush_ms) / elapsed_s / 1000
+        for earlier, later in both(first, last)
+        if earlier.flush_ms is not None and later.flush_ms is not None
+    ]
     return {"system.disk.flushing": min(1.0, max(shares))} if shares else {}
 
 
-def _queues(pair: Pair) -> dict[str, float]:
+def _queues(pair: Pair) -> Metrics:
     """The lines of diskstats, then "DISK N" for each block device: the requests that it can queue."""
     rows = (line.split() for line in pair.last.splitlines())
     limits = {row[0]: procfs.parse_count(row[1]) for row in rows if len(row) == 2}
@@ -139,7 +136,7 @@ def fetch_filesystems(place: Place, name: str) -> bytes:
     return lines(rows)
 
 
-def _filesystems(pair: Pair) -> dict[str, float]:
+def _filesystems(pair: Pair) -> Metrics:
     """The fullest file system, in blocks and in inodes, as shares of what an ordinary user may use (as df(1) does)."""
     space, inodes = [], []
     for line in pair.last.splitlines():
@@ -170,7 +167,7 @@ SOURCES: tuple[Source, ...] = (
         *("system.cpu.count", "system.processes.running", "system.cpu.busy_cores", "system.cpu.steal"),
         absent=NO_TIME,
     ),
-    Source("softirqs", ("system.cpu.softirq_busiest",), _softirqs, absent=NO_TIME, path="proc/stat"),
+    derived(replace(STAT, levels=(), rates=(_softirqs,)), "system.cpu.softirq_busiest", absent=NO_TIME),
     Source(
         "frequencies",
         ("system.cpu.frequency_missing",),
@@ -196,16 +193,12 @@ SOURCES: tuple[Source, ...] = (
         path="proc/meminfo",
     ),
     derived(VMSTAT, *PAGING),
-    Source("paging shares", _SHARES, _paging_shares, path="proc/vmstat"),
-    Source("writing", ("system.memory.unwritten", "system.memory.dirty_limit"), _writing, path="proc/vmstat"),
+    derived(replace(VMSTAT, rates=(_paging_shares,)), "system.paging.direct_share", "system.paging.refault_share"),
+    derived(replace(VMSTAT, levels=(_writing,), rates=()), "system.memory.unwritten", "system.memory.dirty_limit"),
     *(derived(row, *PRESSURES[resource], absent=NO_PRESSURE) for resource, row in PRESSURE.items()),
     derived(DISKSTATS, "system.disk.busy", absent="no disk is counted here"),
-    Source(
-        "flushes",
-        ("system.disk.flushing",),
-        _flushes,
-        absent="Linux 5.5 or later counts cache flushes",
-        path="proc/diskstats",
+    derived(
+        replace(DISKSTATS, rates=(_flushes,)), "system.disk.flushing", absent="Linux 5.5 or later counts cache flushes"
     ),
     Source(
         "queues",

@@ -1,33 +1,30 @@
 """What a snapshot reads of one process and of the user it belongs to. Layouts: proc_pid_limits(5), proc_pid_fdinfo(5)
 (the "tfd:" and "inotify wd:" lines), proc_pid_maps(5), Documentation/scheduler/sched-stats.rst."""
 
-import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import PAGE_BYTES, Metrics
+from loadframe.recording.frames import Facts
 from loadframe.recording.listeners import listeners
 from loadframe.recording.process_metrics import (
     CLOCK,
     NS,
     STAT,
-    added_up,
-    after,
+    ComponentTrack,
     memory,
     open_files,
     open_files_limits,
     parse_stat,
-    process_rows,
-    with_cores,
 )
-from loadframe.recording.procfs import ProcessStat
 from loadframe.recording.snapshot import Pair, Place, Source, below, lines
 from loadframe.recording.snapshot_kernel import elsewhere
+from loadframe.recording.socket_rows import fullest
 
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
 _THREADS = re.compile(rb"^Threads:\s*(\d+)", re.MULTILINE)
@@ -37,7 +34,7 @@ CPU_CLOCK = 2
 ROOT = Path("/")
 
 
-def _of_target(metrics: Metrics) -> dict[str, float]:
+def _of_target(metrics: Metrics) -> Metrics:
     return {f"target.{metric}": float(value) for metric, value in metrics.items()}
 
 
@@ -50,16 +47,16 @@ def fetch_open_files(place: Place, path: str) -> bytes:
         return b"%d\n" % count
 
 
-def _open_files(*pairs: Pair) -> dict[str, float]:
+def _open_files(*pairs: Pair) -> Metrics:
     parts = (pair.last.partition(b"\n") for pair in pairs)
     return _of_target(open_files([{"fd": count, "limits": limits} for count, _, limits in parts]))
 
 
-def _mappings(*pairs: Pair) -> dict[str, float]:
+def _mappings(*pairs: Pair) -> Metrics:
     return {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))}
 
 
-def _status(*pairs: Pair) -> dict[str, float]:
+def _status(*pairs: Pair) -> Metrics:
     """The memory of all of them; the CPUs are the first one's."""
     named = procfs.parse_process_status(pairs[0].last).cpus_allowed
     metrics = _of_target(memory(PAGE_BYTES, [{"status": pair.last} for pair in pairs]))
@@ -72,24 +69,16 @@ def fetch_cpu(place: Place, path: str) -> bytes:
     return clock + b"\n" + place.text(path)
 
 
-def _cpu(*pairs: Pair) -> dict[str, float]:
+def _cpu(*pairs: Pair) -> Metrics:
     """As in a step: with threads and children that ended; less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
-    ended = [parse_stat(_spent(pair.first)[STAT]) for pair in pairs if not pair.last]
-    return _of_target(added_up([_cores(pair, ended) for pair in pairs if pair.last]))
-
-
-def _cores(pair: Pair, ended: Sequence[ProcessStat]) -> Metrics:
-    before, now = _spent(pair.first), _spent(pair.last)
-    metrics: Metrics = {}
-    for row in process_rows(os.sysconf("SC_CLK_TCK")):
-        if row.source in before and row.source in now:
-            first, last = row.reading(before), row.reading(now)
-            if isinstance(first, ProcessStat):
-                first = after(first, [child for child in ended if child.parent == first.pid])
-            metrics |= row.between(first, last, pair.elapsed_s)
-    return {metric: value for metric, value in with_cores(metrics).items() if metric == "cpu.cores"}
+    elapsed_s, pids = pairs[0].elapsed_s, [parse_stat(_spent(pair.first)[STAT]).pid for pair in pairs]
+    track = ComponentTrack(Facts.of_this_machine(elapsed_s))
+    track.step(0.0, None, {pid: _spent(pair.first) for pid, pair in zip(pids, pairs, strict=True)})
+    there = {pid: _spent(pair.last) for pid, pair in zip(pids, pairs, strict=True) if pair.last}
+    metrics = track.step(elapsed_s, 0.0, there)
+    return _of_target({metric: value for metric, value in metrics.items() if metric == "cpu.cores"})
 
 
 def _spent(text: bytes) -> dict[str, bytes]:
@@ -100,7 +89,7 @@ def _spent(text: bytes) -> dict[str, bytes]:
 # --- its threads ----------------------------------------------------------------------------------------------------
 
 
-def _threads(*pairs: Pair) -> dict[str, float]:
+def _threads(*pairs: Pair) -> Metrics:
     """One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one). New threads began at zero."""
     if not all(_times(pair.last) for pair in pairs):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
@@ -151,7 +140,7 @@ def fetch_watches(place: Place, path: str) -> bytes:
     return lines(rows)
 
 
-def _watches(pair: Pair) -> dict[str, float]:
+def _watches(pair: Pair) -> Metrics:
     watches: dict[bytes, list[int]] = {b"epoll": [], b"inotify": []}
     for line in pair.last.splitlines():
         kind, _, count = line.partition(b" ")
@@ -174,13 +163,12 @@ def fetch_accept_queues(place: Place, path: str) -> bytes:
     )
 
 
-def _accept_queues(pair: Pair) -> dict[str, float]:
-    """The fullest queue: the kernel admits one more than its length (sk_acceptq_is_full)."""
+def _accept_queues(pair: Pair) -> Metrics:
     rows = [[procfs.parse_count(field) for field in line.split()] for line in pair.last.splitlines()]
     queues = [(waiting, most) for _, waiting, most in (row for row in rows if len(row) == 3) if most > 0]
     if not queues:
         return {}
-    waiting, most = max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
+    waiting, most = fullest(queues)
     return {"target.accept_queue": float(waiting), "target.accept_queue.limit": float(most)}
 
 
@@ -210,7 +198,7 @@ def _real_user(status: bytes) -> int:
     return int(match[1])
 
 
-def _user(pair: Pair) -> dict[str, float]:
+def _user(pair: Pair) -> Metrics:
     words = dict(line.split(b" ", 1) for line in pair.last.splitlines() if b" " in line)
     if not {b"uid", b"threads", b"limit"} <= words.keys():
         raise RecordingError("what was read of the user is damaged.")

@@ -1,9 +1,11 @@
-"""The rows of a `sockets` entry: one for each socket that a followed process has open, as the kernel reported it.
-Light, as part of the recorder process. Layouts: linux/inet_diag.h (inet_diag_msg), linux/tcp.h, linux/unix_diag.h."""
+"""How the kernel is asked for its sockets (sock_diag(7)), and the rows of a `sockets` entry: one for each socket that a
+followed process has open, as the kernel reported it. Light, as part of the recorder process. Layouts: linux/inet_diag.h
+(inet_diag_msg), linux/tcp.h, linux/unix_diag.h, linux/netlink.h."""
 
+import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
@@ -36,7 +38,11 @@ DUMP, BY_FAMILY, SOCK_DIAG = 0x301, 20, 4
 """NLM_F_REQUEST | NLM_F_DUMP; SOCK_DIAG_BY_FAMILY; NETLINK_SOCK_DIAG."""
 ERROR, DONE = 2, 3
 UNIX_NAME, UNIX_PEER, UNIX_QUEUES = 0, 2, 4
+UNIX_SHOW = 0x1 | 0x4 | 0x10
+"""UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_RQLEN"""
 QUEUES = struct.Struct("=II")
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
+_HEAD, _NUMBER = struct.Struct("=IH"), struct.Struct("=i")
 _V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
 
 
@@ -55,8 +61,7 @@ class TcpTimes:
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
     """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" without a name). receive, send: bytes in its queues;
-    of a listening socket connections that wait, and how many may. peer_inode: of a Unix socket. times: None if the
-    kernel does not report them."""
+    of a listening socket connections that wait, and how many may. times: None if the kernel does not report them."""
 
     descriptor: int
     inode: int
@@ -71,11 +76,6 @@ class OpenSocket:
     @property
     def listens(self) -> bool:
         return self.state == LISTEN
-
-    @property
-    def connected(self) -> bool:
-        """Whether it is a TCP connection, or about to become one."""
-        return self.state in (ESTABLISHED, SYN_SENT, CLOSE_WAIT) and self.family in (socket.AF_INET, socket.AF_INET6)
 
 
 def parse_rows(data: bytes) -> list[OpenSocket]:
@@ -95,7 +95,7 @@ def _rows(data: bytes) -> Iterator[OpenSocket]:
             raise _damaged()
         message, rest = data[begin : begin + length], data[begin + length : position]
         try:
-            if family in (socket.AF_INET, socket.AF_INET6):
+            if family in FAMILIES:
                 yield _inet(descriptor, inode, message, rest)
             elif family == socket.AF_UNIX:
                 yield _unix(descriptor, inode, message, rest)
@@ -103,6 +103,12 @@ def _rows(data: bytes) -> Iterator[OpenSocket]:
                 yield OpenSocket(descriptor, inode, family, 0, "", "", 0, 0)
         except struct.error as error:
             raise _damaged() from error
+
+
+def fullest(queues: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Of accept queues (connections that wait, how many may), the fullest: the kernel admits one more than its length
+    (sk_acceptq_is_full)."""
+    return max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
 
 
 def _damaged() -> RecordingError:
@@ -161,3 +167,57 @@ def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tup
             return
         yield kind, position + ATTRIBUTE.size, position + length
         position += (length + 3) & ~3
+
+
+def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
+    """The name of a Unix socket, the inode of its peer, and its queues: empty, or 0, if not reported."""
+    name, peer, queues = b"", 0, (0, 0)
+    for kind, begin, end in attributes(message, UNIX_MESSAGE.size, len(message)):
+        if kind == UNIX_NAME:
+            name = message[begin:end]
+        elif kind == UNIX_PEER and end - begin >= _NUMBER.size:
+            (peer,) = _NUMBER.unpack_from(message, begin)
+        elif kind == UNIX_QUEUES and end - begin >= QUEUES.size:
+            queues = QUEUES.unpack_from(message, begin)
+    return name, peer, queues
+
+
+# --- netlink ----------------------------------------------------------------------------------------------------------
+
+
+def inet_request(family: int, states: int, *, extensions: int = 0, port: int = 0) -> bytes:
+    """For TCP sockets in these states (a bit for each). port: the local one; 0 for any."""
+    return INET_REQUEST.pack(family, socket.IPPROTO_TCP, extensions, states, socket.htons(port))
+
+
+def unix_request(states: int) -> bytes:
+    """For Unix sockets in these states (a bit for each)."""
+    return UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, UNIX_SHOW, 0, 0)
+
+
+def netlink(timeout_s: int) -> socket.socket:
+    """A socket for requests, in the network namespace of this thread. Raises OSError."""
+    asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, SOCK_DIAG)
+    # Not settimeout, which would call poll(2) before each answer.
+    asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", timeout_s, 0))
+    return asking
+
+
+def dump(asking: socket.socket, buffer: bytearray, request: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end of the body of each answer in the buffer, valid until the next one is taken. Raises OSError if none
+    comes, RecordingError if the kernel refuses; then the socket is of no further use."""
+    asking.send(HEADER.pack(HEADER.size + len(request), BY_FAMILY, DUMP, 1, 0) + request)
+    unpack = _HEAD.unpack_from
+    while True:
+        got, position = asking.recv_into(buffer), 0
+        while position + HEADER.size <= got:
+            length, kind = unpack(buffer, position)
+            begin, end = position + HEADER.size, position + length
+            if kind == DONE:
+                return
+            if kind == ERROR or not begin <= end <= got:
+                given = kind == ERROR and begin + _NUMBER.size <= end <= got
+                reason = os.strerror(-_NUMBER.unpack_from(buffer, begin)[0]) if given else "no reason given"
+                raise RecordingError(f"the kernel refuses to list sockets: {reason}")
+            yield begin, end
+            position += (length + 3) & ~3

@@ -1,30 +1,41 @@
-"""The sockets of followed processes, from the kernel by netlink (sock_diag(7)), as often as look_schedule.py says.
-Light, as part of the recorder process.
+"""The sockets of followed processes, from the kernel by netlink (sock_diag(7)), and when they are looked at: for a
+bounded share of one CPU, and once in each window of a step, whose length is known from the mark at the step's begin, as
+what is counted at one moment belongs to the load of that moment. Light, as part of the recorder process.
 
-The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is searched again only if
-the list has a socket that is in none of the processes: connections that stay open cost one reading. For connections the
-kernel walks a table of as many places as its memory allows, used or not: 0.3 to 6 ms. Listening sockets have a small
-table of their own, 0.06 ms, which is read at each tick."""
+What each look costs, and when /proc/PID/fd is searched for the owners of sockets: docs/recording.md ("Peers")."""
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import socket
 import struct
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadframe.errors import RecordingError
 from loadframe.recording import socket_rows as diag
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
-from loadframe.recording.look_schedule import LookSchedule
 
 if TYPE_CHECKING:
     from loadframe.recording.sampling import ProcessFiles
+
+EVERY_S = 0.5
+CPU_SHARE = 0.0015
+"""Of one CPU, at most, over the time until the next look: with thousands of connections looks are farther apart."""
+LONGEST_S = 5.0
+LOADED_SHARE = 0.01
+"""The same over the window of a step that would otherwise have no look; a look that costs more is not made."""
+LOOKS = (2, 1)
+"""Per window: two if they cost no more than LOADED_SHARE, else one."""
+REMEMBERED = 3
+"""Looks whose median cost is used: one that was interrupted, or found new processes, costs more."""
+_ROUNDING = 1e-6
 
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
 """Processes with more open files are searched at most this often."""
@@ -37,21 +48,67 @@ PORTS_AT_MOST_S: a small range can be used up and free again between two rare lo
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
-_HEAD = struct.Struct("=IH")
 _INODE = struct.Struct("=I")
 _INFO_ATTRIBUTE = 2
 _TIME_WAIT = 6
-_ATTRIBUTE, _HEADER, _INFO, _INFO_PARTS = diag.ATTRIBUTE, diag.HEADER, diag.INFO, diag.INFO_PARTS
-_ERROR, _DONE = diag.ERROR, diag.DONE
+_ATTRIBUTE, _INFO, _INFO_PARTS = diag.ATTRIBUTE, diag.INFO, diag.INFO_PARTS
 _STATES = 1 << diag.ESTABLISHED | 1 << diag.SYN_SENT | 1 << diag.CLOSE_WAIT | 1 << diag.LISTEN
 _UNIX_STATES = 1 << diag.ESTABLISHED | 1 << diag.LISTEN
-_UNIX_SHOW = 0x1 | 0x4 | 0x10
-"""UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_RQLEN"""
-_TIMEOUT_S = 1.0
+_TIMEOUT_S = 1
 _NEW_NETWORK = 0x40000000
 
 Row = tuple[int, bytes, bytes]
 """Family, message, and what is kept of its attributes."""
+
+
+class LookSchedule:
+    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s: of cheap
+    looks."""
+
+    def __init__(self, interval_s: float, every_s: float = EVERY_S) -> None:
+        self._interval_s = interval_s
+        self._every_s = every_s
+        self._spent_s: deque[float] = deque((0.0,), REMEMBERED)
+        self._window_s = 0.0
+        self._looked_s = -math.inf
+        self._due_s = -math.inf
+
+    def is_due(self, now_s: float) -> bool:
+        return now_s >= self._due_s
+
+    def looked(self, now_s: float, spent_s: float) -> None:
+        """A look began at now_s and took spent_s of CPU time."""
+        if self._looked_s == -math.inf:
+            self._spent_s.clear()
+        self._spent_s.append(spent_s)
+        self._looked_s = now_s
+        self._due_s = now_s + (self._in_step_s() or self._usual_s()) - self._interval_s / 2
+
+    def begin_step(self, at_s: float, warmup_s: float, window_s: float) -> None:
+        """A step began. Its window, window_s long, begins after the warm-up at the earliest, which gets no look."""
+        self._window_s = window_s
+        if (apart_s := self._in_step_s()) is not None:
+            self._due_s = at_s + warmup_s + min(apart_s, window_s / 2)
+
+    def end_step(self) -> None:
+        self._window_s = 0.0
+        self._due_s = self._looked_s + self._usual_s() - self._interval_s / 2
+
+    def _cost_s(self) -> float:
+        return sorted(self._spent_s)[len(self._spent_s) // 2]
+
+    def _usual_s(self) -> float:
+        return min(LONGEST_S, max(self._every_s, self._cost_s() / CPU_SHARE))
+
+    def _in_step_s(self) -> float | None:
+        """How far apart looks in a step must be, in whole intervals; None outside a step, or if that would cost too
+        much."""
+        for looks in LOOKS if self._window_s > 0 else ():
+            intervals = math.ceil(self._window_s / looks / self._interval_s - _ROUNDING) - 1
+            apart_s = self._interval_s * max(1, intervals)
+            if looks * self._cost_s() <= LOADED_SHARE * self._window_s:
+                return min(apart_s, self._usual_s())
+        return None
 
 
 class _Owner:
@@ -85,7 +142,6 @@ class SocketSampler:
         self,
         root: Path,
         writer: FrameWriter,
-        without: Iterable[str] = ("driver",),
         *,
         interval_s: float = 0.1,
         cpu_s: Callable[[], float] = time.thread_time,
@@ -95,7 +151,6 @@ class SocketSampler:
         self._cpu_s = cpu_s
         self._writer = writer
         self._live = root == Path("/")
-        self._without = frozenset(without)
         self._owners: dict[tuple[str, int], _Owner] = {}
         self._networks: dict[int, socket.socket | None] = {}
         self._own_network = Path("/proc/self/ns/net").stat().st_ino if self._live else 0
@@ -124,7 +179,7 @@ class SocketSampler:
         (self.schedule if at_all else self._at_listeners).looked(now_s, self._cpu_s() - began_s)
 
     def _follow(self, processes: Iterable[ProcessFiles]) -> None:
-        wanted = {(files.component, files.pid): files for files in processes if files.component not in self._without}
+        wanted = {(files.component, files.pid): files for files in processes if files.component != "driver"}
         for key in self._owners.keys() - wanted.keys():
             del self._owners[key]
             for what in _WORDS:
@@ -144,7 +199,7 @@ class SocketSampler:
         owners = [owner for owner in self._owners.values() if owner.network == network and not owner.denied]
         try:
             listed = dict(self._listed(asking, _STATES if at_all else 1 << diag.LISTEN))
-        except OSError:  # the kernel does not list them, or its answer is cut short: there is no entry
+        except (OSError, RecordingError):  # the kernel does not list them, or not all: there is no entry
             asking.close()
             del self._networks[network]
             return
@@ -185,21 +240,18 @@ class SocketSampler:
         if not self._range or 4 * _in_time_wait() < self._range:
             return
         try:
-            with _netlink() as asking:
+            with diag.netlink(_TIMEOUT_S) as asking:
                 listening, made = set[bytes](), Counter[bytes]()
                 for states in (1 << diag.LISTEN, _STATES & ~(1 << diag.LISTEN) | 1 << _TIME_WAIT):
-                    for family in (socket.AF_INET, socket.AF_INET6):
-                        for begin, _ in self._dump(
-                            asking, diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, states, 0)
-                        ):
+                    for family in diag.FAMILIES:
+                        for begin, _ in self._dump(asking, diag.inet_request(family, states)):
                             local = bytes(self._view[begin + 4 : begin + 6])
                             if states == 1 << diag.LISTEN:
                                 listening.add(local)
                             elif local not in listening:
-                                made[
-                                    bytes(self._view[begin + 6 : begin + 8]) + self._view[begin + 24 : begin + 40]
-                                ] += 1
-        except OSError:  # not reported this time
+                                remote = self._view[begin + 6 : begin + 8], self._view[begin + 24 : begin + 40]
+                                made[b"".join(remote)] += 1
+        except (OSError, RecordingError):  # not reported this time
             return
         self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
 
@@ -215,18 +267,17 @@ class SocketSampler:
     def _listed(self, asking: socket.socket, states: int) -> Iterator[tuple[int, Row | None]]:
         """Inode -> row of each TCP and Unix stream socket; None for one known to be of other processes."""
         size, foreign = diag.INET_MESSAGE.size, self._foreign
-        for family in (socket.AF_INET, socket.AF_INET6):
-            request = diag.INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, states, 0)
+        for family in diag.FAMILIES:
+            request = diag.inet_request(family, states, extensions=1 << _INFO_ATTRIBUTE - 1)
             for begin, end in self._dump(asking, request):
                 (inode,) = _INODE.unpack_from(self._buffer, begin + size - _INODE.size)
                 if inode in foreign or end - begin < size:
                     yield inode, None
                 else:
                     yield inode, (family, bytes(self._view[begin : begin + size]), self._times(begin, end))
-        request = diag.UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states & _UNIX_STATES, 0, _UNIX_SHOW, 0, 0)
         unix = {
             _INODE.unpack_from(self._buffer, begin + 4)[0]: bytes(self._view[begin:end])
-            for begin, end in self._dump(asking, request)
+            for begin, end in self._dump(asking, diag.unix_request(states & _UNIX_STATES))
             if end - begin >= diag.UNIX_MESSAGE.size
         }
         yield from _with_peers(unix)
@@ -248,21 +299,9 @@ class SocketSampler:
         return kept if len(kept) == _INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
-        """Begin and end of each answer in the buffer, valid until the next one is taken. Raises OSError."""
-        asking.send(_HEADER.pack(_HEADER.size + len(request), diag.BY_FAMILY, diag.DUMP, 1, 0) + request)
-        count, unpack = 0, _HEAD.unpack_from
-        while True:
-            got, position = asking.recv_into(self._buffer), 0
-            while position + _HEADER.size <= got:
-                length, kind = unpack(self._buffer, position)
-                if kind == _DONE:
-                    return
-                if kind == _ERROR or length < _HEADER.size or position + length > got:
-                    raise OSError("the kernel refuses to list sockets")
-                count += 1
-                if count <= MOST_SOCKETS:
-                    yield position + _HEADER.size, position + length
-                position += (length + 3) & ~3
+        """As diag.dump, without what exceeds MOST_SOCKETS."""
+        answers = enumerate(diag.dump(asking, self._buffer, request))
+        return (place for number, place in answers if number < MOST_SOCKETS)
 
     def close(self) -> None:
         for asking in self._networks.values():
@@ -289,23 +328,11 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
 
 
 def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
-    parts = {inode: _unix_parts(row) for inode, row in rows.items()}
+    parts = {inode: diag.unix_parts(row) for inode, row in rows.items()}
     for inode, (name, peer, queues) in parts.items():
         theirs = parts[peer][0] if peer in parts else b""
         extra = diag.UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
         yield inode, (socket.AF_UNIX, rows[inode][: diag.UNIX_MESSAGE.size], extra)
-
-
-def _unix_parts(row: bytes) -> tuple[bytes, int, tuple[int, int]]:
-    name, peer, queues = b"", 0, (0, 0)
-    for kind, first, last in diag.attributes(row, diag.UNIX_MESSAGE.size, len(row)):
-        if kind == diag.UNIX_NAME:
-            name = row[first:last]
-        elif kind == diag.UNIX_PEER and last - first >= _INODE.size:
-            (peer,) = _INODE.unpack_from(row, first)
-        elif kind == diag.UNIX_QUEUES and last - first >= diag.QUEUES.size:
-            queues = diag.QUEUES.unpack_from(row, first)
-    return name, peer, queues
 
 
 _WORDS = ("sockets", "listeners", "netstat")
@@ -349,14 +376,14 @@ def _netlink_in(directory: int, network: int) -> socket.socket | None:
     """None without permission."""
     try:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
-            return _netlink()
+            return diag.netlink(_TIMEOUT_S)
         ours, theirs = os.open("/proc/self/ns/net", READ_ONLY), os.open("ns/net", READ_ONLY, dir_fd=directory)
     except OSError:
         return None
     try:
         _enter(theirs)
         try:
-            return _netlink()
+            return diag.netlink(_TIMEOUT_S)
         finally:
             _enter(ours)
     except OSError:
@@ -371,9 +398,3 @@ def _enter(namespace: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace, _NEW_NETWORK) != 0:
         raise OSError(ctypes.get_errno(), "setns")
-
-
-def _netlink() -> socket.socket:
-    asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, diag.SOCK_DIAG)
-    asking.settimeout(_TIMEOUT_S)
-    return asking

@@ -45,7 +45,9 @@ LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
 
 
 @dataclass
-class _One:
+class _Work:
+    """What a process has reported of a stage, when it was last true, and its rate (entries per second) until then."""
+
     at_s: float
     values: dict[str, float]
     rate: float | None = None
@@ -67,59 +69,6 @@ class _One:
     @property
     def workers(self) -> float:
         return self.values.get("workers", 0.0)
-
-
-@dataclass
-class Flow:
-    """The processes of all stages."""
-
-    _stages: dict[str, dict[Process, _One]] = field(default_factory=dict)
-    _rates: dict[Process, float] = field(default_factory=dict)
-    """Entries per second of each process over all stages: in one of them it may be amid a long operation."""
-    _sums: dict[str, dict[str, float]] = field(default_factory=dict)
-
-    def add(self, stage: str, process: Process, at_s: float, values: Mapping[str, float]) -> dict[str, float]:
-        """Lines come in time order. If several processes work on the stage, returns the sums of their workers' shares,
-        and how full the queues before it are now."""
-        processes, sums = self._stages.setdefault(stage, {}), self._sums.setdefault(stage, {})
-        known = processes.get(process)
-        if known is None:
-            processes[process] = _One(at_s, dict(values))
-        else:
-            before = known.rate or 0.0
-            did = known.take(at_s, values)
-            self._rates[process] = max(0.0, self._rates.get(process, 0.0) + (known.rate or 0.0) - before)
-            weight = self._weights(processes)[process] if did else 0.0
-            for name, value in did.items():
-                sums[name] = sums.get(name, 0.0) + weight * value
-        if len(processes) == 1:
-            return {}
-        return {**sums, **self._queue(processes)}
-
-    def end(self, stage: str, process: Process) -> None:
-        """It no longer works on the stage."""
-        work = self._stages.get(stage, {}).pop(process, None)
-        if work is not None and work.rate is not None:
-            self._rates[process] = max(0.0, self._rates[process] - work.rate)
-
-    def _weights(self, processes: Mapping[Process, _One]) -> dict[Process, float]:
-        """Each process's part of the entries that pass through; of the workers, if none do."""
-        rates = {process: self._rates.get(process, 0.0) for process in processes}
-        if not any(rates.values()):
-            rates = {process: work.workers or 1.0 for process, work in processes.items()}
-        total = sum(rates.values())
-        return {process: rate / total for process, rate in rates.items()}
-
-    def _queue(self, processes: Mapping[Process, _One]) -> dict[str, float]:
-        queues = {process: work.values for process, work in processes.items() if work.values.get("queue")}
-        if len(queues) < len(processes) or not all("waiting" in values for values in queues.values()):
-            return {}
-        weights = self._weights(processes)
-        return {
-            "queue_weighted": sum(
-                weights[process] * values["waiting"] / values["queue"] for process, values in queues.items()
-            )
-        }
 
 
 @dataclass
@@ -221,7 +170,7 @@ class StageTail:
         finally:
             over.set()
             thread.join()
-        lines: list[_Told] = []
+        lines: list[_Report] = []
         for number, file in enumerate(files):
             file.look()
             lines += self._lines(file, number, of_driver=number >= len(kept))
@@ -240,7 +189,7 @@ class StageTail:
             sentences.append(f"Statistics of stages in {name}: {count:,} lines cannot be read, most of them as {why}.")
         return tuple(sentences)
 
-    def _lines(self, file: _File, number: int, *, of_driver: bool) -> "Iterator[_Told]":
+    def _lines(self, file: _File, number: int, *, of_driver: bool) -> "Iterator[_Report]":
         lines, name = StageLines.of(piece for _, piece in file.pieces), words(file.path.name, 80)
         for seen_s, piece in file.pieces:
             if piece is None:
@@ -250,7 +199,7 @@ class StageTail:
                 if self._is_kept(line):
                     in_time = line.at_s is not None and seen_s - LATEST_S <= line.at_s <= seen_s
                     at_s = line.at_s if line.at_s is not None and in_time else seen_s
-                    yield _Told(at_s, line, (number, line.process), of_driver)
+                    yield _Report(at_s, line, (number, line.process), of_driver)
         if lines.strange:
             self._strange.setdefault(name, Counter()).update(lines.strange)
         if file.problem:
@@ -267,7 +216,7 @@ class StageTail:
         self._names[line.name] = None
         return True
 
-    def _add_up(self, lines: "Sequence[_Told]") -> None:
+    def _add_up(self, lines: "Sequence[_Report]") -> None:
         sums = _Sums(driver_alone=all(line.of_driver for line in lines))
         for line in lines:
             if (reading := sums.add(line)) is not None:
@@ -289,12 +238,12 @@ def _follow(files: Sequence[_File], over: threading.Event) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Report:
     """A line, when it was true, and which process of which file printed it. of_driver: the load driver's."""
 
     at_s: float
     line: StageLine
-    process: tuple[int, str]
+    process: Process
     of_driver: bool
 
 
@@ -305,38 +254,41 @@ class _Sums:
     def __init__(self, *, driver_alone: bool) -> None:
         """driver_alone: no target has stages; with them, the driver may still be the one that is too slow."""
         self._driver_alone = driver_alone
-        self._by: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
+        self._by: dict[str, dict[Process, _Work]] = {}
         self._over: dict[str, dict[str, float]] = {}
-        self._flow = Flow()
+        self._rates: dict[Process, float] = {}
+        """Entries per second of each process over all stages: in one of them it may be amid a long operation."""
+        self._weighted: dict[str, dict[str, float]] = {}
         self._began_s: float | None = None
         self._now: dict[str, float] = {}
-        self._told: set[tuple[str, str, tuple[int, str]]] = set()
+        self._reported: set[tuple[str, str, Process]] = set()
         self._orders: dict[str, float] = {}
         self._of_driver: set[str] = set()
 
-    def add(self, report: _Told) -> Reading | None:
+    def add(self, report: _Report) -> Reading | None:
         """A process that reports a stage again reports another moment, which completes the reading before."""
         line, done = report.line, None
         reporter = (line.kind, line.name, report.process)
         later_s = 0.0 if self._began_s is None else report.at_s - self._began_s
-        if later_s > TOGETHER_S or (later_s > 0 and reporter in self._told):
+        if later_s > TOGETHER_S or (later_s > 0 and reporter in self._reported):
             done = self.last()
-        self._told.add(reporter)
+        self._reported.add(reporter)
         if self._began_s is None:
             self._began_s = report.at_s
         prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
         processes, over = self._by.setdefault(prefix, {}), self._over.setdefault(prefix, {})
-        if _begins_again(processes.get(report.process, {}), line.values):
+        if report.process in processes and _begins_again(processes[report.process].values, line.values):
             self._end(prefix, report.process)
         if report.process in processes or len(processes) < MOST_PROCESSES:
-            processes[report.process] = {**processes.get(report.process, {}), **line.values}
             if line.kind == STAGE:
-                weighted = self._flow.add(prefix, report.process, report.at_s, line.values)
+                weighted = self._flow(prefix, processes, report)
                 self._now |= {prefix + name: value for name, value in weighted.items()}
+            else:
+                processes.setdefault(report.process, _Work(report.at_s, {})).values.update(line.values)
         if line.ended:
             self._end(prefix, report.process)
         for name in line.values:
-            values = [of_process[name] for of_process in processes.values() if name in of_process]
+            values = [work.values[name] for work in processes.values() if name in work.values]
             values += [over[name]] if name in SUMMED and name in over else []
             if values:
                 self._now[prefix + name] = _of_all(name, values)
@@ -350,15 +302,50 @@ class _Sums:
                 self._now[OF_DRIVER] = float(len(self._of_driver))
         return done
 
-    def _end(self, prefix: str, process: tuple[int, str]) -> None:
-        over = self._over[prefix]
-        for name, value in self._by[prefix].pop(process, {}).items():
+    def _flow(self, prefix: str, processes: dict[Process, _Work], report: _Report) -> dict[str, float]:
+        """Lines come in time order. If several processes work on the stage, returns the sums of their workers' shares,
+        and how full the queues before it are now."""
+        process, sums = report.process, self._weighted.setdefault(prefix, {})
+        work = processes.get(process)
+        if work is None:
+            processes[process] = _Work(report.at_s, dict(report.line.values))
+        else:
+            before = work.rate or 0.0
+            did = work.take(report.at_s, report.line.values)
+            self._rates[process] = max(0.0, self._rates.get(process, 0.0) + (work.rate or 0.0) - before)
+            weight = self._weights(processes)[process] if did else 0.0
+            for name, value in did.items():
+                sums[name] = sums.get(name, 0.0) + weight * value
+        return {**sums, **self._queue(processes)} if len(processes) > 1 else {}
+
+    def _weights(self, processes: Mapping[Process, _Work]) -> dict[Process, float]:
+        """Each process's part of the entries that pass through; of the workers, if none do."""
+        rates = {process: self._rates.get(process, 0.0) for process in processes}
+        if not any(rates.values()):
+            rates = {process: work.workers or 1.0 for process, work in processes.items()}
+        total = sum(rates.values())
+        return {process: rate / total for process, rate in rates.items()}
+
+    def _queue(self, processes: Mapping[Process, _Work]) -> dict[str, float]:
+        queues = {process: work.values for process, work in processes.items() if work.values.get("queue")}
+        if len(queues) < len(processes) or not all("waiting" in values for values in queues.values()):
+            return {}
+        weights = self._weights(processes)
+        fullness = (weights[process] * values["waiting"] / values["queue"] for process, values in queues.items())
+        return {"queue_weighted": sum(fullness)}
+
+    def _end(self, prefix: str, process: Process) -> None:
+        work, over = self._by[prefix].pop(process, None), self._over[prefix]
+        if work is None:
+            return
+        for name, value in work.values.items():
             over[name] = over.get(name, 0.0) + value
-        self._flow.end(prefix, process)
+        if work.rate is not None:
+            self._rates[process] = max(0.0, self._rates[process] - work.rate)
 
     def last(self) -> Reading | None:
         began_s, now = self._began_s, self._now
-        self._began_s, self._now, self._told = None, {}, set()
+        self._began_s, self._now, self._reported = None, {}, set()
         return None if began_s is None else Reading(began_s, now)
 
 

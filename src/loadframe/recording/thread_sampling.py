@@ -75,7 +75,7 @@ class Threads:
         everybody = len(self._order)
         wanted = min(everybody, CENSUS_MOST_PER_S) * self._interval_s
         census = self._census.of(self._order, max(self._least, round(wanted)))
-        self._begin_rows("tasks")
+        self._writer.begin_entry(self._sources["tasks"])
         # A different start at each round, or some would never be read.
         where = self._asked if self._calls_denied else self._where
         first = self._census.rounds * where % max(1, len(census))
@@ -85,7 +85,7 @@ class Threads:
         self._writer.end_entry()
         if not self._calls_denied:
             self._sample_calls(around[: self._asked])
-        self._begin_rows("task-schedstat")
+        self._writer.begin_entry(self._sources["task-schedstat"])
         self._rows(self._cpu_times.of(self._order, self._times), _SCHEDSTAT)
         self._writer.end_entry()
         self._sample_statuses()
@@ -102,30 +102,55 @@ class Threads:
         listed = [int(name) for name in os.listdir(self._directory)]  # noqa: PTH208 - a held directory
         known = {files.thread: files for files in self._order}
         for thread in known.keys() - set(listed):
-            known[thread].close(self._descriptors)
+            self._release(known[thread])
         self._order = [known.get(thread) or _ThreadFiles(thread) for thread in listed]
         self._lost = False
         self.count = len(listed)
 
-    def _begin_rows(self, name: str) -> None:
-        self._writer.begin_entry(self._sources[name])
-
     def _rows(self, chosen: "Sequence[_ThreadFiles]", *wanted: int) -> None:
-        writer, directory, descriptors = self._writer, self._directory, self._descriptors
+        writer = self._writer
         for files in chosen:
             head = writer.reserve_row()
             lengths = [0, 0, 0]
             try:
                 for index in wanted:
                     held = files.held[index]
-                    lengths[index] = (
-                        writer.pull(held) if held >= 0 else files.pull(index, writer, directory, descriptors)
-                    )
+                    lengths[index] = writer.pull(held) if held >= 0 else self._pull(files, index)
             except OSError as error:  # the thread ended
                 writer.end = head
                 self._lost = self._lost or not used_up(error)
                 continue
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
+
+    def _pull(self, files: "_ThreadFiles", index: int) -> int:
+        """Returns the length, 0 if the kernel lacks the file. Raises OSError once the thread is gone."""
+        descriptor = files.held[index]
+        if descriptor >= 0:
+            return self._writer.pull(descriptor)
+        if descriptor == _ABSENT:
+            return 0
+        path = f"{files.thread}/{TASK_FILES[index]}"
+        if descriptor == _NOT_OPENED:
+            try:
+                held = self._descriptors.hold(path, self._directory)
+            except OSError:
+                if index == 0:
+                    raise
+                files.held[index] = _ABSENT
+                return 0
+            files.held[index] = _NOT_HELD if held is None else held
+            if held is not None:
+                return self._writer.pull(held)
+        descriptor = os.open(path, READ_ONLY, dir_fd=self._directory)
+        try:
+            return self._writer.pull(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _release(self, files: "_ThreadFiles") -> None:
+        for descriptor in files.held:
+            if descriptor >= 0:
+                self._descriptors.release(descriptor)
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
         """A row of each thread that is not running: its system call, and the descriptors if it polls."""
@@ -134,7 +159,7 @@ class Threads:
         for files in chosen:
             head = writer.reserve_row()
             try:
-                length = files.pull(_SYSCALL, writer, self._directory, self._descriptors)
+                length = self._pull(files, _SYSCALL)
             except (PermissionError, ProcessLookupError, FileNotFoundError):  # forbidden, or the thread ended
                 length = 0
             readable = readable or length > 0
@@ -166,7 +191,7 @@ class Threads:
         for files in self._statuses.of(self._order, self._switches):
             head = writer.reserve_row()
             try:
-                length = files.pull(_STATUS, writer, self._directory, self._descriptors)
+                length = self._pull(files, _STATUS)
             except OSError:  # this thread ended at this very moment
                 writer.end = head
                 continue
@@ -175,7 +200,7 @@ class Threads:
 
     def close(self) -> None:
         for files in self._order:
-            files.close(self._descriptors)
+            self._release(files)
         if self._memory >= 0:
             os.close(self._memory)
         os.close(self._directory)
@@ -234,33 +259,3 @@ class _ThreadFiles:
     def __init__(self, thread: int) -> None:
         self.thread = thread
         self.held = [_NOT_OPENED] * len(TASK_FILES)
-
-    def pull(self, index: int, writer: FrameWriter, directory: int, descriptors: Descriptors) -> int:
-        """Returns the length, 0 if the kernel lacks the file. Raises OSError once the thread is gone."""
-        descriptor = self.held[index]
-        if descriptor >= 0:
-            return writer.pull(descriptor)
-        if descriptor == _ABSENT:
-            return 0
-        path = f"{self.thread}/{TASK_FILES[index]}"
-        if descriptor == _NOT_OPENED:
-            try:
-                held = descriptors.hold(path, directory)
-            except OSError:
-                if index == 0:
-                    raise
-                self.held[index] = _ABSENT
-                return 0
-            self.held[index] = _NOT_HELD if held is None else held
-            if held is not None:
-                return writer.pull(held)
-        descriptor = os.open(path, READ_ONLY, dir_fd=directory)
-        try:
-            return writer.pull(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def close(self, descriptors: Descriptors) -> None:
-        for descriptor in self.held:
-            if descriptor >= 0:
-                descriptors.release(descriptor)

@@ -1,8 +1,6 @@
 """What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in: a table of
-names, each row with its source. A class may depend on the descriptor: reading from a connection that its process made
-is a wait for a peer; reading from one that it accepted, or accepting one, is a wait for new work. An event loop waits
-for either, which cannot be distinguished from outside; nor can an idle pool of threads from threads that wait for a
-lock: both sleep in a futex."""
+names, each row with its source. A class may depend on the descriptor. docs/recording.md ("What threads wait for") has
+the classes, and what cannot be distinguished from outside."""
 
 import re
 import struct

@@ -2,19 +2,26 @@
 scheduler itself counts how many ran, and how many were runnable without a CPU (schedstat). All others sleep; the census
 shows in what, for some of them at each tick, and these stand for all. So the classes add up to the threads."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Metrics
+from loadframe.recording.derivation import Metrics, nearest
 from loadframe.recording.frames import Tick
 from loadframe.recording.peer_metrics import REST, Connections
 from loadframe.recording.process_metrics import TaskTexts, parse_tasks
 from loadframe.recording.process_window import ProcessInWindow, sum_over_threads
 from loadframe.recording.socket_rows import OpenSocket
-from loadframe.recording.wait_classes import CALLS, CLASSES, Call, Role, WaitClass, by_descriptors, by_function
-from loadframe.recording.wait_classes import descriptors_of as descriptors
+from loadframe.recording.wait_classes import (
+    CALLS,
+    CLASSES,
+    Call,
+    Role,
+    WaitClass,
+    by_descriptors,
+    by_function,
+    descriptors_of,
+)
 
 CALLS_OF_THREADS = "task-syscall"
 Place = tuple[WaitClass, str]
@@ -81,21 +88,28 @@ def _census(
 ) -> tuple[Counter[str], Counter[Place]]:
     states: Counter[str] = Counter()
     places: Counter[Place] = Counter()
-    sockets = _Sockets(process, connections)
+    looks = connections.by_process.get(process.pid, [])
+    times = [at_s for at_s, _ in looks]
+    opened = [{socket.descriptor: socket for socket in sockets} for _, sockets in looks]
     for tick in looked:
+        now = opened[nearest(times, tick.monotonic_s)] if opened else None
         rows = {row.thread: row for row in parse_tasks(tick.entries["tasks"])}
         states.update(row.state for row in rows.values())
         asked = {row.thread: row for row in parse_tasks(tick.entries.get(CALLS_OF_THREADS, b""))}
         for thread, row in rows.items():
-            if row.state == "S" and (place := _place(row, asked.get(thread), calls, sockets.at(tick.monotonic_s))):
+            if row.state == "S" and (place := _place(row, asked.get(thread), calls, connections, now)):
                 places[place] += 1
     return states, places
 
 
 def _place(
-    row: TaskTexts, asked: TaskTexts | None, calls: Mapping[int, Call], sockets: "_Sockets | None"
+    row: TaskTexts,
+    asked: TaskTexts | None,
+    calls: Mapping[int, Call],
+    connections: Connections,
+    opened: Mapping[int, OpenSocket] | None,
 ) -> Place | None:
-    """None if unknown."""
+    """None if unknown. opened: the process's sockets by descriptor, of the look nearest to the moment."""
     number, *rest = asked.stat.split() if asked is not None else [b""]
     if number == b"running":  # it was woken between the two readings
         return None
@@ -105,41 +119,11 @@ def _place(
         return (wait, "") if wait != "unknown" else ("other", "") if number else None
     if call.wait is not None:
         return call.wait, ""
-    polled = asked.schedstat  # the row's second text
-    numbers = descriptors(call, [procfs.parse_hexadecimal(word, "a system call") for word in rest[:1]], polled)
-    roles, peer = (None, "") if sockets is None else sockets.of(numbers)
-    wait = by_descriptors(call.by, roles)
-    return wait, peer if wait == "network" else ""
-
-
-class _Sockets:
-    """The descriptors of a process that are sockets, from the search nearest to a moment."""
-
-    def __init__(self, process: ProcessInWindow, connections: Connections) -> None:
-        self._connections = connections
-        looks = connections.by_process.get(process.pid, [])
-        self._times = [at_s for at_s, _ in looks]
-        self._looks: list[dict[int, OpenSocket]] = [{socket.descriptor: socket for socket in rows} for _, rows in looks]
-        self._now: dict[int, OpenSocket] = {}
-
-    def at(self, at_s: float) -> "_Sockets | None":
-        """Itself at this moment; None if the process was never searched."""
-        if not self._times:
-            return None
-        index = bisect_left(self._times, at_s)
-        near = [place for place in (index - 1, index) if 0 <= place < len(self._times)]
-        self._now = self._looks[min(near, key=lambda place: abs(self._times[place] - at_s))]
-        return self
-
-    def of(self, numbers: Sequence[int]) -> tuple[set[Role] | None, str]:
-        """None without descriptors; "" without one single peer."""
-        if not numbers:
-            return None, ""
-        sockets = [self._now.get(number) for number in numbers]
-        roles: set[Role] = {"none" if socket is None else self._connections.role(socket) for socket in sockets}
-        peers = {
-            self._connections.peer(socket)
-            for socket in sockets
-            if socket is not None and self._connections.role(socket) == "peer"
-        }
-        return roles, peers.pop() if len(peers) == 1 else ""
+    arguments = [procfs.parse_hexadecimal(word, "a system call") for word in rest[:1]]
+    numbers = descriptors_of(call, arguments, polled=asked.schedstat)  # the row's second text
+    sockets = [] if opened is None else [opened.get(number) for number in numbers]
+    roles: set[Role] = {"none" if socket is None else connections.role(socket) for socket in sockets}
+    wait = by_descriptors(call.by, roles or None)
+    made = [socket for socket in sockets if socket is not None and connections.role(socket) == "peer"]
+    peers = {connections.peer(socket) for socket in made}
+    return wait, peers.pop() if wait == "network" and len(peers) == 1 else ""

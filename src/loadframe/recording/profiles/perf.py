@@ -13,7 +13,6 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -199,8 +198,7 @@ class PerfRecord:
             self._process.kill()
         self._process.wait()
 
-    @contextmanager
-    def samples(self, reading: Reading) -> Iterator[Iterator[Sample]]:
+    def samples(self, reading: Reading) -> list[Sample]:
         """The samples, as `perf script` unwinds them; if it fails, `unreadable` says why afterwards."""
         perf, data = located("perf") or "perf", str(self._data.absolute())
         fields = "--no-inline --show-lost-events -F comm,pid,tid,time,ip,sym,dso"
@@ -221,15 +219,12 @@ class PerfRecord:
             ) as script,
         ):
             assert script.stdout is not None
-            try:
-                yield read_samples(script.stdout, reading)
-            finally:
-                if script.poll() is None:
-                    script.stdout.close()
-        if script.returncode not in (0, -signal.SIGPIPE):
+            samples = list(read_samples(script.stdout, reading))
+        if script.returncode != 0:
             self.unreadable = (
                 _said(said.read_text(encoding="utf-8", errors="replace")) or f"exit code {script.returncode}"
             )
+        return samples
 
 
 def _record(scope: Scope, data: Path, hz: int) -> list[str]:

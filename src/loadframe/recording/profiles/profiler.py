@@ -1,14 +1,19 @@
 """Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always. Order of
 calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for the window
-that counts."""
+that counts.
 
+What is written are collapsed stacks: one line per stack, frames from the outermost on, joined by semicolons, a blank
+and the count: the format of Brendan Gregg's FlameGraph (stackcollapse-*.pl), which flame graph tools read. Frames of
+the kernel end with `_[k]`, as with `stackcollapse-perf.pl --kernel`."""
+
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadframe.errors import LoadframeError
-from loadframe.model import ProfileKind, ProfileSource, Requirement
-from loadframe.recording.profiles.collapsed import collapse, render
+from loadframe.model import ProfileKind, ProfileSource, Requirement, Stack
 from loadframe.recording.profiles.perf import KERNEL_SUFFIX, PerfRecord, Permission, Reading, Sample, Scope
 from loadframe.recording.profiles.threads import ThreadSampler
 
@@ -65,8 +70,7 @@ class Profiler:
         sources = []
         if self._perf is not None:
             reading = Reading()
-            with self._perf.samples(reading) as samples:
-                sampled = [sample for sample in samples if sample.time_s <= end_s]
+            sampled = [sample for sample in self._perf.samples(reading) if sample.time_s <= end_s]
             if self._perf.unreadable is not None:
                 self._lack("a part of the CPU profile", f"perf script said: {self._perf.unreadable}")
             from_s = max(start_s, min((sample.time_s for sample in sampled), default=end_s))
@@ -98,7 +102,7 @@ def _write(samples: Sequence[Sample], keep: Keep, name: str, source: ProfileSour
         return []
     stacks = collapse(_frames(sample, source.component, source.kind) for sample in samples)
     file = f"{name}.{source.component}.{source.kind}.folded"
-    keep(file, render(stacks))
+    keep(file, render_stacks(stacks))
     return [replace(source, file=file)]
 
 
@@ -109,3 +113,56 @@ def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...
     if component == REST:
         return (sample.command, *(frame for frame in sample.frames if frame.endswith(KERNEL_SUFFIX)))
     return (sample.command, *sample.frames)
+
+
+# --- collapsed stacks -------------------------------------------------------------------------------------------------
+
+COUNT = re.compile(r"[1-9][0-9]{0,17}")
+MOST_FRAMES = 512
+"""perf itself follows a stack no further than kernel.perf_event_max_stack, 127 by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """The stacks of a file, the most frequent first. damaged: lines that could not be read."""
+
+    stacks: tuple[Stack, ...]
+    damaged: int = 0
+
+
+def collapse(samples: Iterable[tuple[str, ...]]) -> tuple[Stack, ...]:
+    """Equal stacks counted together; the most frequent first, ties by name."""
+    counts = Counter(tuple(_clean(frame) for frame in frames) for frames in samples)
+    counts.pop((), None)
+    return _ranked(counts)
+
+
+def _ranked(counts: Counter[tuple[str, ...]]) -> tuple[Stack, ...]:
+    return tuple(Stack(frames, count) for frames, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def render_stacks(stacks: Iterable[Stack]) -> str:
+    """The text of a file of collapsed stacks."""
+    return "".join(f"{';'.join(stack.frames)} {stack.count}\n" for stack in stacks)
+
+
+def parse_stacks(text: str) -> Collapsed:
+    """The stacks of a file. Other lines (a damaged or foreign file) are counted and left out."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    damaged = 0
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        stack, _, count = line.rstrip("\r").rpartition(" ")
+        frames = tuple(stack.split(";"))
+        if not COUNT.fullmatch(count) or len(frames) > MOST_FRAMES or any(_clean(frame) != frame for frame in frames):
+            damaged += 1
+        else:
+            counts[frames] += int(count)
+    return Collapsed(_ranked(counts), damaged)
+
+
+def _clean(frame: str) -> str:
+    """A frame's name without what would end it or the line (Java's names have semicolons)."""
+    plain = "".join(char if char.isprintable() else "?" for char in frame.replace(";", ":"))
+    return plain.strip() or "[unknown]"

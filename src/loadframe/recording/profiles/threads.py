@@ -102,9 +102,8 @@ def _read(path: str) -> bytes:
 class ThreadSampler:
     """Looks repeatedly, in a thread of its own, until stopped. pids: called at each look."""
 
-    def __init__(self, pids: Callable[[], Sequence[int]], root: Path = Path("/")) -> None:
+    def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
         self._pids = pids
-        self._root = root
         self._futex = FUTEX.get(platform.machine())
         self._samples: list[Sample] = []
         self._looks: list[float] = []
@@ -130,6 +129,6 @@ class ThreadSampler:
         while not self._stop.wait(pause_s):
             at_s, cpu_s = time.monotonic(), time.thread_time()
             for pid in self._pids():
-                self._samples += look(self._root, pid, at_s, futex=self._futex)
+                self._samples += look(Path("/"), pid, at_s, futex=self._futex)
             self._looks.append(at_s)
             pause_s = max(LOOK_S, (time.thread_time() - cpu_s) / CPU_SHARE)
