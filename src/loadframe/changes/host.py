@@ -15,6 +15,7 @@ from pathlib import Path
 from loadframe.errors import ChangeError, StudyError
 from loadframe.formats.plain_numbers import whole
 from loadframe.model import SettingValue
+from loadframe.system.kernel import kernel_text
 
 ROOT = Path("/")
 
@@ -178,7 +179,7 @@ class Host:
 
     def _text(self, file: Path, name: str) -> str:
         try:
-            return file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+            return kernel_text(file).partition("\n")[0]
         except OSError as error:
             raise ChangeError(
                 f"{name} is not available on this machine:  {file}: {error.strerror}", remedy="Omit it."

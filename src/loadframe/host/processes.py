@@ -19,6 +19,7 @@ from loadframe.host import mounts
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
 from loadframe.host.privilege import CAP_SYS_ADMIN, CAP_SYS_RESOURCE, US, Ids, Privilege, holds, ids_of, rights_of
 from loadframe.system.files import Folder, Whose
+from loadframe.system.kernel import kernel_text
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
@@ -105,7 +106,7 @@ def parse_cpus(text: str) -> frozenset[int]:
 
 def online_cpus() -> frozenset[int]:
     """The CPUs that the kernel has online."""
-    return parse_cpus(CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip())
+    return parse_cpus(kernel_text(CPUS_ONLINE).strip())
 
 
 def may_raise_limits() -> bool:
@@ -116,13 +117,13 @@ def may_raise_limits() -> bool:
 def may_have_mounts() -> bool:
     """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and if the root folder is a mount. After
     chroot(2) it is not, and mounts could not be kept from the machine (mount_namespaces(7))."""
-    rows = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    rows = kernel_text(Path("/proc/self/mountinfo")).splitlines()
     return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
 
 
 def most_open_files() -> int:
     """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit if we may not raise it."""
-    most = int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))
+    most = int(kernel_text(NR_OPEN))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
@@ -297,7 +298,7 @@ def _check_limit(name: str, value: int) -> None:
         raise CageError(f"{name} is not a resource limit of this machine", remedy=f"Known: {', '.join(known)}.")
     if value < 0:
         raise CageError(f"{name} = {value} is not a limit", remedy="Give a number from 0.")
-    if name == "RLIMIT_NOFILE" and value > (most := int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))):
+    if name == "RLIMIT_NOFILE" and value > (most := int(kernel_text(NR_OPEN))):
         raise CageError(
             f"{name} = {value} is above the kernel's fs.nr_open = {most}",
             remedy=f"Request at most {most}, or raise it: sysctl fs.nr_open={value}",
@@ -361,7 +362,7 @@ def _check_cpus(cpus: frozenset[int]) -> None:
     missing = cpus - online_cpus()
     if missing or not cpus:
         wanted = ",".join(map(str, sorted(missing))) or "none at all"
-        online = CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip()
+        online = kernel_text(CPUS_ONLINE).strip()
         raise CageError(
             f"The study asks for CPU {wanted}; online are {online}", remedy="Choose from the CPUs that are online."
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from loadframe.errors import UserError
 from loadframe.system.files import Folder, Whose
+from loadframe.system.kernel import kernel_text
 
 FOLDER = Path("/dev/shm")
 SEGMENTS = Path("/proc/sysvipc/shm")
@@ -117,7 +118,7 @@ def named_segment(text: bytes) -> int | None:
 def segments(listing: Path) -> list[Segment]:
     """Those of our IPC namespace; none on a kernel without."""
     try:
-        rows = [line.split() for line in listing.read_text(encoding="utf-8", errors="replace").splitlines()]
+        rows = [line.split() for line in kernel_text(listing).splitlines()]
     except FileNotFoundError:
         return []
     columns = {name: number for number, name in enumerate(rows[0])}

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from loadframe.errors import RunError, UserError
 from loadframe.formats.path_text import REMEDY, why_no_text
+from loadframe.system.kernel import process_status
 from loadframe.system.trees import ANY, FOLDER, Link, link_of, remove_below, walked
 from loadframe.system.trust import others_write, user, weak_point
 
@@ -536,8 +537,7 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
 
 def _umask() -> int:
     """Read without setting it, which would change it for other threads."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
-    return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
+    return int(process_status("self", "Umask")[0], 8)
 
 
 def _new_part(folder: int, leaf: str) -> tuple[str, int]:

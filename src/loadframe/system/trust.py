@@ -8,6 +8,8 @@ from collections import deque
 from functools import cache
 from pathlib import Path
 
+from loadframe.system.kernel import kernel_text
+
 MOST_LINKS = 40
 """As the kernel follows (path_resolution(7))."""
 EVERY_USER = 2**32 - 1
@@ -88,11 +90,8 @@ def _trusted(uid: int) -> bool:
 def _unmapped(uid: int) -> bool:
     """Whether it stands for all users without a number in the user namespace, among them perhaps the machine's root
     (user_namespaces(7)). From within they cannot be distinguished."""
-    overflow = int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="utf-8", errors="replace"))
-    mapped = sum(
-        int(line.split()[2])
-        for line in Path("/proc/self/uid_map").read_text(encoding="utf-8", errors="replace").splitlines()
-    )
+    overflow = int(kernel_text(Path("/proc/sys/kernel/overflowuid")))
+    mapped = sum(int(line.split()[2]) for line in kernel_text(Path("/proc/self/uid_map")).splitlines())
     return uid == overflow and mapped < EVERY_USER
 
 
