@@ -10,10 +10,10 @@ from loadframe.cages import groups
 from loadframe.cages.groups import text
 from loadframe.errors import CageError, MachineError
 from loadframe.host.environment import importing
-from loadframe.host.leases import filesystem, scratch_directory
+from loadframe.host.leases import filesystem
 from loadframe.host.privilege import LeaseUser, free_user, why_no_free_user
 from loadframe.host.processes import may_have_mounts
-from loadframe.host.state import state_directory
+from loadframe.host.state import scratch_directory, state_directory
 from loadframe.indexing.choosing import permitted
 from loadframe.kinds import registry as targets
 from loadframe.model import Requirement

@@ -58,7 +58,8 @@ def leased(what: str) -> Iterator[Lease]:
     with tempfile.TemporaryDirectory(prefix="lf-", dir="/var/tmp") as name, pytest.MonkeyPatch.context() as patch:
         Path(name).chmod(0o755)
         patch.setenv("LOADFRAME_STATE", f"{name}/state")
-        with Lease.acquire(what, scratch=Path(name)) as lease:
+        patch.setenv("LOADFRAME_SCRATCH", name)
+        with Lease.acquire(what) as lease:
             patch.undo()
             yield lease
 

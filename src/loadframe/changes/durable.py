@@ -15,7 +15,7 @@ from loadframe.changes.places import ON_HOST, Gone, Place
 from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.signals import undisturbed
-from loadframe.host.state import Life, locked
+from loadframe.host.state import Life, locked, writing
 from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, UnrevertedChange
 
 NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
@@ -125,7 +125,9 @@ class DurableJournal:
     def _write(self, changes: Iterable[ChangeRecord]) -> None:
         self._record = replace(self._record, changes=tuple(changes))
         if self._record.changes and self._life is None:
-            self._life = _life(self._record)
+            file = lists.folder() / f"{self._record.id}.json"
+            with writing(f"next to {file}", ChangeError):
+                self._life = Life(file)
         lists.save(self._record)
         if not self._record.changes and self._life is not None:
             self._life.end()
@@ -134,16 +136,6 @@ class DurableJournal:
     @staticmethod
     def _is(change: ChangeRecord, place: Place, names: Container[str] | None) -> bool:
         return change.place == place.address and (names is None or change.setting in names)
-
-
-def _life(record: Record) -> Life:
-    file = lists.folder() / f"{record.id}.json"
-    try:
-        return Life(file)
-    except OSError as error:
-        raise ChangeError(
-            f"Cannot write next to {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
-        ) from error
 
 
 def _meet(change: ChangeRecord, place: Place, name: str) -> bool:

@@ -43,6 +43,11 @@ def _fields(pid: int) -> list[str]:
     return [] if stat is None else stat[1]
 
 
+def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
+    """Those that still run."""
+    return tuple(process for pid in pids if (process := identify(pid)) is not None)
+
+
 def own() -> Identity:
     """This process. Raises CageError if /proc shows the processes of another PID namespace."""
     try:
@@ -195,20 +200,18 @@ def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
     now = identify(leader.pid)
     if now is not None and now != leader and leader.namespace:
         return ()  # another process has the pid: the session has ended
-    members = [pid for pid in pids() if (fields := _fields(pid)) and int(fields[3]) == leader.pid]
-    inside = (identify(pid) for pid in members if _works_in(pid, folder))
-    return tuple(process for process in inside if process is not None)
+    members = (pid for pid in pids() if (fields := _fields(pid)) and int(fields[3]) == leader.pid)
+    return identified(pid for pid in members if _works_in(pid, folder))
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
     """Processes in a group, whose members alone may pass through a folder, that work in that folder or have files of it
     open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
-    inside = []
+    members = []
     for pid in pids():
         with suppress(OSError):  # it has ended
-            if str(group) in process_status(pid, "Groups") and _works_in(pid, folder):
-                inside.append(identify(pid))
-    return tuple(process for process in inside if process is not None)
+            members += [pid] if str(group) in process_status(pid, "Groups") else []
+    return identified(pid for pid in members if _works_in(pid, folder))
 
 
 def runs(group: int) -> bool:
@@ -230,15 +233,11 @@ def _works_in(pid: int, folder: Path) -> bool:
 
 
 def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]:
-    own = ancestors(os.getpid())
-    processes = []
+    own, having = ancestors(os.getpid()), []
     for pid in pids():
-        if pid in own:
-            continue
         with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            if matches((PROC / str(pid) / file).read_bytes()) and (process := identify(pid)) is not None:
-                processes.append(process)
-    return tuple(processes)
+            having += [pid] if pid not in own and matches((PROC / str(pid) / file).read_bytes()) else []
+    return identified(having)
 
 
 def parent_of(pid: int) -> int | None:
@@ -267,7 +266,7 @@ def family(pid: int) -> tuple[Identity, ...]:
     known = [pid]
     for ancestor in known:  # grows meanwhile
         known += [child for child, parent in parents.items() if parent == ancestor]
-    return tuple(process for member in known if (process := identify(member)) is not None)
+    return identified(known)
 
 
 def ancestors(pid: int) -> tuple[int, ...]:

@@ -133,15 +133,12 @@ def runnable(program: str, user: Privilege, shared_group: int | None = None) -> 
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
             continue
-        if all(_may_run(place, user, shared_group) for place in (path, path.resolve())):
+        if user == US or all(
+            _has_x(place, ids_of(user)) and unreachable(place.parent, user, shared_group) is None
+            for place in (path, path.resolve())
+        ):
             return str(path)
     return None
-
-
-def _may_run(path: Path, user: Privilege, shared_group: int | None) -> bool:
-    if user == US:
-        return True
-    return _has_x(path, ids_of(user)) and unreachable(path.parent, user, shared_group) is None
 
 
 def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
@@ -181,8 +178,10 @@ def spawn(
     outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It
     searches only the absolute folders of search paths (environment.py). Raises CageError if the machine does not grant
     the allowance, MissingTool if the command cannot be run."""
-    joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
-    options = [*joined, *_limit_options(allowance.limits)]
+    options = [word for folder in allowance.groups for word in ("--group", str(folder))]
+    for name, value in allowance.limits.items():
+        _check_limit(name, value)
+        options += ["--rlimit", f"{name.removeprefix('RLIMIT_')}={value}:{value}"]
     if allowance.cpus is not None:
         _check_cpus(allowance.cpus)
         options += ["--cpus", ",".join(map(str, sorted(allowance.cpus)))]
@@ -282,14 +281,6 @@ def _error(refusal: str) -> CageError | MissingTool:
             remedy="Install it where the user that runs it can read it; `loadframe doctor` says what is needed.",
         )
     return CageError(text, remedy="Request less, or run Loadframe as root outside the container that forbids it.")
-
-
-def _limit_options(limits: Mapping[str, int]) -> list[str]:
-    options = []
-    for name, value in limits.items():
-        _check_limit(name, value)
-        options += ["--rlimit", f"{name.removeprefix('RLIMIT_')}={value}:{value}"]
-    return options
 
 
 def _check_limit(name: str, value: int) -> None:

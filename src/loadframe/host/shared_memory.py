@@ -93,7 +93,10 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
     if version not in VERSIONS:
         return 0
     deadline = time.monotonic() + within_s
-    while (segment := _numbered(named)) is not None and segment.attached and time.monotonic() < deadline:
+    while True:
+        segment = next((segment for segment in segments(SEGMENTS) if segment.id == named), None)
+        if segment is None or not segment.attached or time.monotonic() >= deadline:
+            break
         time.sleep(0.01)
     if segment is None or segment.attached or segment.uid != place.st_uid or segment.size_bytes != HEADER.size:
         return 0
@@ -102,10 +105,6 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
         return 0
     pieces = _pieces(number, segment.uid)
     return sum(_unlink(FOLDER / f"PostgreSQL.{piece}", segment.uid) for piece in pieces) + forget(segment)
-
-
-def _numbered(number: int | None) -> Segment | None:
-    return next((segment for segment in segments(SEGMENTS) if segment.id == number), None)
 
 
 def named_segment(text: bytes) -> int | None:

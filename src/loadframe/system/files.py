@@ -73,7 +73,8 @@ class Folder:
                 raise self._refusal(f"there is no {self._what} {self.path}", remedy="Check the path.") from None
             except (OSError, ValueError) as error:
                 raise self._refusal(
-                    f"the {self._what} {self.path} cannot be opened: {_reason(error)}", remedy="Check the path."
+                    f"the {self._what} {self.path} cannot be opened: {getattr(error, 'strerror', None) or error}",
+                    remedy="Check the path.",
                 ) from error
 
     def _opened(self) -> int:
@@ -159,12 +160,7 @@ class Folder:
 
     def exists(self, name: str) -> bool:
         """Whether there is anything of this name, even if it cannot be read."""
-        try:
-            with self._place(name) as (folder, leaf):
-                os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return True
+        return self.status(name) is not None
 
     def read(self, name: str, most: int) -> bytes:
         """A whole file of at most `most` bytes."""
@@ -216,12 +212,8 @@ class Folder:
 
     def state_of(self, name: str) -> tuple[int, int]:
         """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
-        try:
-            with self._place(name) as (folder, leaf):
-                status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return 0, 0
-        return status.st_size, status.st_mtime_ns
+        status = self.status(name)
+        return (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
 
     def status(self, name: str) -> os.stat_result | None:
         """Of what has this name, a link's own; None if nothing has."""
@@ -573,10 +565,6 @@ def _write(descriptor: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _size(most: int) -> str:
