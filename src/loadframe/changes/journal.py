@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadframe.errors import RunError
 from loadframe.model import Change, ChangeRecord, ChangeStatus, Layer, Remedy, SettingValue, TargetState
-from loadframe.runs.formats import decode
 
 if TYPE_CHECKING:  # imports tables, for which every command would have to wait
     from loadframe.runs.folder import RunFolder
@@ -222,8 +221,7 @@ def read(path: Path) -> list[ChangeRecord]:
     """The journal of a run folder, oldest line first; a torn last line is left out."""
     from loadframe.runs.folder import RunFolder
 
-    run = RunFolder(path)
-    return [decode("change", line, ChangeRecord, where=where) for line, where in run.lines(FILE)]
+    return RunFolder(path).records(FILE, "change", ChangeRecord)
 
 
 def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:

@@ -94,7 +94,7 @@ def predict(
             case Observations() as levels:
                 forecast = loadframe.predict(levels, loads, up_to=up_to, kind=kind)
             case run:
-                unit, work = run.axis_unit(), run.work_unit()
+                unit, work = run.bench().axis_unit, run.bench().work_unit
                 forecast = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
         where = None
         if verify is not None:

@@ -41,7 +41,8 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
-    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words. seed: of the
+    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words; "" where the run
+    was stopped before that was known. seed: of the
     random order. distributions: others that registered the study's kinds. notes: sentences of its targets, and on what
     of a recorded load is sent (only this after a kill). answers: of the target and of comparable programs; empty after
     a kill. versions: by kind of target, where there are several."""
@@ -76,14 +77,14 @@ MOST_STEPS = 2**31
 """Bound of the numbers of steps, rounds and blocks: tables hold them in 64 bits."""
 
 
-def check_steps(steps: Sequence[tuple[Step, str]]) -> None:
-    """RunError for an impossible step, and for two of one number. Each step comes with its place in the file."""
+def check_steps(steps: Sequence[Step], where: str) -> None:
+    """RunError for an impossible step, and for two of one number. where: their file, with a step in each line."""
     seen: set[int] = set()
-    for step, where in steps:
+    for line, step in enumerate(steps, start=1):
         if (wrong := _wrong(step)) is not None:
-            raise RunError(f"{where}: {wrong}", remedy=DAMAGED)
+            raise RunError(f"{where}, line {line}: {wrong}", remedy=DAMAGED)
         if step.number in seen:
-            raise RunError(f"{where}: there is a step {step.number} before it already", remedy=DAMAGED)
+            raise RunError(f"{where}, line {line}: there is a step {step.number} before it already", remedy=DAMAGED)
         seen.add(step.number)
 
 

@@ -5,10 +5,10 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from loadframe.errors import RunError
 from loadframe.formats.json_text import parse_json
@@ -164,14 +164,10 @@ LARGEST = 1e100
 Record = TypeVar("Record")
 
 
-_adapters: dict[Any, TypeAdapter[Any]] = {}
-
-
+@cache
 def _adapter(record_type: Any) -> TypeAdapter[Any]:
     """Cached: building one costs milliseconds."""
-    if record_type not in _adapters:
-        _adapters[record_type] = TypeAdapter(record_type)
-    return _adapters[record_type]
+    return TypeAdapter(record_type)
 
 
 def encode(name: str, record: object) -> bytes:
@@ -221,7 +217,11 @@ def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
     try:
         return adapter.validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
-        open_ended = [problem["loc"] for problem in error.errors(include_url=False) if _is_open_end(problem)]
+        open_ended = [
+            problem["loc"]
+            for problem in error.errors(include_url=False)
+            if problem["type"] == "float_type" and problem["loc"][-1:] == ("high",) and problem["input"] is None
+        ]
         if not open_ended:
             raise
     for *path, last in open_ended:
@@ -230,10 +230,6 @@ def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
             within = within[part]
         within[last] = math.inf
     return adapter.validate_json(json.dumps(body), strict=True)  # Infinity: accepted by this reader
-
-
-def _is_open_end(error: ErrorDetails) -> bool:
-    return error["type"] == "float_type" and error["loc"][-1:] == ("high",) and error["input"] is None
 
 
 def _shown(value: object) -> str:
