@@ -9,6 +9,7 @@ from typing import Any
 
 from loadframe.errors import ChangeError
 from loadframe.formats.json_text import write_json
+from loadframe.formats.plain_numbers import is_number
 from loadframe.host import identity
 from loadframe.host.identity import Identity
 from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
@@ -152,7 +153,7 @@ def _read(file: Path) -> Record:
     if text_of(data, "id") != file.stem:
         raise Damaged(f"it is the list of {text_of(data, 'id')!r}")
     host, tried_at = text_of(data, "host"), data.get("tried_at", 0.0)
-    if isinstance(tried_at, bool) or not isinstance(tried_at, int | float):
+    if not is_number(tried_at):
         raise Damaged("'tried_at' is not a number")
     # Version 1 identified a machine by its host name.
     before = identity.machine() if host == identity.host_name() else ""

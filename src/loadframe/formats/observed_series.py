@@ -19,7 +19,7 @@ from typing import Any
 
 from loadframe.errors import SampleError
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.plain_numbers import LARGEST, SMALLEST, finite
+from loadframe.formats.plain_numbers import finite, plausible
 from loadframe.formats.said import words
 from loadframe.model import Observed, ObservedMapping
 from loadframe.progress import counted
@@ -320,7 +320,7 @@ def _at(times: Sequence[float], column: _Column) -> list[float]:
 
 def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[float, ...]:
     """NaN, with a note, for what is below zero or beyond what can be measured."""
-    right = [value if value == 0 or SMALLEST <= value <= LARGEST else math.nan for value in values]
+    right = [value if plausible(value) else math.nan for value in values]
     left_out = sum(math.isnan(new) and not math.isnan(old) for new, old in zip(right, values, strict=True))
     if left_out:
         notes.append(f"{counted(left_out, 'value')} of {what} below zero or beyond all measure left out.")

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.plain_numbers import is_number
 from loadframe.formats.said import words
 
 MOST = 64
@@ -284,7 +285,7 @@ def _process(value: Any) -> str:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise StageLineError(f"{name} is no number")
     if not 0 <= value <= LARGEST:
         raise StageLineError(f"{name} is below 0 or above 2^53")

@@ -9,11 +9,13 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.plain_numbers import is_number
 from loadframe.system.files import Folder, Whose
 
 SCHEMA = "loadframe.watch/1"
@@ -182,7 +184,7 @@ def parse_line(text: bytes) -> WatchLine | None:
     if not isinstance(data, dict):
         return None
     n, kind, at_s, up_s = (data.pop(name, None) for name in ("n", "kind", "at_s", "up_s"))
-    if not (isinstance(n, int) and isinstance(kind, str) and _number(at_s) and _number(up_s)):
+    if not (isinstance(n, int) and isinstance(kind, str) and is_number(at_s) and is_number(up_s)):
         return None
     if kind == "head" and data.get("schema") != SCHEMA:
         raise RecordingError(
@@ -225,9 +227,9 @@ class Gathered:
 
     def _add(self, name: str, value: object) -> None:
         own = not name.startswith("use.")
-        if _number(value) and (own or name in self._sums or len(self._sums) < MOST_LIMITS):
+        if is_number(value) and (own or name in self._sums or len(self._sums) < MOST_LIMITS):
             pair = self._sums.setdefault(name, [0.0, 0.0])
-            pair[0] += float(value)  # type: ignore[arg-type]
+            pair[0] += float(value)
             pair[1] += 1
 
     def means(self) -> dict[str, float]:
@@ -248,10 +250,6 @@ class Gathered:
                 table.use[name] = [None] * rows
         for name, shares in table.use.items():
             shares.append(means.get(f"use.{name}"))
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _Damaged(io.RawIOBase):
@@ -277,9 +275,7 @@ class _Damaged(io.RawIOBase):
 
 def _end_of(day: str) -> float:
     """Unix time; infinite for a date that does not exist, so that its file is read."""
-    from datetime import date
-
     try:
-        return (date.fromisoformat(day).toordinal() - date(1970, 1, 1).toordinal() + 1) * 86400.0
+        return datetime.fromisoformat(f"{day}T00:00:00Z").timestamp() + 86400.0
     except ValueError:
         return math.inf

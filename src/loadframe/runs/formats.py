@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from loadframe.errors import RunError
-from loadframe.formats.json_text import parse_json
+from loadframe.formats.json_text import parse_json, parts
 from loadframe.model.verdict import NOT_KNOWN, decide
 
 NAMES = (
@@ -195,21 +195,12 @@ def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
     """A document of plain values in the current version, without its schema. RunError as `decode`."""
     try:
         body = parse_json(data)
-        _check_sizes(body)
+        for value in parts(body):
+            if isinstance(value, float) and abs(value) > LARGEST:
+                raise ValueError(f"{value} is larger than anything that is measured")
     except ValueError as error:
         raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged or cut off.") from error
     return upgrade(name, body, where=where)
-
-
-def _check_sizes(body: Any) -> None:
-    """ValueError for a number beyond any measurement."""
-    waiting = [body]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict | list):
-            waiting.extend(value.values() if isinstance(value, dict) else value)
-        elif isinstance(value, float) and abs(value) > LARGEST:
-            raise ValueError(f"{value} is larger than anything that is measured")
 
 
 def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
