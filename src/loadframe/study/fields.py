@@ -120,6 +120,12 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
+def named_once(what: str, names: Sequence[str]) -> None:
+    """Raises ValueError for two tables of one name. what: they are, in the plural."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
+
+
 def _as_list(value: object) -> object:
     """A single CPU may be given as a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
