@@ -37,14 +37,18 @@ CAGED = {
 
 def examine(root: Path = Path("/")) -> list[Requirement]:
     """The rows of `loadframe doctor`; found is None where something is missing. root: for recorded trees."""
+    allowed = permission()
+    sampling = [Requirement("profiles", "CPU sampling with perf", allowed.scope, "")] if allowed.scope else []
     return [
         *dict.fromkeys((*targets.check(), *workloads.check())),
         *_recording(root),
-        *_profiles(),
+        *sampling,
+        *allowed.missing,
         *_cage(root),
         *_change_logs(),
         *_drivers(),
-        *_places(),
+        _place("temporary data", scratch_directory, "{place} is in memory: set LOADFRAME_SCRATCH to a disk"),
+        _place("state", state_directory),
     ]
 
 
@@ -66,12 +70,6 @@ def _recording(root: Path) -> list[Requirement]:
             "Linux 5.5 or later; without it commits that wait for the disk are not told apart",
         ),
     ]
-
-
-def _profiles() -> list[Requirement]:
-    allowed = permission()
-    can = [Requirement("profiles", "CPU sampling with perf", allowed.scope, "")] if allowed.scope else []
-    return [*can, *allowed.missing]
 
 
 def _cage(root: Path) -> list[Requirement]:
@@ -125,22 +123,16 @@ def _change_logs() -> list[Requirement]:
         return [Requirement("index", "change log", None, f"{error.fact}. {error.remedy}")]
 
 
-def _places() -> list[Requirement]:
-    return [
-        _place("temporary data", scratch_directory, "{place} is in memory: set LOADFRAME_SCRATCH to a disk", disk=True),
-        _place("state", state_directory),
-    ]
-
-
-def _place(name: str, find: Callable[[], Path], wanted: str = "", *, disk: bool = False) -> Requirement:
+def _place(name: str, find: Callable[[], Path], wanted: str = "") -> Requirement:
+    """wanted: what to do about one in memory; "" where it may be there."""
     try:
         place = find()
     except CageError as error:
         return Requirement("places", name, None, f"{error.fact}. {error.remedy}")
     kind = filesystem(place)
-    if disk and kind in ("tmpfs", "ramfs"):
+    if wanted and kind in ("tmpfs", "ramfs"):
         return Requirement("places", name, None, wanted.format(place=place))
-    return Requirement("places", name, f"{place} ({kind})" if disk else str(place), "")
+    return Requirement("places", name, f"{place} ({kind})" if wanted else str(place), "")
 
 
 LEAST_ADDRESS_SPACE = 2 * 2**30

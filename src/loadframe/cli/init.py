@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -93,7 +92,10 @@ def init(
 def _ask() -> tuple[str | None, int | None]:
     """Ask for the command or the port, or raise a usage error without a terminal. Both list the services that listen
     here."""
-    here = _listed([service.words for service in loadframe.services()])
+    services = [service.words for service in loadframe.services()]
+    more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
+    lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
+    here = ["On this machine these listen:", *lines] if lines else []
     if not sys.stdin.isatty():
         raise typer.BadParameter("\n".join(("name your service with --command, --port or --pid", *here)))
     for line in here:
@@ -114,12 +116,6 @@ def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
     while (said := typer.prompt("Which one is yours? Its number", err=True).strip()) not in numbers:
         say(f"A number from 1 to {len(several)}, please.")
     return numbers[said].port, numbers[said].pid
-
-
-def _listed(services: Sequence[str]) -> list[str]:
-    more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
-    lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
-    return ["On this machine these listen:", *lines] if lines else []
 
 
 def _taken(path: Path) -> StudyError:
