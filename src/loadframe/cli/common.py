@@ -33,7 +33,7 @@ Found = TypeVar("Found")
 PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 """Options of a group of verbs: all its output goes through terminal.py."""
 
-DONE, MUST_ACT, USAGE, INTERRUPTED = 0, 1, 2, 130
+MUST_ACT, USAGE, INTERRUPTED = 1, 2, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it refuses: click's ClickException, or its own of that name."""
 PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
