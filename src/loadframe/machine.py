@@ -12,7 +12,7 @@ from loadframe.errors import CageError, MachineError
 from loadframe.host.environment import importing
 from loadframe.host.leases import filesystem
 from loadframe.host.privilege import LeaseUser, free_user, why_no_free_user
-from loadframe.host.processes import may_have_mounts
+from loadframe.host.processes import cpu_list, may_have_mounts
 from loadframe.host.state import scratch_directory, state_directory
 from loadframe.indexing.choosing import permitted
 from loadframe.kinds import registry as targets
@@ -80,7 +80,7 @@ def _cage(root: Path) -> list[Requirement]:
         Requirement(
             "cage", "raising limits", raising, f"run as root; else remedies stay below the hard limit {hard:,}"
         ),
-        Requirement("cage", "CPUs", ",".join(map(str, sorted(os.sched_getaffinity(0)))), ""),
+        Requirement("cage", "CPUs", cpu_list(os.sched_getaffinity(0)), ""),
         *(
             Requirement("cage", f"control group: {CAGED[name]}", available, groups.refusal([name], []).remedy)
             for name, available in groups.available(root).items()

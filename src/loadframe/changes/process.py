@@ -14,7 +14,7 @@ from loadframe.changes.places import Gone
 from loadframe.errors import ChangeError, RecordingError
 from loadframe.host.identity import Identity, alive, children
 from loadframe.host.privilege import CAP_SYS_NICE, holds
-from loadframe.host.processes import parse_cpus, threads
+from loadframe.host.processes import cpu_list, parse_cpus, threads
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class ServerProcess:
 
 def _get(name: str, task: int) -> SettingValue:
     if name == CPUS:
-        return ",".join(map(str, sorted(os.sched_getaffinity(task))))
+        return cpu_list(os.sched_getaffinity(task))
     if name == NICE:
         return os.getpriority(os.PRIO_PROCESS, task)
     return int(_limit("Max open files", task).soft)
@@ -136,7 +136,7 @@ def _set(name: str, task: int, value: SettingValue) -> None:
         wanted = parse_cpus(str(value))
         os.sched_setaffinity(task, wanted)
         if (given := os.sched_getaffinity(task)) != wanted:  # a cpuset silently leaves CPUs out
-            raise ValueError(f"the kernel lets it have only CPU {','.join(map(str, sorted(given)))}")
+            raise ValueError(f"the kernel lets it have only CPU {cpu_list(given)}")
     elif name == NICE:
         os.setpriority(os.PRIO_PROCESS, task, int(value))
     else:

@@ -104,6 +104,11 @@ def parse_cpus(text: str) -> frozenset[int]:
     return frozenset(cpus)
 
 
+def cpu_list(cpus: Iterable[int]) -> str:
+    """In the same format, without ranges."""
+    return ",".join(map(str, sorted(cpus)))
+
+
 def online_cpus() -> frozenset[int]:
     """The CPUs that the kernel has online."""
     return parse_cpus(kernel_text(CPUS_ONLINE).strip())
@@ -184,7 +189,7 @@ def spawn(
         options += ["--rlimit", f"{name.removeprefix('RLIMIT_')}={value}:{value}"]
     if allowance.cpus is not None:
         _check_cpus(allowance.cpus)
-        options += ["--cpus", ",".join(map(str, sorted(allowance.cpus)))]
+        options += ["--cpus", cpu_list(allowance.cpus)]
     options += _user_options(allowance)
     program = str(command[0])
     if "/" not in program and (program := located(program) or "") == "":
@@ -322,9 +327,8 @@ def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
                 except ProcessLookupError:
                     continue
                 except OSError as error:
-                    wanted = ",".join(map(str, sorted(cpus)))
                     raise CageError(
-                        f"process {pid} cannot be bound to CPU {wanted}: {error.strerror}",
+                        f"process {pid} cannot be bound to CPU {cpu_list(cpus)}: {error.strerror}",
                         remedy="Choose CPUs that this process and the container may use.",
                     ) from error
             bound |= new
@@ -333,7 +337,7 @@ def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
 def bound_to(pid: int) -> str | None:
     """The CPUs that a process may use, "0,1"; None if it has ended."""
     try:
-        return ",".join(map(str, sorted(os.sched_getaffinity(pid))))
+        return cpu_list(os.sched_getaffinity(pid))
     except ProcessLookupError:
         return None
 
@@ -352,10 +356,10 @@ def threads(pid: int) -> set[int]:
 def _check_cpus(cpus: frozenset[int]) -> None:
     missing = cpus - online_cpus()
     if missing or not cpus:
-        wanted = ",".join(map(str, sorted(missing))) or "none at all"
         online = kernel_text(CPUS_ONLINE).strip()
         raise CageError(
-            f"The study asks for CPU {wanted}; online are {online}", remedy="Choose from the CPUs that are online."
+            f"The study asks for CPU {cpu_list(missing) or 'none at all'}; online are {online}",
+            remedy="Choose from the CPUs that are online.",
         )
 
 
