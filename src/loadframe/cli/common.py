@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli import faults, terminal
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted, MissingTool, UsageError
+from loadframe.errors import CageError, Interrupted, MissingTool, UsageError, UserError
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
@@ -152,6 +152,15 @@ def size_of(option: str, text: str, example: str) -> int:
         return size_bytes(text)
     except ValueError as error:
         raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from None
+
+
+@contextmanager
+def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[None]:
+    """Raises `refusal` where a file that the user named cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
 
 
 def missing(what: str, error: ModuleNotFoundError, extra: str) -> MissingTool:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, command, measured
+from loadframe.cli.common import RUNS, Json, Runs, command, measured, writing
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError, TooFewRequests
 from loadframe.system.files import Folder, Whose
@@ -124,13 +124,10 @@ def _taken(path: Path) -> StudyError:
 
 def _write(path: Path, text: str) -> None:
     """A new file that only its owner may read: it has words of a command. StudyError where it cannot be written."""
-    try:
-        descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
+    with writing(path, StudyError, "Name another file with --output."):
+        try:
+            descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
+        except FileExistsError:
+            raise _taken(path) from None
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
-        raise _taken(path) from None
-    except OSError as error:
-        raise StudyError(
-            f"{path} cannot be written: {error.strerror}", remedy="Name another file with --output."
-        ) from error
