@@ -5,7 +5,6 @@ import json
 import math
 import re
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -164,10 +163,14 @@ LARGEST = 1e100
 Record = TypeVar("Record")
 
 
-@cache
+_adapters: dict[Any, TypeAdapter[Any]] = {}
+
+
 def _adapter(record_type: Any) -> TypeAdapter[Any]:
     """Cached: building one costs milliseconds."""
-    return TypeAdapter(record_type)
+    if record_type not in _adapters:
+        _adapters[record_type] = TypeAdapter(record_type)
+    return _adapters[record_type]
 
 
 def encode(name: str, record: object) -> bytes:
