@@ -152,13 +152,11 @@ def prepare() -> None:
             os.set_inheritable(descriptor, True)
     if sys.stdin is None:
         sys.stdin = os.fdopen(STDIN, encoding="utf-8", errors="replace")
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            cast(Any, stream).reconfigure(errors="backslashreplace")
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(STDOUT, "w", encoding="utf-8", errors="backslashreplace")
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(STDERR, "w", encoding="utf-8", errors="backslashreplace")
+    for name, descriptor in (("stdout", STDOUT), ("stderr", STDERR)):
+        if (stream := getattr(sys, name)) is not None:
+            stream.reconfigure(errors="backslashreplace")
+        else:
+            setattr(sys, name, os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace"))
     sys.stderr = cast(TextIO, Unfailing(sys.stderr))
 
 

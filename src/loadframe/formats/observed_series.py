@@ -281,8 +281,7 @@ def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> _Colu
     if not (series.counts or series.name.endswith(COUNTS) or series.name in mapping.counters):
         return _Column(series.times_s, series.values)
     rates, falls, last = [math.nan], 0, (math.nan, math.nan)
-    known = next(((t, v) for t, v in zip(series.times_s, series.values, strict=True) if math.isfinite(v)), last)
-    last = known
+    last = next(((t, v) for t, v in zip(series.times_s, series.values, strict=True) if math.isfinite(v)), last)
     for time_s, value in zip(series.times_s[1:], series.values[1:], strict=True):
         if not math.isfinite(value) or not time_s > last[0]:
             rates.append(math.nan)

@@ -9,6 +9,7 @@ import stat
 import struct
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,10 @@ def remove_left(lease: str, folder: Path) -> list[str]:
     """Remove what a lease's servers left; returns what was done. Call it while the lease's folder exists."""
     pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
     of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
-    return [*remove(name_of(lease), _owners(folder)), *of_postgres]
+    owners = set()
+    with suppress(OSError):
+        owners = {entry.lstat().st_uid for entry in folder.iterdir()}  # the servers' users
+    return [*remove(name_of(lease), owners), *of_postgres]
 
 
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
@@ -70,14 +74,6 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
             continue
     actions = [f"removed {removed} piece{'s' * (removed != 1)} of shared memory"] if removed else []
     return [*actions, *(f"could not remove {segment}: remove it as its owner" for segment in kept)]
-
-
-def _owners(folder: Path) -> set[int]:
-    """The servers' users."""
-    try:
-        return {entry.lstat().st_uid for entry in folder.iterdir()}
-    except OSError:
-        return set()
 
 
 def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
