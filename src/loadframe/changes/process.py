@@ -107,7 +107,11 @@ class ServerProcess:
     def _value(self, name: str, task: int) -> SettingValue | None:
         """None where it has ended."""
         try:
-            return _get(name, task)
+            if name == CPUS:
+                return cpu_list(os.sched_getaffinity(task))
+            if name == NICE:
+                return os.getpriority(os.PRIO_PROCESS, task)
+            return int(_limit("Max open files", task).soft)
         except ProcessLookupError:
             return None
         except OSError as error:
@@ -121,14 +125,6 @@ class ServerProcess:
         return ChangeError(
             f"{what}: {why}", remedy="Run Loadframe as root or as the user who runs the server, or omit it."
         )
-
-
-def _get(name: str, task: int) -> SettingValue:
-    if name == CPUS:
-        return cpu_list(os.sched_getaffinity(task))
-    if name == NICE:
-        return os.getpriority(os.PRIO_PROCESS, task)
-    return int(_limit("Max open files", task).soft)
 
 
 def _set(name: str, task: int, value: SettingValue) -> None:

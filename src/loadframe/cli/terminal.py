@@ -145,7 +145,9 @@ def prepare() -> None:
     would get its number, and all that is written to it: stdin is empty, stdout refuses, stderr swallows, also for a
     program that replaces ours (watch). Characters outside the encoding are escaped."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
-        if not _is_open(descriptor):
+        try:
+            os.fstat(descriptor)
+        except OSError:
             os.dup2(opened := os.open(os.devnull, mode), descriptor)
             if opened != descriptor:
                 os.close(opened)
@@ -174,11 +176,3 @@ def finished(code: int) -> int:
     if sys.stderr is not None:
         sys.stderr.flush()
     return 1 if code == 0 and getattr(sys.stderr, "failed", False) else code
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True

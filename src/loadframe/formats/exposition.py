@@ -189,7 +189,8 @@ def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
         if len(line) > LONGEST_LINE:
             collected.leave_out(TOO_LONG, line[:40])
             continue
-        family = _family(line)
+        name = line.removeprefix(TYPE).partition("{")[0].split(maxsplit=1)  # none if it is in the braces
+        family = _stem(name[0]) if name and not name[0].startswith("#") else ""
         if stems and family and family not in stems:
             continue
         if taken >= MOST_LINES and (begins or taken >= 2 * MOST_LINES):
@@ -198,12 +199,6 @@ def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
             return
         taken += 1
         yield f"{line}\n"
-
-
-def _family(line: str) -> str:
-    """The family of a line, without the ending of a sample; "" if its name is in the braces, or it has none."""
-    name = line.removeprefix(TYPE).partition("{")[0].split(maxsplit=1)
-    return _stem(name[0]) if name and not name[0].startswith("#") else ""
 
 
 def _split(text: str) -> Iterator[str]:

@@ -255,7 +255,10 @@ def parse_stage_line(line: bytes) -> StageLine | None:
     ended = fields.get("ended", False)
     if not isinstance(ended, bool):
         raise StageLineError("ended is neither true nor false")
-    return StageLine(kind, _name(fields[kind]), _process(fields.get("process", "")), at_s, values, ended)
+    process = fields.get("process", "")
+    if isinstance(process, bool) or not isinstance(process, str | int):
+        raise StageLineError("process is neither a word nor a whole number")
+    return StageLine(kind, _name(fields[kind]), words(process, 40), at_s, values, ended)
 
 
 def _object_in(text: bytes) -> Any:
@@ -276,12 +279,6 @@ def _name(text: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise StageLineError("its name does not begin with a letter, or has more than 40 characters")
     return name
-
-
-def _process(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise StageLineError("process is neither a word nor a whole number")
-    return words(value, 40)
 
 
 def _number(name: str, value: Any) -> float:

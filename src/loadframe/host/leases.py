@@ -186,7 +186,12 @@ class Lease:
             return
         with undisturbed():
             no_longer_mark_with(self.id)
-            identity.end_all((*self._record.processes, *self._strays()), GRACE_S)
+            # Ctrl-C may come when a child, such as a load driver, is started and not recorded yet.
+            ours = set(identity.children(os.getpid()))
+            working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
+            in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
+            strays = (*identity.marked(mark_of(self.id)), *working, *in_group)
+            identity.end_all((*self._record.processes, *strays), GRACE_S)
             identity.end_all(members(self._record), GRACE_S)
             kept = [folder for folder in self._record.groups if not groups.remove(folder)]
             shared_memory.remove_left(self._record.id, self.folder)
@@ -195,13 +200,6 @@ class Lease:
                 with contextlib.suppress(OSError):  # the disk of the state may be gone: all else is done
                     self._file.unlink(missing_ok=True)
                     self._life.end()
-
-    def _strays(self) -> list[Identity]:
-        """Ctrl-C may come when a child, such as a load driver, is started and not recorded yet."""
-        ours = set(identity.children(os.getpid()))
-        working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
-        in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
-        return [*identity.marked(mark_of(self.id)), *working, *in_group]
 
     def __enter__(self) -> "Lease":
         return self
