@@ -5,7 +5,8 @@ and an answer on stdout is an OutputError once everything has ended and was put 
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, TextIO, cast
 
@@ -44,13 +45,9 @@ def deliver(data: bytes) -> None:
     if sys.stdout is None or sys.stdout.isatty():
         _write(plain(data.decode("utf-8", "backslashreplace")), None)
         return
-    try:
+    with _answering(None):
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _swallow()
-    except (OSError, ValueError) as error:
-        raise _refused(error, None) from error
 
 
 def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
@@ -91,26 +88,28 @@ class _Answer:
 
 
 def _write(text: str, run: object) -> None:
-    try:
+    with _answering(run):
         if sys.stdout is None:
             raise ValueError("closed")
         print(text, flush=True)
+
+
+@contextmanager
+def _answering(run: object) -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         _swallow()
     except (OSError, ValueError) as error:
-        raise _refused(error, run) from error
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Redirect it elsewhere."
+        raise OutputError(f"Cannot write the answer to standard output: {why}", remedy=remedy) from error
 
 
 def _swallow() -> None:
     """The reader has left, as `head` does once it has enough: the rest of the answer goes nowhere."""
     os.dup2(opened := os.open(os.devnull, os.O_WRONLY), STDOUT)
     os.close(opened)
-
-
-def _refused(error: OSError | ValueError, run: object) -> OutputError:
-    why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Redirect it elsewhere."
-    return OutputError(f"Cannot write the answer to standard output: {why}", remedy=remedy)
 
 
 # --- the streams of a process -----------------------------------------------------------------------------------------

@@ -144,6 +144,8 @@ class DayText:
     def __init__(self, files: Folder, name: str, budget: Budget, start: int = 0) -> None:
         self._files, self._name, self._budget, self._start = files, name, budget, start
         self.at = 0
+        self._damage: type[Exception] = OSError
+        """What is raised at a damaged frame."""
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -154,9 +156,10 @@ class DayText:
                     self._budget.take(text)
                     self.at += len(text)
                     yield text
-        except OSError as error:
+        except (OSError, self._damage) as error:
+            why = (error.strerror or error) if isinstance(error, OSError) else f"a damaged zstd frame: {error}"
             path = self._files.path / self._name
-            raise RecordingError(f"{path} cannot be read: {error.strerror or error}.", remedy="Check it.") from error
+            raise RecordingError(f"{path} cannot be read: {why}.", remedy="Check it.") from error
 
     def _stream(self) -> io.BufferedReader:
         descriptor = self._files.descriptor(self._name)
@@ -168,9 +171,10 @@ class DayText:
         import zstandard
 
         self._budget.read_from_disk(size)
+        self._damage = zstandard.ZstdError
         unpacking = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
-        reader = unpacking.stream_reader(stream, read_across_frames=True, closefd=True)
-        return io.BufferedReader(_Damaged(reader, zstandard.ZstdError))
+        reader: Any = unpacking.stream_reader(stream, read_across_frames=True, closefd=True)
+        return io.BufferedReader(reader)
 
 
 def parse_line(text: bytes) -> WatchLine | None:
@@ -250,27 +254,6 @@ class Gathered:
                 table.use[name] = [None] * rows
         for name, shares in table.use.items():
             shares.append(means.get(f"use.{name}"))
-
-
-class _Damaged(io.RawIOBase):
-    """Turns a damaged frame into OSError, which ends what can be read. error: what the library raises."""
-
-    def __init__(self, reader: Any, error: type[Exception]) -> None:
-        self._reader, self._error = reader, error
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            return int(self._reader.readinto(buffer))
-        except self._error as error:
-            raise OSError(f"a damaged zstd frame: {error}") from error
-
-    def close(self) -> None:
-        if not self.closed:
-            self._reader.close()
-            super().close()
 
 
 def _end_of(day: str) -> float:
