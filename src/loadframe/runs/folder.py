@@ -37,11 +37,11 @@ from loadframe.runs.entries import (
     Effective,
     Rounds,
     Treatment,
-    check_latencies,
-    check_rounds,
     check_steps,
-    check_variants,
+    faults_of,
+    faults_of_rounds,
     flagged,
+    refuse,
 )
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
@@ -290,7 +290,7 @@ class RunFolder:
         record = self._record("rounds.json", "rounds", Rounds)
         if record is None:
             return []
-        check_rounds(record.rounds, str(self.place("rounds.json")))
+        refuse(str(self.place("rounds.json")), faults_of_rounds(record.rounds))
         return list(record.rounds)
 
     def host(self) -> Host:
@@ -305,10 +305,7 @@ class RunFolder:
         """The conclusion of an investigation; None for other runs, and before its end."""
         investigation = self._record("investigation.json", "investigation-record", Investigation)
         if investigation is not None:
-            rounds = (*investigation.rounds, *(alternative.round for alternative in investigation.alternatives))
-            check_rounds(rounds, str(self.place("investigation.json")))
-            check_variants(investigation.variants, str(self.place("investigation.json")))
-            check_latencies(investigation.latencies, str(self.place("investigation.json")))
+            refuse(str(self.place("investigation.json")), faults_of(investigation))
         return investigation
 
     def ladder(self) -> Ladder | None:
