@@ -32,8 +32,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LOADFRAME_SCRATCH", str(folder))
     yield folder
     sweep()  # of a test that failed amid an owner that it began: that was killed, and its server may have shared memory
-    for process in identity.naming(folder.name):
-        identity.end(process, 0.5)
+    identity.end_all(identity.naming(folder.name), 0.5)
     shutil.rmtree(folder, ignore_errors=True)
 
 

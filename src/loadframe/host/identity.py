@@ -123,17 +123,9 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def end(process: Identity, grace_s: float) -> bool:
-    """End this very process: SIGTERM, `grace_s` to leave, then SIGKILL. True once it has ended or was gone before;
-    False if it does not go within 10 s of SIGKILL (stuck in the kernel). Raises PermissionError if it is not ours."""
-    ended = end_all([process], grace_s)[process]
-    if ended is None:
-        raise PermissionError(f"process {process.pid} belongs to another user")
-    return ended
-
-
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """As `end`, for several at once, within one grace period. None for one that belongs to another user."""
+    """End these very processes: SIGTERM, `grace_s` to leave, then SIGKILL. True for one that has ended or was gone
+    before; False if it does not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
     chosen = list(dict.fromkeys(processes))
     ended: dict[Identity, bool | None] = {}
     for first in range(0, len(chosen), AT_ONCE):
