@@ -16,6 +16,7 @@ from loadframe.errors import ChangeError, StudyError
 from loadframe.formats.plain_numbers import whole
 from loadframe.model import SettingValue
 from loadframe.system.kernel import kernel_text
+from loadframe.system.trees import closing
 
 ROOT = Path("/")
 
@@ -122,11 +123,8 @@ class Host:
     def write(self, name: str, value: SettingValue) -> None:
         """ChangeError where the kernel rejects the value."""
         try:
-            descriptor = os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)
-            try:
+            with closing(os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)) as descriptor:
                 os.write(descriptor, f"{value}\n".encode())
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise ChangeError(f"{name} cannot be set to {value}: {error.strerror}", remedy=RIGHTS) from error
 

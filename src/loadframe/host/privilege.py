@@ -17,6 +17,7 @@ from typing import assert_never
 from loadframe.errors import CageError
 from loadframe.host.signals import undisturbed
 from loadframe.system.kernel import PROC, kernel_text, pids, process_status
+from loadframe.system.trees import closing
 from loadframe.system.trust import ACCESS_LIST, DEFAULT_LIST
 
 
@@ -162,8 +163,7 @@ def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> N
     """A new folder that only its owner may read and write; a group may pass through it. Raises FileExistsError if there
     is something, CageError if another user replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
         if (uid := os.fstat(descriptor).st_uid) != os.geteuid():
             raise CageError(f"{path} was put there by user {uid}", remedy="Set LOADFRAME_SCRATCH to another folder.")
         if owner != US:
@@ -175,8 +175,6 @@ def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> N
             with suppress(OSError):  # there is none
                 os.removexattr(descriptor, inherited)
         os.fchmod(descriptor, 0o700 if group is None else 0o710)
-    finally:
-        os.close(descriptor)
 
 
 def _lacking(proc: Path) -> list[str]:

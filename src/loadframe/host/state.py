@@ -14,6 +14,7 @@ from pathlib import Path
 from loadframe.errors import CageError, UserError
 from loadframe.formats.path_text import REMEDY, why_no_text
 from loadframe.system.files import Folder, Whose
+from loadframe.system.trees import closing
 from loadframe.system.trust import others_write, user, weak_point
 
 ALIVE = ".alive"
@@ -175,12 +176,9 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
     """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or another process
     keeps the lock for longer than within_s."""
-    descriptor = _open_lock(path)
-    try:
+    with closing(_open_lock(path)) as descriptor:
         _lock(descriptor, path, within_s)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _open_lock(path: Path, flags: int = os.O_CREAT) -> int:

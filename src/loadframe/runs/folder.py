@@ -1,7 +1,6 @@
 """The run folder: append-only while it runs, readable after a kill; loses at most the step in progress."""
 
 import io
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -49,6 +48,7 @@ from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
 from loadframe.runs.record import limit_table, metric_table
 from loadframe.study import Study, validate
 from loadframe.system.files import Folder, Whose, is_held
+from loadframe.system.trees import closing
 
 RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
@@ -129,12 +129,8 @@ class RunFolder:
         """Whether the command that created the run still works on it."""
         if not self.has(PROGRESS):
             return False
-        with self._reading(PROGRESS):
-            descriptor = self._files.descriptor(PROGRESS)
-        try:
+        with closing(self.recording(PROGRESS)) as descriptor:
             return is_held(descriptor)
-        finally:
-            os.close(descriptor)
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -366,7 +362,7 @@ class RunFolder:
         return self._bytes(REPORT, MOST_DOCUMENT_BYTES)
 
     def recording(self, name: str = RECORDING) -> int:
-        """A recording, open for reading; the caller closes the descriptor. RunError."""
+        """A recording, or another file, open for reading; the caller closes the descriptor. RunError."""
         with self._reading(name):
             return self._files.descriptor(name)
 

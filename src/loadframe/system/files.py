@@ -21,7 +21,7 @@ from pathlib import Path
 from loadframe.errors import RunError, UserError
 from loadframe.formats.path_text import REMEDY, why_no_text
 from loadframe.system.kernel import process_status
-from loadframe.system.trees import ANY, FOLDER, Link, link_of, remove_below, walked
+from loadframe.system.trees import ANY, FOLDER, Link, closing, link_of, remove_below, walked
 from loadframe.system.trust import others_write, user, weak_point
 
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -99,13 +99,10 @@ class Folder:
     def make(self, mode: int = FOLDER_MODE) -> None:
         """Make the folder and hold it. Raises FileExistsError if it exists."""
         self._check_text()
-        parent = self._made_above()
-        try:
+        with closing(self._made_above()) as parent:
             os.mkdir(self.path.name, mode, dir_fd=parent)
             self._hold(os.open(self.path.name, FOLDER | os.O_NOFOLLOW, dir_fd=parent))
             os.fsync(parent)
-        finally:
-            os.close(parent)
         strange = os.listdir(self._descriptor)  # noqa: PTH208 - by its descriptor
         if strange or os.fstat(self._descriptor).st_uid != os.geteuid():
             raise self._refusal(
@@ -164,16 +161,13 @@ class Folder:
 
     def read(self, name: str, most: int) -> bytes:
         """A whole file of at most `most` bytes."""
-        descriptor = self.descriptor(name)
-        try:
+        with closing(self.descriptor(name)) as descriptor:
             pieces, left = [], most + 1
             if os.fstat(descriptor).st_size > most:
                 left = 0
             while left > 0 and (piece := os.read(descriptor, min(left, PIECE_BYTES))):
                 pieces.append(piece)
                 left -= len(piece)
-        finally:
-            os.close(descriptor)
         if left <= 0:
             raise self._refusal(
                 f"{self.path / name} is larger than {_size(most)}", remedy="Loadframe writes none that large here."
@@ -204,11 +198,8 @@ class Folder:
 
     def read_from(self, name: str, start: int, most: int) -> bytes:
         """At most `most` bytes of a file from the byte `start` on."""
-        descriptor = self.descriptor(name)
-        try:
+        with closing(self.descriptor(name)) as descriptor:
             return os.pread(descriptor, most, start)
-        finally:
-            os.close(descriptor)
 
     def state_of(self, name: str) -> tuple[int, int]:
         """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
@@ -224,12 +215,8 @@ class Folder:
     def link(self, name: str) -> Link | None:
         """The link of this name; None for anything else, or nothing."""
         self.open()
-        with suppress(FileNotFoundError):
-            descriptor = os.open(name, ANY, dir_fd=self._descriptor)
-            try:
-                return link_of(descriptor)
-            finally:
-                os.close(descriptor)
+        with suppress(FileNotFoundError), closing(os.open(name, ANY, dir_fd=self._descriptor)) as descriptor:
+            return link_of(descriptor)
         return None
 
     def any_kind(self, name: str) -> int:
@@ -343,13 +330,10 @@ class Folder:
     def append(self, name: str, data: bytes) -> None:
         """At the end of a file, made if missing; on the disk when this returns."""
         with self._place(name) as (folder, leaf):
-            descriptor = self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            try:
+            with closing(self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)) as descriptor:
                 began = os.fstat(descriptor).st_size == 0
                 _write(descriptor, data)
                 os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
             if began:
                 os.fsync(folder)
 
@@ -360,13 +344,12 @@ class Folder:
 
     def cut(self, name: str, length: int) -> None:
         """Keep the first `length` bytes of a file."""
-        with self._place(name) as (folder, leaf):
-            descriptor = self._to_write(folder, leaf, name, os.O_WRONLY)
-            try:
-                os.ftruncate(descriptor, length)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        with (
+            self._place(name) as (folder, leaf),
+            closing(self._to_write(folder, leaf, name, os.O_WRONLY)) as descriptor,
+        ):
+            os.ftruncate(descriptor, length)
+            os.fsync(descriptor)
 
     def new_file(self, name: str, mode: int = FILE_MODE) -> int:
         """A file that did not exist, open for appending; the caller closes it."""
@@ -439,14 +422,13 @@ class Folder:
     @contextmanager
     def changing(self, name: str) -> Iterator[int]:
         """A descriptor of a regular file or a folder, for changing its mode and its owner (fchmod, fchown)."""
-        with self._place(name) as (folder, leaf):
-            descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
-            try:
-                if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                    self._check_regular(os.fstat(descriptor), name)
-                yield descriptor
-            finally:
-                os.close(descriptor)
+        with (
+            self._place(name) as (folder, leaf),
+            closing(os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)) as descriptor,
+        ):
+            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                self._check_regular(os.fstat(descriptor), name)
+            yield descriptor
 
     def _to_write(self, folder: int, leaf: str, name: str, flags: int, mode: int = FILE_MODE) -> int:
         with suppress(FileNotFoundError):
@@ -550,15 +532,11 @@ def _new_part(folder: int, leaf: str) -> tuple[str, int]:
 
 def _remove_parts(folder: int) -> None:
     for name in filter(PART.fullmatch, os.listdir(folder)):
-        with suppress(OSError):
-            descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                status = os.fstat(descriptor)
-                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
-                    os.unlink(name, dir_fd=folder)
-            finally:
-                os.close(descriptor)
+        with suppress(OSError), closing(os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
+                os.unlink(name, dir_fd=folder)
 
 
 def _write(descriptor: int, data: bytes | memoryview) -> None:
