@@ -78,10 +78,9 @@ def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -
         before(f"An earlier command was killed; restoring {what}. This may take up to {most_s:.0f} s.")
     changes = []
     for change in record.changes:
-        kind, place = places.get(change.place["kind"]), None
-        if kind is not None and kind.moves:
-            place = _found(places, record, change)
-        changes.append(change if place is None or isinstance(place, ChangeRecord) else released(change, place))
+        kind = places.get(change.place["kind"])
+        place = _found(places, record, change) if kind is not None and kind.moves else change
+        changes.append(change if isinstance(place, ChangeRecord) else released(change, place))
     record = replace(record, changes=tuple(changes))
     outcomes = []
     for change in reversed(changes):
