@@ -52,7 +52,7 @@ def remove_left(lease: str, folder: Path) -> list[str]:
     """Remove what a lease's servers left; returns what was done. Call it while the lease's folder exists."""
     pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
     of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
-    owners = set()
+    owners: set[int] = set()
     with suppress(OSError):
         owners = {entry.lstat().st_uid for entry in folder.iterdir()}  # the servers' users
     return [*remove(name_of(lease), owners), *of_postgres]
