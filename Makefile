@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.installed-core
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 SERVERS := mariadb-server postgresql pgbouncer sysbench nginx squid varnish wrk redis-server redis-tools mandoc chromium iproute2 openssh-server openssh-client strace
@@ -15,15 +16,19 @@ PEERS := gdu duc-nox fd-find atop sysstat prometheus-node-exporter
 
 install: $(RUN)
 
+$(CORE): pyproject.toml constraints.txt scripts/setup-venv
+	scripts/setup-venv $(PYTHON) $(VENV)
+	@touch $@
+
 $(RUN): pyproject.toml constraints.txt scripts/setup-venv
 	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live,fleet
-	@touch $@
+	@touch $(CORE) $@
 
 $(DEV): pyproject.toml constraints.txt scripts/setup-venv
 	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live,fleet,locust,dev
-	@touch $(RUN) $@
+	@touch $(CORE) $(RUN) $@
 
-demo: install
+demo: $(CORE)
 	$(BIN)/loadframe demo
 
 servers:

@@ -32,7 +32,7 @@ from scipy.stats import mannwhitneyu, t, ttest_ind
 from loadframe.analysis import series as dependence
 from loadframe.analysis.comparison import half_width
 from loadframe.analysis.quantity import TYPICAL, pseudo_values
-from loadframe.analysis.samples import PRIOR, beyond, difference
+from loadframe.analysis.samples import PRIOR, Between, apart, difference
 from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.experiments.proof import MIRRORED, by_level
 
@@ -207,20 +207,24 @@ def in_blocks_interval(before: Numbers, after: Numbers) -> tuple[Numbers, Number
     return (two - one).mean(axis=-1), np.asarray(half)
 
 
-def apart_interval(before: Numbers, after: Numbers, width: Numbers | float) -> tuple[Numbers, Numbers]:
-    """The same without blocks. width: what two sessions differ by (`sessions_width`), or the prior."""
+def apart_interval(before: Numbers, after: Numbers, between: Between) -> tuple[Numbers, Numbers]:
+    """The same without blocks."""
     centre, half = _interval(*(_session(side) for side in (before, after)))
-    return centre, np.hypot(half, width)
+    return centre, between.reach(half, before.shape[-1])
 
 
-def sessions_width(equal: Numbers) -> Numbers:
-    """What `loadframe compare` learns from equal sessions, shape (count, sessions, length) -> (count,)."""
-    one, two = np.triu_indices(equal.shape[1], 1)
-    found = []
+def sessions_differ(equal: Numbers, pairs: int) -> Between:
+    """What `loadframe compare` learns from equal sessions, shape (count, sessions, length), for so many pairs each."""
+    first, second = np.triu_indices(equal.shape[1], 1)
+    learnt = []
     for start in range(0, len(equal), CHUNK):
-        each = _session(equal[start : start + CHUNK])
-        found.append(beyond(*_interval(each[:, one], each[:, two]), equal.shape[1]))
-    return np.concatenate(found)
+        sessions = _session(equal[start : start + CHUNK])
+        learnt.append(apart(*_interval(sessions[:, first], sessions[:, second]), equal.shape[1]))
+    added, whole, seen = (
+        np.repeat(np.concatenate([getattr(between, name) for between in learnt]), pairs)
+        for name in ("added", "whole", "seen")
+    )
+    return Between(added, whole, seen, equal.shape[1], equal.shape[2])
 
 
 CHUNK = 50
@@ -384,7 +388,7 @@ def called_different(
         before, after = (generate(random, series, length) / SIGMA for _ in (1, 2))
         machines = series // PAIRS_OF_A_MACHINE
         equal = generate(random, machines * EQUAL_SESSIONS, length).reshape(machines, EQUAL_SESSIONS, length) / SIGMA
-        centre, half = apart_interval(before, after, np.repeat(sessions_width(equal), PAIRS_OF_A_MACHINE))
+        centre, half = apart_interval(before, after, sessions_differ(equal, PAIRS_OF_A_MACHINE))
     else:
         pairs = generate(random, series, 2 * length).reshape(series, length, 2) / SIGMA
         turned = random.random((series, length)) < 0.5
@@ -401,7 +405,7 @@ def called_different(
 
 def _without_equal_sessions(series: int) -> bool:
     """Sessions that differ as the prior says, white noise within: where nothing is known of the machine."""
-    spread = PRIOR.half / 1.96 / math.sqrt(2)
+    spread = PRIOR.added / 1.96 / math.sqrt(2)
     worst = 0.0
 
     def rows() -> Iterable[tuple[str, Sequence[str]]]:
@@ -414,7 +418,7 @@ def _without_equal_sessions(series: int) -> bool:
                     white(random, series, length) * loudness / SIGMA + random.normal(0, spread, (series, 1))
                     for _ in (1, 2)
                 )
-                centre, half = apart_interval(before, after, PRIOR.half)
+                centre, half = apart_interval(before, after, PRIOR)
                 wrong = share(np.abs(centre) > half)
                 worst = max(worst, wrong)
                 theirs = share(rank_test(before, after) < ALPHA)

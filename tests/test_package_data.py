@@ -1,5 +1,7 @@
 """What an installed package has besides its modules: rows, pages, scripts, cases."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,3 +15,26 @@ def test_every_file_beside_the_modules_is_in_the_wheel() -> None:
     packed = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
     there = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
     assert there - packed == set()
+
+
+WITHOUT_EXTRAS = """
+import sys
+from importlib.metadata import requires
+for name in sys.argv[1:]:
+    sys.modules[name] = None
+from loadframe.kinds import registry as kinds
+from loadframe.study import cases
+from loadframe.workloads import registry as workloads
+assert len(kinds.KINDS) > 10 and len(workloads.KINDS) > 10
+for kind in kinds.KINDS:
+    kinds.requirements(kind)
+print(len(cases.all_cases()))
+"""
+
+
+def test_what_no_extra_is_installed_for_still_lists_all_kinds_and_cases() -> None:
+    """`loadframe demo` of the wheel alone ended with "No module named 'psycopg'": one of all workloads imported it."""
+    modules = ["cryptography", "dask", "distributed", "locust", "psycopg", "pymysql", "ruamel", "scipy", "starlette",
+               "textual", "tomlkit", "uvicorn"]  # fmt: skip
+    command = [sys.executable, "-c", WITHOUT_EXTRAS, *modules]
+    assert int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) == 7

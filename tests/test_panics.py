@@ -73,7 +73,7 @@ ALONE = {"OPENBLAS_NUM_THREADS": "1", "_RJEM_MALLOC_CONF": "background_thread:fa
 SHORT = """
 import re, resource, sys
 from pathlib import Path
-import numpy as np, polars, scipy.linalg
+import numpy as np, polars
 from loadframe.errors import RunError
 from loadframe.panics import reserve
 if "reserved" in sys.argv:
@@ -82,7 +82,7 @@ size = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text()
 resource.setrlimit(resource.RLIMIT_AS, (size + (24 << 20), size + (24 << 20)))
 square = np.eye(300)
 square @ square
-scipy.linalg.cho_factor(square)
+np.linalg.cholesky(square)
 polars.DataFrame({"each": range(1000)}).group_by("each").agg(polars.len())
 print("done")
 """

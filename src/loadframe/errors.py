@@ -82,6 +82,11 @@ def check_all(checks: Iterable[Callable[[], object]]) -> None:
         raise StudyError("\n".join(faults), remedy=CORRECT_ALL)
 
 
+def extra(name: str) -> str:
+    """How an extra of Loadframe's distribution is installed, for a remedy."""
+    return f"pip install 'loadframe[{name}]', or `make install` in a checkout"
+
+
 class MissingTool(UserError):  # noqa: N818 - a tool is missing
     """A required program is not installed."""
 

@@ -59,12 +59,11 @@ def reserve(kind: type[UserError]) -> None:
     later, OpenBLAS ends the process, and polars panics for good. Raises `kind` where there is none now."""
     import numpy as np
     import polars
-    import scipy.linalg
 
     square = np.eye(ENOUGH)
     with in_words("There is not enough memory for a measurement", kind):
         square @ square
-        scipy.linalg.cho_factor(square)
+        np.linalg.cholesky(square)
         polars.DataFrame({"each": range(ENOUGH)}).group_by("each").agg(polars.len())
     until_s = time.monotonic() + SETTLED_WITHIN_S
     while not _settled() and time.monotonic() < until_s:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from loadframe.analysis.comparison import margin
 from loadframe.analysis.quantity import TooFewError
-from loadframe.analysis.samples import PRIOR, beyond, learnt, needed, paired, unpaired
+from loadframe.analysis.samples import PRIOR, Between, apart, learnt, needed, paired, unpaired
 from loadframe.analysis.series import MOST_BATCHES, batched, means
 from loadframe.model import Verdict
 
@@ -63,14 +64,14 @@ def test_what_sessions_differ_by_is_learnt_from_equal_ones(spread: float, decisi
     assert between.learnt_from == 20
     assert unpaired(noisy(200, 1), noisy(200, 2, 104), between=between).decision == decision
     few = learnt([noisy(50, seed, level) for seed, level in enumerate(levels[:4], start=50)])
-    assert few.half >= PRIOR.half, "four sessions may be alike by chance"
+    assert few.added >= PRIOR.added, "four sessions may be alike by chance"
 
 
 @pytest.mark.parametrize("sessions", [3, 5, 9])
 def test_few_sessions_that_differ_by_less_than_the_prior_leave_it_as_it_is(sessions: int) -> None:
     levels = 100 * np.exp(np.linspace(-0.006, 0.006, sessions))
     between = learnt([noisy(200, seed, level, share=0.001) for seed, level in enumerate(levels)])
-    assert (between.half, between.learnt_from) == (PRIOR.half, sessions)
+    assert (between.added, between.learnt_from) == (PRIOR.added, sessions)
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.8])
@@ -92,10 +93,30 @@ def test_what_few_sessions_show_holds_for_the_next_two(sessions: int) -> None:
     random = np.random.default_rng(33)
     one, two = np.triu_indices(sessions, 1)
     levels = random.normal(0, 1, (4000, sessions))
-    apart = levels[:, two] - levels[:, one]
-    width = beyond(apart, np.zeros_like(apart), sessions)
+    differences = levels[:, two] - levels[:, one]
+    width = apart(differences, np.zeros_like(differences), sessions).reach(0.0, 1)
     following = random.normal(0, math.sqrt(2), (4000, 20))
     assert (np.abs(following) > width[:, None]).mean() <= 0.054
+
+
+def test_sides_like_the_equal_sessions_are_judged_by_what_those_differ_by() -> None:
+    """Of thirty sessions that is known better than the values of two show it; of others it is not known."""
+    between = Between(0.03, 0.05, seen=0.06, learnt_from=30, values=50, sides=(1, 1))
+    assert between.reach(0.055, 50) == 0.05
+    assert between.reach(0.055, 49) == math.hypot(0.055, 0.03), "fewer values"
+    assert between.reach(0.065, 50) == math.hypot(0.065, 0.03), "values that scatter more"
+    assert replace(between, sides=(4, 4)).reach(0.055, 50) == 0.025
+
+
+def test_what_whole_sessions_differ_by_is_used_where_it_is_clearly_narrower() -> None:
+    """Values of AR(1) noise that is as long as half a session do not show by how much their means differ."""
+    random = np.random.default_rng(36)
+    alike, slow = random.normal(0, 0.1, (2, 30, 50))
+    for i in range(1, 50):
+        slow[:, i] = 0.9 * slow[:, i - 1] + math.sqrt(1 - 0.9**2) * slow[:, i]
+    drifts = np.linspace(0, 1, 50) * random.normal(0, 1, (30, 1))
+    assert learnt([list(np.exp(values)) for values in slow]).whole < 0.2
+    assert learnt([list(np.exp(values)) for values in alike + drifts]).whole == math.inf, "the values show it"
 
 
 @pytest.mark.parametrize("count", [20, 25, 30])

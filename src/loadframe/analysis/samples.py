@@ -25,6 +25,9 @@ FEWEST = 3
 MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
 """Fewer equal sessions may be alike by chance: their result only counts where it exceeds the prior."""
+NARROWER = 0.95
+"""Of two widths that are both right the narrower one is chosen, where chance explains no such difference, our choice:
+the one that only looks narrower errs more often (`benchmarks/verdicts.py --samples`)."""
 
 MOST_NEEDED = 100_000
 """Larger numbers of values are not reported."""
@@ -32,17 +35,24 @@ MOST_NEEDED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Half of the 95 % interval, in logarithms, of the difference of two equal sessions beyond what their values show.
-    learnt_from: number of sessions; 0: a prior. sides: sessions of each side, which are averaged."""
+    """Half of the 95 % interval, in logarithms, of the difference of two equal sessions: `added` beyond what their
+    values show, `whole` of all of it; inf where that is not used. seen: what the values of nine pairs in ten give at
+    most. Arrays, or numbers. learnt_from: number of sessions, of at least `values` values each; 0: a prior. sides:
+    sessions of each side, which are averaged."""
 
-    half: float
+    added: "Numbers | float"
+    whole: "Numbers | float" = math.inf
+    seen: "Numbers | float" = 0.0
     learnt_from: int = 0
+    values: int = 0
     sides: tuple[int, int] = (1, 1)
 
-    @property
-    def width(self) -> float:
-        """Half of the interval of the difference of the two sides."""
-        return self.half * math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
+    def reach(self, alone: "Numbers | float", values: int) -> Numbers:
+        """Half of the interval of two sides of so many values, which give `alone` by themselves. The whole difference
+        is known of sides of as many values that scatter no more."""
+        share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
+        known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
+        return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))
 
 
 PRIOR = Between(math.log(1.05))
@@ -76,14 +86,17 @@ def unpaired(
         how = f"{used} at {100 * (1 - alpha):.4g} %"
     else:
         (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
+    values = min(len(first), len(second))
     verdict = _verdict(
         centre,
-        centre - math.hypot(centre - low, between.width),
-        centre + math.hypot(high - centre, between.width),
-        blocks=min(len(first), len(second)),
+        centre - float(between.reach(centre - low, values)),
+        centre + float(between.reach(high - centre, values)),
+        blocks=values,
         method=f"{what}, {how}, and what two sessions differ by{zeros_words(zeros)}",
     )
-    alone = Sessions(math.expm1(between.half), between.learnt_from, exp_in_range(low), exp_in_range(high))
+    alone = Sessions(
+        math.expm1(min(between.added, between.whole)), between.learnt_from, exp_in_range(low), exp_in_range(high)
+    )
     return unless_zero(replace(verdict, sessions=alone), before, after)
 
 
@@ -114,22 +127,28 @@ def learnt(
         return prior
     centre = np.array([pair[0] for pair in pairs])
     half = np.array([centre - low if centre > 0 else high - centre for centre, low, high in pairs])
-    half_between = float(beyond(centre, half, len(equal)))
+    between = apart(centre, half, len(equal))
     if len(equal) < ENOUGH_SESSIONS:
-        half_between = max(half_between, prior.half)
-    return replace(prior, half=half_between, learnt_from=len(equal))
+        between = replace(between, added=max(float(between.added), PRIOR.added))
+    return replace(between, values=min(map(len, equal)), sides=sides)
 
 
-def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
-    """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases, and
-    for as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit. For
-    fewer than ENOUGH_SESSIONS the prior counts as one more, with one degree of freedom."""
-    degrees = sessions // 2
-    variance = np.maximum(np.quantile(centre**2 - half**2, 0.95, axis=-1), 0.0) / 1.96**2
+def apart(centre: Numbers, half: Numbers, sessions: int) -> Between:
+    """From the intervals (centre +- half) of the pairs (..., pairs) of equal sessions: what they lack to hold 0 in 19
+    of 20 cases, and within what 19 of 20 centres lie, where that is clearly narrower on average. Both hold for as many
+    of the next pairs: only sessions / 2 of these are independent, hence Student's t in place of its limit, and the
+    choice takes one degree of freedom. For fewer than ENOUGH_SESSIONS there is no choice, and the prior counts as one
+    more pair, with one degree of freedom."""
+    lacking, all_of_it = (
+        np.maximum(np.quantile(squares, 0.95, axis=-1), 0.0) / 1.96**2 for squares in (centre**2 - half**2, centre**2)
+    )
     if sessions < ENOUGH_SESSIONS:
-        prior = (PRIOR.half / student.quantile(0.975, 1)) ** 2
-        degrees, variance = degrees + 1, (degrees * variance + prior) / (degrees + 1)
-    return np.asarray(student.quantile(0.975, degrees) * np.sqrt(variance))
+        degrees, prior = sessions // 2, (PRIOR.added / student.quantile(0.975, 1)) ** 2
+        variance = (degrees * lacking + prior) / (degrees + 1)
+        return Between(student.quantile(0.975, degrees + 1) * np.sqrt(variance), learnt_from=sessions)
+    added, whole = (student.quantile(0.975, sessions // 2 - 1) * np.sqrt(squares) for squares in (lacking, all_of_it))
+    narrower = whole < NARROWER * np.hypot(half, added[..., None]).mean(axis=-1)
+    return Between(added, np.where(narrower, whole, np.inf), np.quantile(half, 0.9, axis=-1), sessions)
 
 
 def paired(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loadframe.analysis import student
 from loadframe.analysis.pieces import (
     PARAMETERS,
     Family,
@@ -193,10 +194,8 @@ def _is_rounder(data: Series, family: Family) -> bool:
     spare = len(data.load) - PARAMETERS[family.kind]
     if spare < 1:
         return True
-    from scipy.special import fdtri
-
     away = float(sums_of_squares(family, data.scale, data.value[None, :]).min()) / spare
-    return away > float(fdtri(spare, data.freedom, ROUNDER)) * max(data.noise, NOISE_FLOOR) ** 2
+    return away > student.quantile_of_f(ROUNDER, spare, data.freedom) * max(data.noise, NOISE_FLOOR) ** 2
 
 
 def _between_levels(load: Floats, place: LoadInterval) -> LoadInterval:

@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli import faults, terminal
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted, MissingTool, UsageError, UserError
+from loadframe.errors import CageError, Interrupted, MissingTool, UsageError, UserError, extra
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
@@ -163,11 +163,11 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
         raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
 
 
-def missing(what: str, error: ModuleNotFoundError, extra: str) -> MissingTool:
-    """what: needs a Python package that is not installed; extra: of Loadframe's distribution, which has it."""
+def missing(what: str, error: ModuleNotFoundError, of: str) -> MissingTool:
+    """what: needs a Python package that is not installed; of: the extra of Loadframe's distribution that has it."""
     return MissingTool(
         f"{what} needs the Python package {error.name}, which is not installed",
-        remedy=f"pip install 'loadframe[{extra}]'",
+        remedy=extra(of),
     )
 
 

@@ -25,7 +25,7 @@ def main() -> NoReturn:
     then reverts and reports; further ones are ignored, so that this is not interrupted in turn."""
     take_signals()
     no_core_dumps()
-    # For numpy and scipy: each further thread takes 27 MiB, and would use a CPU during measurements.
+    # For numpy: each further thread takes 27 MiB, and would use a CPU during measurements.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Else polars looks into a folder of a fixed name in /var/tmp. Our tables always fit in memory.
     os.environ.setdefault("POLARS_OOC_SPILL_DIR", "/nonexistent")

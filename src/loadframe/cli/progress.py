@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from loadframe.cli.terminal import plain, say
-from loadframe.errors import MissingTool, UsageError
+from loadframe.errors import MissingTool, UsageError, extra
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
@@ -91,7 +91,7 @@ def check(as_json: bool) -> None:
     if importlib.util.find_spec("textual") is None:
         raise MissingTool(
             "--live needs the Python package textual, which is not installed",
-            remedy=f"pip install 'loadframe[live]'. Without it, leave out --live. {BROWSER}",
+            remedy=f"{extra('live')}. Without it, leave out --live. {BROWSER}",
         )
 
 

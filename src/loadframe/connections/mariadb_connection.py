@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from loadframe.connections.address import Place
 from loadframe.connections.bounds import MIB, Bound
 from loadframe.connections.unix_socket import open_socket
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import MissingTool, TargetError, extra
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -59,9 +59,7 @@ def driver() -> Any:
     try:
         import pymysql
     except ImportError as error:
-        raise MissingTool(
-            "The Python package pymysql is not installed", remedy="pip install 'loadframe[mariadb]'"
-        ) from error
+        raise MissingTool("The Python package pymysql is not installed", remedy=extra("mariadb")) from error
     return pymysql
 
 

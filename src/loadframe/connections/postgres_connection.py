@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadframe.connections.bounds import MIB, Bound
-from loadframe.errors import MissingTool, TargetError
+from loadframe.errors import MissingTool, TargetError, extra
 from loadframe.host.environment import located
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def driver() -> Any:
         import psycopg
     except ImportError as error:
         raise MissingTool(
-            "The Python package psycopg is not installed, or finds no libpq", remedy="pip install 'loadframe[postgres]'"
+            "The Python package psycopg is not installed, or finds no libpq", remedy=extra("postgres")
         ) from error
     return psycopg
 

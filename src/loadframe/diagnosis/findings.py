@@ -99,9 +99,8 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
     if not limit.thrash_metric or metric_of(limit.thrash_metric).unit not in EVENTS:
         return None
-    uses = [window.halves.get(limit.use_metric) for window in windows.each if window.levels[0] in windows.past.levels]
-    use = max((value for value in uses if value is not None), default=None)
-    if use is None:
+    use = max(window.use_of(limit) for window in windows.each if window.levels[0] in windows.past.levels)
+    if use == -math.inf:
         return None
     if use < REACHED * limit.ceiling:
         ceiling = show_metric(limit.use_metric, limit.ceiling)
@@ -160,7 +159,7 @@ def _rises(limit: Limit, windows: Windows) -> bool:
 
 def _place(limit: Limit, windows: Windows) -> Window:
     """Past the bend; without one the costliest level at which the limit is reached: an average would hide it."""
-    reached = [window for window in windows.each if window.reaches(limit.use_metric, REACHED * limit.ceiling)]
+    reached = [window for window in windows.each if window.fills(limit)]
     if windows.bend is not None or not reached:
         return windows.past
     return max(reached, key=lambda window: _cost_per_request(limit, window) or 0.0)
@@ -186,7 +185,7 @@ def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     asked for everything alike (a cache that holds `at` of N misses 1 - at / N). The load is the one at which it fills
     if between these levels, else their geometric mean. None where all levels pay or none does."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
-    full = {window.levels[0] for window in windows.each if window.reaches(limit.use_metric, REACHED * limit.ceiling)}
+    full = {window.levels[0] for window in windows.each if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
     if len(paid) < len(costs):
         return None

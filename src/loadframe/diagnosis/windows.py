@@ -8,7 +8,7 @@ from statistics import fmean, median_high
 
 from loadframe.knowledge.signature import Condition
 from loadframe.metrics.agreements import names_of
-from loadframe.model import Bend, BlindCounter, Curve, Finding, LoadInterval, Round, Step
+from loadframe.model import REACHED, Bend, BlindCounter, Curve, Finding, Limit, LoadInterval, Round, Step
 
 FALLING = ("cliff", "decline")
 
@@ -16,12 +16,14 @@ FALLING = ("cliff", "decline")
 @dataclass(frozen=True, slots=True)
 class Window:
     """Averages of every metric over the steps of some levels. words: these levels, for users. halves: what at least
-    half of the steps reached: a server that switches between two states has an average that no step had."""
+    half of the steps reached: a server that switches between two states has an average that no step had. most: of any
+    step."""
 
     words: str
     levels: tuple[float, ...]
     metrics: Mapping[str, float]
     halves: Mapping[str, float]
+    most: Mapping[str, float]
 
     def get(self, metric: str) -> float | None:
         return self.metrics.get(metric)
@@ -30,9 +32,14 @@ class Window:
         """What a condition is on here; None where it was not measured."""
         return condition.of(self.halves if condition.by_half else self.metrics)
 
-    def reaches(self, metric: str, value: float) -> bool:
-        """Whether at least half of the steps had that much; False where not measured."""
-        return self.halves.get(metric, -math.inf) >= value
+    def use_of(self, limit: Limit) -> float:
+        """What half of the steps reached. Of a loud limit the most: what is refused is in flight for moments, and few
+        samples meet it. -inf where not measured."""
+        return (self.most if limit.loud else self.halves).get(limit.use_metric, -math.inf)
+
+    def fills(self, limit: Limit) -> bool:
+        """Whether it is reached here."""
+        return self.use_of(limit) >= REACHED * limit.ceiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,7 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
         tuple(levels),
         {name: fmean(seen) for name, seen in values.items()},
         {name: median_high(seen) for name, seen in values.items()},
+        {name: max(seen) for name, seen in values.items()},
     )
 
 

@@ -1,5 +1,5 @@
 """The lasting process: `python -P -m loadframe.experiments.watch_process DESCRIPTOR`, with a WatchPlan as JSON in that
-file. Light: no numpy, polars, scipy or pydantic (tests/watching/test_for_real.py checks)."""
+file. Light: no numpy, polars or pydantic (tests/watching/test_for_real.py checks)."""
 
 import math
 import os

@@ -1,8 +1,9 @@
 """The scheduler and the workers of dask that a command starts on its own machine, in a process of their own: `python -P
--m loadframe.fleet.dask_here FOLDER NAME WORKER...`, until its standard input is closed. dask puts its scratch folder first
-in the search path for modules of its process, changes that process's environment, and starts Python from there. So this
-process does nothing else, works in `/`, and keeps all files in a private folder of the command's lease, including the
-key by which scheduler, workers and command recognise each other. Its semaphores have NAME, the lease's shared_name."""
+-m loadframe.fleet.dask_here FOLDER NAME WORKER...`, until its standard input is closed. dask puts its scratch folder
+first in the search path for modules of its process, changes that process's environment, and starts Python from there.
+So this process does nothing else, works in `/`, and keeps all files in a private folder of the command's lease,
+including the key by which scheduler, workers and command recognise each other. Its semaphores have NAME, the lease's
+shared_name."""
 
 import logging
 import multiprocessing

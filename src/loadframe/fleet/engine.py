@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import distributed
 
-from loadframe.errors import FleetError
+from loadframe.errors import FleetError, extra
 from loadframe.fleet import dask_here
 from loadframe.fleet.dask_workers import (
     OWN_LEASE_S,
@@ -261,7 +261,7 @@ class DaskEngine:
             raise
         except ModuleNotFoundError as error:
             raise FleetError(
-                f"host {host.name!r} has no Python package {error.name}", remedy="pip install 'loadframe[fleet]' there."
+                f"host {host.name!r} has no Python package {error.name}", remedy=f"There: {extra('fleet')}."
             ) from error
         except Exception as error:  # noqa: BLE001 - dask has an exception of its own for each way of going
             self._say(f"host {host.name!r} does not answer: {type(error).__name__}")
@@ -352,8 +352,8 @@ def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable
         make_private(folder, US)
         dask_here.make_key(folder)
         process = spawn(
-            python("loadframe.fleet.dask_here", str(folder), lease.shared_name, *workers), Allowance(user=US), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=said.sink, cwd=NO_FOLDER,
+            python("loadframe.fleet.dask_here", str(folder), lease.shared_name, *workers), Allowance(user=US),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said.sink, cwd=NO_FOLDER,
         )  # fmt: skip
         said.begin()
         assert process.stdin is not None and process.stdout is not None

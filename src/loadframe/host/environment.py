@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadframe.errors import extra
+
 if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
@@ -108,11 +110,11 @@ def _absolute(path: str, separator: str) -> str:
     return separator.join(entry for entry in path.split(separator) if entry.startswith("/"))
 
 
-def python_package(kind: str, name: str, extra: str) -> "Requirement":
-    """A Python package, and the extra of Loadframe that brings it. It is located, not imported."""
+def python_package(kind: str, name: str, of: str) -> "Requirement":
+    """A Python package, and how the extra of Loadframe that brings it is installed. It is located, not imported."""
     above = name.rpartition(".")[0]  # imported by find_spec, which fails if it is missing
     spec = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
     where = spec.origin if spec else None
     from loadframe.model import Requirement
 
-    return Requirement(kind, f"Python package {name}", where, f"pip install 'loadframe[{extra}]'")
+    return Requirement(kind, f"Python package {name}", where, extra(of))

@@ -8,9 +8,10 @@ given by its connection string (PostgreSQL documentation, libpq, Connection Stri
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
-import psycopg
+if TYPE_CHECKING:  # an extra: the registry imports all workloads
+    import psycopg
 
 DROP: LiteralString = "DROP TABLE IF EXISTS ingested, loaded_file"
 SCHEMA = (
@@ -47,10 +48,16 @@ def transaction_of(file: int) -> str:
     return f"loadframe-file-{file}"
 
 
+def _connected(shard: str, *, autocommit: bool = False) -> "psycopg.Connection":
+    import psycopg
+
+    return psycopg.connect(shard, autocommit=autocommit)
+
+
 def create(shards: Sequence[str]) -> None:
     """Make the tables; existing ones are dropped. psycopg.Error where a shard refuses."""
     for shard in shards:
-        with psycopg.connect(shard) as connection:
+        with _connected(shard) as connection:
             for statement in SCHEMA:
                 connection.execute(statement)
 
@@ -59,7 +66,7 @@ def drop(shards: Sequence[str]) -> None:
     """Drop the tables, once all loaders have ended. psycopg.Error where a shard refuses."""
     empty(shards)
     for shard in shards:
-        with psycopg.connect(shard) as connection:
+        with _connected(shard) as connection:
             connection.execute(DROP)
 
 
@@ -96,23 +103,23 @@ def wrong(shards: Sequence[str], sent: Callable[[int], Content | None], committe
     return said
 
 
-def _contents(connection: psycopg.Connection, query: LiteralString) -> dict[int, Content]:
+def _contents(connection: "psycopg.Connection", query: LiteralString) -> dict[int, Content]:
     return {file: Content(rows, int(amount)) for file, rows, amount in connection.execute(query).fetchall()}
 
 
 @contextmanager
-def _alone(shards: Sequence[str]) -> Iterator[list[psycopg.Connection]]:
+def _alone(shards: Sequence[str]) -> Iterator[list["psycopg.Connection"]]:
     """Connections to the shards while no loader uses any of them. A loader has the lock of each shard in the session in
     which it works there: a killed one keeps it until its work there has ended."""
     with ExitStack() as stack:
-        connections = [stack.enter_context(psycopg.connect(shard, autocommit=True)) for shard in shards]
+        connections = [stack.enter_context(_connected(shard, autocommit=True)) for shard in shards]
         for connection in connections:
             connection.execute(f"SET lock_timeout = '{PATIENCE}'")
             connection.execute("SELECT pg_advisory_lock(%s)", (LOADING,))
         yield connections
 
 
-def _settle(connections: Sequence[psycopg.Connection]) -> None:
+def _settle(connections: Sequence["psycopg.Connection"]) -> None:
     """Commit what killed loaders left prepared where the first shard has committed it; else roll it back."""
     first = connections[0]
     held = [{xid.gtrid for xid in shard.tpc_recover()} for shard in connections]

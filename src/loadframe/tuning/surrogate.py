@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 Numbers = NDArray[np.float64]
 
@@ -62,7 +61,7 @@ class Surrogate:
         self._lag = np.exp(-np.abs(trials[:, None] - trials[None, :]) / DRIFT)
         self.belief = self._fit(belief)
         self._factor = self._cholesky(self.belief)
-        self._weights = solve_triangular(self._factor, self._half(values), lower=True, trans="T")
+        self._weights = np.linalg.solve(self._factor.T, self._half(values))
 
     def mean(self, points: Numbers) -> Numbers:
         """Expected log throughput against the start, shape (m,)."""
@@ -96,7 +95,7 @@ class Surrogate:
         return cross @ self._weights, variance, before - half.T @ self._half(self._between(others).T)
 
     def _half(self, right: Numbers) -> Numbers:
-        return np.asarray(solve_triangular(self._factor, right, lower=True))
+        return np.asarray(np.linalg.solve(self._factor, right))
 
     def _alike(self, points: Numbers, other: Numbers) -> Numbers:
         """k_i for each setting, shape (d, n, m)."""
@@ -132,7 +131,7 @@ class Surrogate:
     def _density(self, belief: Belief) -> float:
         """Logarithm of the posterior density, up to a constant."""
         factor = self._cholesky(belief)
-        half = solve_triangular(factor, self._values, lower=True)
+        half = np.linalg.solve(factor, self._values)
         likelihood = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())
         logarithms = [math.log(amplitude / PRIOR_AMPLITUDE) for amplitude in belief.amplitudes]
         logarithms.append(math.log(belief.noise / PRIOR_NOISE))

@@ -100,8 +100,9 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
 
 
 def framework_of(command: Sequence[str]) -> Runtime | None:
-    """The framework that a command line starts, by the names of its first four words."""
-    known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in command[:4])
+    """The framework that a command line starts, by the names of its first four words that are no options."""
+    words = [word for word in command if not word.startswith("-")][:4]
+    known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in words)
     return next(filter(None, known), None)
 
 
