@@ -48,7 +48,7 @@ class Growing:
     def __init__(self, runs: Path) -> None:
         source = RunFolder.open(SOURCE)
         self.run = RunFolder.create(runs, "growing")
-        self.run.write_document("study.json", "study", source.study())
+        self.run.write_record("study.json", "study", source.study())
         for one in source.treatments().values():
             self.run.append_line("treatments.jsonl", "treatment", one)
         self._steps: Iterator[Step] = cycle([step for step in source.steps() if step.counts])

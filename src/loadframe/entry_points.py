@@ -56,6 +56,11 @@ class Offer:
     fact: str = ""
 
     @property
+    def name(self) -> str:
+        """What it is called in a study; "" where there is none."""
+        return "" if self.point is None else self.point.name
+
+    @property
     def module(self) -> str:
         """Its module; "" where there is none."""
         return "" if self.point is None else self.point.value.partition(":")[0].strip()
@@ -127,8 +132,8 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
     def distribution(self, kind: str) -> str:
         """The distribution that offers a kind; "" for one of our own, and where none does."""
-        offered = (offer for offer in self._offers if offer.point is not None and offer.point.name == kind)
-        return "" if kind in self.own else next((offer.distribution for offer in offered), "")
+        offered = (offer.distribution for offer in self._offers if offer.name == kind)
+        return "" if kind in self.own else next(offered, "")
 
     def broken(self) -> tuple[Broken, ...]:
         """Every entry point that cannot be used."""
@@ -144,15 +149,14 @@ class Registry(Mapping[str, Record], Generic[Record]):
         except Exception as error:  # foreign code must end no command of ours
             if kind not in self:
                 raise
-            (offer,) = (offer for offer in self._offers if offer.point is not None and offer.point.name == kind)
             fact = f"it does not say what it needs: {shown(error)}"
-            return [Broken(kind, offer.distribution, fact, AUTHOR).requirement()]
+            return [Broken(kind, self.distribution(kind), fact, AUTHOR).requirement()]
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     @property
     def _names(self) -> list[str]:
-        return sorted({offer.point.name for offer in self._offers if offer.point is not None} - self.own.keys())
+        return sorted({offer.name for offer in self._offers if offer.name} - self.own.keys())
 
     @property
     def _unusable(self) -> Iterator[Broken]:
@@ -160,9 +164,9 @@ class Registry(Mapping[str, Record], Generic[Record]):
         for offer in self._offers:
             if offer.point is None:
                 yield Broken(self._group, offer.distribution, offer.fact, _repair(offer.distribution))
-            elif offer.point.name in self.own:
-                fact = f"Loadframe has a {offer.point.name} of its own, which is used"
-                yield Broken(offer.point.name, offer.distribution, fact, "Its author must give it another name.")
+            elif offer.name in self.own:
+                fact = f"Loadframe has a {offer.name} of its own, which is used"
+                yield Broken(offer.name, offer.distribution, fact, "Its author must give it another name.")
 
     @cached_property
     def _offers(self) -> tuple[Offer, ...]:
@@ -170,7 +174,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
     def _load(self, kind: str) -> Record | Broken | None:
         if kind not in self._loaded:
-            offers = [offer for offer in self._offers if offer.point is not None and offer.point.name == kind]
+            offers = [offer for offer in self._offers if offer.name == kind]
             if not offers:
                 return None
             self._loaded[kind] = self._tried(kind, offers)
@@ -230,8 +234,7 @@ def took_part(error: BaseException) -> TookPart | None:
             raised = False
         elif theirs := [(what, offer) for what, offer in offered if _whole(offer.module) == whole]:
             what, offer = next((pair for pair in theirs if pair[1].module in modules), theirs[0])
-            assert offer.point is not None, "it has a module"
-            return TookPart(what, offer.point.name, offer.distribution, whole, raised)
+            return TookPart(what, offer.name, offer.distribution, whole, raised)
     return None
 
 
@@ -247,18 +250,14 @@ def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
         return ()
     if f"[{group}]" not in text:
         return ()
-    whose = _called(distribution)
+    try:
+        whose = f"{words(distribution.metadata['Name'])} {words(distribution.version)}"
+    except Exception:  # noqa: BLE001 - without a METADATA file each version of Python raises something else
+        whose = "a distribution without a name"
     try:
         return tuple(Offer(whose, point) for point in distribution.entry_points.select(group=group))
     except Exception as error:  # noqa: BLE001 - as it is parsed, for example by an unpacking that fails
         return (Offer(whose, None, f"its entry_points.txt cannot be read: {shown(error)}"),)
-
-
-def _called(distribution: Distribution) -> str:
-    try:
-        return f"{words(distribution.metadata['Name'])} {words(distribution.version)}"
-    except Exception:  # noqa: BLE001 - without a METADATA file each version of Python raises something else
-        return "a distribution without a name"
 
 
 def _repair(distribution: str) -> str:

@@ -53,12 +53,8 @@ class UserError(LoadframeError):
         self.details = masked(details)
 
     def __str__(self) -> str:
-        parts = [self.fact]
-        if self.remedy:
-            parts.append(self.remedy)
-        if self.details:
-            parts.append("\n" + self.details.rstrip())
-        return "\n".join(parts)
+        details = f"\n{self.details.rstrip()}" if self.details else ""
+        return "\n".join(part for part in (self.fact, self.remedy, details) if part)
 
 
 class UsageError(UserError):

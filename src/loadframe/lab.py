@@ -132,7 +132,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, execu
         drivers = beside_fewer(book, "A", curve)
     end, of_fleet = finish(run), limits_of_fleet(run)
     others = [f"{finding.title}: {finding.explanation}" for finding in others_found(of_fleet)]
-    fell = [said] if (said := answers.stop_sentence(run.stop(), run.axis_unit())) else []
+    fell = [said] if (said := answers.stop_sentence(run.stop(), run.bench().axis_unit)) else []
     run.close()
     curve = conclude(run).state("A").curve  # with the steps beside fewer drivers
     return Measurement(
@@ -161,7 +161,7 @@ def compare(
         judged = comparing.alternatives(book, enough=enough)
     end = finish(run)
     comparisons = [replace(comparison, run=end.run, notes=end.notes) for comparison in judged]
-    run.write_document(
+    run.write_record(
         "verdicts.json", "verdicts", {"alternatives": [comparison_json([comparison]) for comparison in comparisons]}
     )
     run.close()

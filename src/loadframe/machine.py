@@ -10,10 +10,10 @@ from loadframe.cages import groups
 from loadframe.cages.groups import text
 from loadframe.errors import CageError, MachineError
 from loadframe.host.environment import importing
-from loadframe.host.leases import filesystem, scratch_directory
+from loadframe.host.leases import filesystem
 from loadframe.host.privilege import LeaseUser, free_user, why_no_free_user
-from loadframe.host.processes import may_have_mounts
-from loadframe.host.state import state_directory
+from loadframe.host.processes import cpu_list, may_have_mounts
+from loadframe.host.state import scratch_directory, state_directory
 from loadframe.indexing.keeping import permitted
 from loadframe.kinds import registry as targets
 from loadframe.model import Requirement
@@ -37,14 +37,18 @@ CAGED = {
 
 def examine(root: Path = Path("/")) -> list[Requirement]:
     """The rows of `loadframe doctor`; found is None where something is missing. root: for recorded trees."""
+    allowed = permission()
+    sampling = [Requirement("profiles", "CPU sampling with perf", allowed.scope, "")] if allowed.scope else []
     return [
         *dict.fromkeys((*targets.check(), *workloads.check())),
         *_recording(root),
-        *_profiles(),
+        *sampling,
+        *allowed.missing,
         *_cage(root),
         *_change_logs(),
         *_drivers(),
-        *_places(),
+        _place("temporary data", scratch_directory, "{place} is in memory: set LOADFRAME_SCRATCH to a disk"),
+        _place("state", state_directory),
     ]
 
 
@@ -68,12 +72,6 @@ def _recording(root: Path) -> list[Requirement]:
     ]
 
 
-def _profiles() -> list[Requirement]:
-    allowed = permission()
-    can = [Requirement("profiles", "CPU sampling with perf", allowed.scope, "")] if allowed.scope else []
-    return [*can, *allowed.missing]
-
-
 def _cage(root: Path) -> list[Requirement]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     raising = "root: may raise limits" if os.geteuid() == 0 else None
@@ -82,7 +80,7 @@ def _cage(root: Path) -> list[Requirement]:
         Requirement(
             "cage", "raising limits", raising, f"run as root; else remedies stay below the hard limit {hard:,}"
         ),
-        Requirement("cage", "CPUs", ",".join(map(str, sorted(os.sched_getaffinity(0)))), ""),
+        Requirement("cage", "CPUs", cpu_list(os.sched_getaffinity(0)), ""),
         *(
             Requirement("cage", f"control group: {CAGED[name]}", available, groups.refusal([name], []).remedy)
             for name, available in groups.available(root).items()
@@ -125,22 +123,16 @@ def _change_logs() -> list[Requirement]:
         return [Requirement("index", "change log", None, f"{error.fact}. {error.remedy}")]
 
 
-def _places() -> list[Requirement]:
-    return [
-        _place("temporary data", scratch_directory, "{place} is in memory: set LOADFRAME_SCRATCH to a disk", disk=True),
-        _place("state", state_directory),
-    ]
-
-
-def _place(name: str, find: Callable[[], Path], wanted: str = "", *, disk: bool = False) -> Requirement:
+def _place(name: str, find: Callable[[], Path], wanted: str = "") -> Requirement:
+    """wanted: what to do about one in memory; "" where it may be there."""
     try:
         place = find()
     except CageError as error:
         return Requirement("places", name, None, f"{error.fact}. {error.remedy}")
     kind = filesystem(place)
-    if disk and kind in ("tmpfs", "ramfs"):
+    if wanted and kind in ("tmpfs", "ramfs"):
         return Requirement("places", name, None, wanted.format(place=place))
-    return Requirement("places", name, f"{place} ({kind})" if disk else str(place), "")
+    return Requirement("places", name, f"{place} ({kind})" if wanted else str(place), "")
 
 
 LEAST_ADDRESS_SPACE = 2 * 2**30

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from loadframe.errors import UserError
+from loadframe.system.kernel import kernel_text
 
 REMEDY = (
     "The machine lacks memory, threads or open files for it (`ulimit -a`, the container's limits). Finished steps are \
@@ -75,7 +76,7 @@ def _settled() -> bool:
         if int(task.name) == threading.get_native_id():
             continue
         try:
-            status = (task / "status").read_text(encoding="utf-8", errors="replace")
+            status = kernel_text(task / "status")
         except (FileNotFoundError, ProcessLookupError):  # it has ended
             continue
         if not re.search(r"^State:\tS", status, re.MULTILINE) or re.search(r"^voluntary\S+\t0$", status, re.MULTILINE):

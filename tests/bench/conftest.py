@@ -258,7 +258,7 @@ def opened(tmp_path: Path) -> Callable[[Study], RunFolder]:
 
     def make(study: Study) -> RunFolder:
         run = RunFolder.create(tmp_path, study.study.name)
-        run.write_document("study.json", "study", study.resolved())
+        run.write_record("study.json", "study", study.resolved())
         run.write_text("study.toml", study.as_toml())
         return run
 

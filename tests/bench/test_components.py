@@ -38,7 +38,8 @@ def answers(port: int) -> bool:
 def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Of a service with its own PostgreSQL, both of which run already."""
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
-    with Lease.acquire("the database of a service", scratch=Path("/var/tmp")) as lease:
+    monkeypatch.setenv("LOADFRAME_SCRATCH", "/var/tmp")
+    with Lease.acquire("the database of a service") as lease:
         database = PostgresTarget(lease=lease, resources=Resources())
         database.create()
         database.start(TargetState())

@@ -172,8 +172,8 @@ def test_the_curves_of_a_report_have_nothing_of_the_blocks_that_decided(simulate
     book, tried = farm(simulated, "measure.blocks={min=5,max=6}", proving=1.5)
     assert tried.kept is not None
     run = RunFolder.create(tmp_path, "kept")
-    run.write_document("study.json", "study", book.bench.study.resolved())
-    run.write_document("bench.json", "bench", {"seed": 1, "version": "", "axis_unit": "jobs"})
+    run.write_record("study.json", "study", book.bench.study.resolved())
+    run.write_record("bench.json", "bench", {"seed": 1, "version": "", "axis_unit": "jobs"})
     run.write_record("host.json", "host", read_host())
     for name, state in book.bench.states.items():  # type: ignore[attr-defined]
         run.append_line("treatments.jsonl", "treatment", Treatment(name, name, state))

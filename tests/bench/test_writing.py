@@ -32,7 +32,7 @@ def tried_and_killed(simulated: Simulated, folder: Path) -> tuple[RunFolder, Boo
     for level in (16, 32):
         book.take(StepRequest("B", level, 1, 1))
     run = RunFolder.create(folder, "killed")
-    run.write_document("study.json", "study", book.bench.study.resolved())
+    run.write_record("study.json", "study", book.bench.study.resolved())
     for name, state in book.bench.states.items():  # type: ignore[attr-defined]
         run.append_line("treatments.jsonl", "treatment", Treatment(name, name, state))
     for step in book.steps:
@@ -106,7 +106,7 @@ def test_a_curve_that_is_the_drivers_says_so_at_its_levels(simulated: Simulated)
 
 def test_a_conclusion_says_what_of_the_recording_is_missing(simulated: Simulated, tmp_path: Path) -> None:
     run, _ = tried_and_killed(simulated, tmp_path)
-    run.write_document("bench.json", "bench", {})
+    run.write_record("bench.json", "bench", {})
     run.write_record("host.json", "host", read_host())
     absent = write_down(run, partial(run)).warnings
     assert any("has no raw/host.lfr" in warning for warning in absent)

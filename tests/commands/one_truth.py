@@ -189,7 +189,7 @@ def what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause(run: Ru
         return
     if found.capacity is None:
         assert found.first is not None and found.first.title == cause.title
-        assert cause.title in forecasts.outcome(found, run.axis_unit())[0]
+        assert cause.title in forecasts.outcome(found, run.bench().axis_unit)[0]
         return
     assert cause.reached_at is not None
     assert (found.capacity.limited_by, found.capacity.load.value) == (cause.id, cause.reached_at.load)
@@ -203,7 +203,7 @@ def what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_st
         if found.refused is not None or state.first is None or state.first.load is None:
             continue
         if state.first.load <= found.measured[-1]:
-            assert f"{state.first.title} ({state.first.id}), from " in forecasts.outcome(found, run.axis_unit())[0]
+            assert f"{state.first.title} ({state.first.id}), from " in forecasts.outcome(found, run.bench().axis_unit)[0]
         if found.capacity is None:
             continue
         assert (found.capacity.limited_by, found.capacity.load.value) == (state.first.id, state.first.load), name
@@ -239,7 +239,7 @@ def a_forecast_has_one_load_at_which_a_resource_is_full(run: RunFolder, case: Ca
                 found.capacity.load.value
             )
         assert {each: loads for each, loads in told.items() if len(loads) > 1} == {}, name
-        rows = [row.cells for table in forecasts.tables(found, run.axis_unit(), "") for row in table.lines]
+        rows = [row.cells for table in forecasts.tables(found, run.bench().axis_unit, "") for row in table.lines]
         shown = [words.strip(document.plain(cells[0])) for cells in rows]
         for each in told if found.refused is None else ():
             named = [

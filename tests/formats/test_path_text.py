@@ -9,7 +9,7 @@ import pytest
 
 from loadframe.errors import CageError, RunError
 from loadframe.formats.path_text import why_no_text
-from loadframe.host.state import private_folder, writable
+from loadframe.host.state import scratch_directory, state_directory
 from loadframe.runs.folder import RunFolder
 
 BYTES = os.fsdecode(b"r\xffns")
@@ -37,9 +37,11 @@ def test_no_run_folder_is_made_or_read_there(tmp_path: Path) -> None:
         RunFolder.open(tmp_path / BYTES / made.name)
 
 
-def test_neither_state_nor_temporary_data(tmp_path: Path) -> None:
+def test_neither_state_nor_temporary_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their records would be refused as damaged by the command that has to clean up."""
-    for folder in (writable, private_folder):
+    monkeypatch.setenv("LOADFRAME_SCRATCH", str(tmp_path / BYTES))
+    monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / BYTES))
+    for folder in (scratch_directory, state_directory):
         with pytest.raises(CageError, match="not text"):
-            folder(tmp_path / BYTES, "put temporary data", "LOADFRAME_SCRATCH")
+            folder()
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,6 @@ from loadframe.cages.cage import LIMITS, Cage
 from loadframe.errors import CageError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
-from loadframe.host.page_cache import drop
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 
@@ -224,7 +223,8 @@ def test_what_can_be_read_again_is_forgotten(lease: Lease, tmp_path: Path) -> No
     large = tmp_path / "large"
     large.write_bytes(bytes(16 << 20))
     os.sync()
-    drop(tmp_path)
+    with large.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     inside(cage, f"open({str(large)!r}, 'rb').read()").communicate(timeout=60)
     before = counted(cage, ("memory.usage_in_bytes", ""), ("memory.current", ""))
     cage.forget()
@@ -295,7 +295,6 @@ OWNER = """
 import subprocess, sys
 from loadframe.cages.cage import Cage
 from loadframe.host.leases import Lease
-from loadframe.host.page_cache import drop
 lease = Lease.acquire("a study")
 cage = Cage.make("target", {"pids.max": 100}, lease=lease)
 detached = subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL)

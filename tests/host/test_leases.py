@@ -311,7 +311,7 @@ def test_a_process_is_known_by_pid_and_start_even_with_an_odd_name(tmp_path: Pat
         assert identity.alive(known)
     finally:
         process.kill()
-    assert identity.end(known, 1.0)
+    assert identity.end_all([known], 1.0)[known]
     process.wait()
     assert identity.identify(process.pid) is None
 

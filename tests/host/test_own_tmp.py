@@ -99,8 +99,9 @@ def test_what_it_was_told_to_use_there_it_finds(common: Path, how: str, monkeypa
         assert _said(command, lease, env=env) == "the machine's"
 
 
-def test_its_working_folder_is_the_one_that_it_was_given(tmp_path: Path) -> None:
-    with Lease.acquire("a test", scratch=tmp_path) as lease:
+def test_its_working_folder_is_the_one_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADFRAME_SCRATCH", str(tmp_path))
+    with Lease.acquire("a test") as lease:
         for above in (tmp_path, *tmp_path.parents[:-2]):
             above.chmod(above.stat().st_mode | 0o005)
         (tmp_path / "here").touch()

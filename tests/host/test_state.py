@@ -16,9 +16,9 @@ import pytest
 
 from loadframe.errors import CageError
 from loadframe.host import state
-from loadframe.host.leases import Lease, scratch_directory
+from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
-from loadframe.host.state import state_directory
+from loadframe.host.state import scratch_directory, state_directory
 from loadframe.system import trust
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
@@ -134,11 +134,11 @@ def test_whom_a_list_lets_write_is_seen(place: Path) -> None:
 
 
 @ROOT_ONLY
-def test_a_list_that_is_handed_down_lets_others_into_no_lease(place: Path) -> None:
-    scratch = place.parent / "scratch"
-    scratch.mkdir(parents=True)
+def test_a_list_that_is_handed_down_lets_others_into_no_lease(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     others_may(scratch, "default")
-    with Lease.acquire("a test", scratch=scratch) as lease:
+    with Lease.acquire("a test") as lease:
         (lease.folder / "below").mkdir()
         assert not [name for path in (lease.folder, lease.folder / "below") for name in os.listxattr(path)]
 

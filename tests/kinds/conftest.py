@@ -32,8 +32,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LOADFRAME_SCRATCH", str(folder))
     yield folder
     sweep()  # of a test that failed amid an owner that it began: that was killed, and its server may have shared memory
-    for process in identity.naming(folder.name):
-        identity.end(process, 0.5)
+    identity.end_all(identity.naming(folder.name), 0.5)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -58,7 +57,8 @@ def leased(what: str) -> Iterator[Lease]:
     with tempfile.TemporaryDirectory(prefix="lf-", dir="/var/tmp") as name, pytest.MonkeyPatch.context() as patch:
         Path(name).chmod(0o755)
         patch.setenv("LOADFRAME_STATE", f"{name}/state")
-        with Lease.acquire(what, scratch=Path(name)) as lease:
+        patch.setenv("LOADFRAME_SCRATCH", name)
+        with Lease.acquire(what) as lease:
             patch.undo()
             yield lease
 

@@ -227,8 +227,9 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(lease: Lease) -> No
             target.destroy()
 
 
-def test_a_socket_path_that_the_kernel_would_cut_is_refused(scratch: Path) -> None:
-    with Lease.acquire("a test", scratch=scratch / ("x" * 80)) as lease:
+def test_a_socket_path_that_the_kernel_would_cut_is_refused(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADFRAME_SCRATCH", str(scratch / ("x" * 80)))
+    with Lease.acquire("a test") as lease:
         target = MariadbTarget(lease=lease, resources=Resources())
         with pytest.raises(TargetError, match="107 bytes"):
             target.create()

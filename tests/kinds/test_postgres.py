@@ -148,7 +148,8 @@ def running(pristine: PostgresTarget) -> Iterator[PostgresTarget]:
     pristine_folder = pristine._server.folder.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOADFRAME_STATE", str(pristine_folder.parent / "state"))
-        with Lease.acquire("tests that look", scratch=pristine_folder.parent) as lease:
+        patch.setenv("LOADFRAME_SCRATCH", str(pristine_folder.parent))
+        with Lease.acquire("tests that look") as lease:
             patch.undo()
             target = PostgresTarget(lease=lease, resources=Resources())
             target.create_like(pristine)

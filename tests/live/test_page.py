@@ -190,7 +190,7 @@ def test_a_run_grows_on_the_page_while_it_is_measured(visit: Visit, make_step: C
     page = visit.page
     expect(page.locator("a.row")).to_have_count(2)
     run = RunFolder.create(visit.served.folder, "growing")
-    run.write_document("study.json", "study", RunFolder.open(DATA / "job-queue").study())
+    run.write_record("study.json", "study", RunFolder.open(DATA / "job-queue").study())
     run.append_line("treatments.jsonl", "treatment", Treatment("A", "as given", TargetState()))
     try:
         page.get_by_role("link", name="in progress").click()

@@ -36,7 +36,7 @@ from .conftest import DATA, LOADFRAME
 def run(tmp_path: Path, make_step: Callable[..., Step]) -> RunFolder:
     """A run in progress with three steps."""
     made = RunFolder.create(tmp_path, "job-queue")
-    made.write_document("study.json", "study", RunFolder.open(DATA / "job-queue").study())
+    made.write_record("study.json", "study", RunFolder.open(DATA / "job-queue").study())
     made.append_line("treatments.jsonl", "treatment", Treatment("A", "as [b]given[/b]\x1b[31m", TargetState()))
     made.tell(Told("say", "a word [bold]from[/bold] \x1b]0;a stranger\x07"))
     for level in (1.0, 2.0, 4.0):

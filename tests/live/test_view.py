@@ -28,7 +28,7 @@ READS = Reads(conclude, answer_of)
 def run(tmp_path: Path) -> RunFolder:
     """A run in progress of a study that was measured before, without a step."""
     made = RunFolder.create(tmp_path, "job-queue")
-    made.write_document("study.json", "study", RunFolder.open(DATA / "job-queue").study())
+    made.write_record("study.json", "study", RunFolder.open(DATA / "job-queue").study())
     made.append_line("treatments.jsonl", "treatment", Treatment("A", "as given", TargetState()))
     return made
 

@@ -68,7 +68,7 @@ def test_a_ladder_is_climbed_written_down_and_read_again(tmp_path: Path) -> None
 
 def new_run(tmp_path: Path, study: Study) -> RunFolder:
     run = RunFolder.create(tmp_path, study.study.name)
-    run.write_document("study.json", "study", study.resolved())
+    run.write_record("study.json", "study", study.resolved())
     run.write_record("host.json", "host", read_host())
     return run
 
@@ -77,7 +77,7 @@ def test_of_a_run_that_was_killed_the_rungs_are_shown(tmp_path: Path) -> None:
     study = parse(QUEUE)
     run = new_run(tmp_path, study)
     with RealBench(study, run) as bench:
-        run.write_document("bench.json", "bench", {"seed": 1, "version": "SQLite", "axis_unit": "workers"})
+        run.write_record("bench.json", "bench", {"seed": 1, "version": "SQLite", "axis_unit": "workers"})
         bench.declare("A", "as given", bench.start_state)
         bench.take_step(StepRequest("A", 2, 1, 1))
         save_ladder(run, Climbed(()), keeps_all=False)

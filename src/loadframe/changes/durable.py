@@ -15,7 +15,7 @@ from loadframe.changes.places import ON_HOST, Gone, Place
 from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.signals import undisturbed
-from loadframe.host.state import Life, locked
+from loadframe.host.state import Life, locked, writing
 from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, UnrevertedChange
 
 NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
@@ -125,7 +125,9 @@ class DurableJournal:
     def _write(self, changes: Iterable[ChangeRecord]) -> None:
         self._record = replace(self._record, changes=tuple(changes))
         if self._record.changes and self._life is None:
-            self._life = _life(self._record)
+            file = lists.folder() / f"{self._record.id}.json"
+            with writing(f"next to {file}", ChangeError):
+                self._life = Life(file)
         lists.save(self._record)
         if not self._record.changes and self._life is not None:
             self._life.end()
@@ -136,33 +138,15 @@ class DurableJournal:
         return change.place == place.address and (names is None or change.setting in names)
 
 
-def _life(record: Record) -> Life:
-    file = lists.folder() / f"{record.id}.json"
-    try:
-        return Life(file)
-    except OSError as error:
-        raise ChangeError(
-            f"Cannot write next to {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
-        ) from error
-
-
 def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
     """Whether two commands would change the same thing, however they reach it. A server's configuration file comes with
     a restart, which resets all of its settings."""
-    if not _same_thing(change.place, place.address):
-        return False
-    restarts = "config" in (change.place["kind"], place.address["kind"])
-    return restarts or (change.setting == name and change.place["kind"] == place.address["kind"])
-
-
-def _same_thing(place: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    if place.get("thing") and other.get("thing"):
-        return place["thing"] == other["thing"]
-    first, second = (
-        {key: value for key, value in address.items() if key not in ("option_file", "user", "words", "thing", "number")}
-        for address in (place, other)
-    )
-    return first == second
+    addresses, aside = (change.place, place.address), ("option_file", "user", "words", "thing", "number")
+    things: list[object] = [address.get("thing") for address in addresses]
+    if not all(things):
+        things = [{key: value for key, value in address.items() if key not in aside} for address in addresses]
+    kinds = [address["kind"] for address in addresses]
+    return things[0] == things[1] and ("config" in kinds or (change.setting == name and kinds[0] == kinds[1]))
 
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
@@ -192,12 +176,13 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
     try:
         now = place.read(change.setting)
         if now == change.before:
-            return became(change, "reverted", now, f"is {_shown(now)}, as before")
+            return became(change, "reverted", now, f"is {shown(now)}, as before")
         if not ours(change, now):
-            was, asked = _shown(change.before), _shown(change.after)
-            because = f"left at {_shown(now)}: this is neither {was} from before the run nor {asked} as the run set it"
+            was, asked = shown(change.before), shown(change.after)
+            because = f"left at {shown(now)}: this is neither {was} from before the run nor {asked} as the run set it"
             return became(change, "left", now, because)
-        place.write(change.setting, _known(change.before))
+        assert change.before is not None, "what outlives a command is read before it is changed"
+        place.write(change.setting, change.before)
         after = place.read(change.setting)
     except Gone:
         return became(change, "reverted", None, "the process has ended, and what was changed of it with it")
@@ -205,8 +190,8 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
         because = f"{cannot(change)}: {'. '.join(part for part in (error.fact, error.remedy) if part)}"
         return became(change, "failed", None, because)
     if after != change.before:
-        return became(change, "failed", after, f"was set back to {_shown(change.before)}, but is {_shown(after)}")
-    return became(change, "reverted", after, f"put back from {_shown(now)} to {_shown(after)}")
+        return became(change, "failed", after, f"was set back to {shown(change.before)}, but is {shown(after)}")
+    return became(change, "reverted", after, f"put back from {shown(now)} to {shown(after)}")
 
 
 def without(changes: Iterable[ChangeRecord], outcomes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
@@ -216,16 +201,11 @@ def without(changes: Iterable[ChangeRecord], outcomes: Iterable[ChangeRecord]) -
 
 
 def cannot(change: ChangeRecord) -> str:
-    return f"cannot be put back to {_shown(change.before)}"
+    return f"cannot be put back to {shown(change.before)}"
 
 
-def _known(value: SettingValue | None) -> SettingValue:
-    assert value is not None, "what outlives a command is read before it is changed"
-    return value
-
-
-def _shown(value: SettingValue | None) -> str:
-    """ "" is the value of a setting that was never set."""
+def shown(value: SettingValue | None) -> str:
+    """A value, for people; "" is that of a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from loadframe.errors import ChangeError, StudyError
 from loadframe.formats.plain_numbers import whole
 from loadframe.model import SettingValue
+from loadframe.system.kernel import kernel_text
+from loadframe.system.trees import closing
 
 ROOT = Path("/")
 
@@ -121,11 +123,8 @@ class Host:
     def write(self, name: str, value: SettingValue) -> None:
         """ChangeError where the kernel rejects the value."""
         try:
-            descriptor = os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)
-            try:
+            with closing(os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)) as descriptor:
                 os.write(descriptor, f"{value}\n".encode())
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise ChangeError(f"{name} cannot be set to {value}: {error.strerror}", remedy=RIGHTS) from error
 
@@ -178,7 +177,7 @@ class Host:
 
     def _text(self, file: Path, name: str) -> str:
         try:
-            return file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+            return kernel_text(file).partition("\n")[0]
         except OSError as error:
             raise ChangeError(
                 f"{name} is not available on this machine:  {file}: {error.strerror}", remedy="Omit it."

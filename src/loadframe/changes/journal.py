@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadframe.errors import RunError
 from loadframe.model import Change, ChangeRecord, ChangeStatus, Layer, Remedy, SettingValue, TargetState
-from loadframe.runs.formats import decode
 
 if TYPE_CHECKING:  # imports tables, for which every command would have to wait
     from loadframe.runs.folder import RunFolder
@@ -87,35 +86,33 @@ class Journal:
         self._number = 0
         self._reasons = Reasons() if reasons is None else reasons
         self._words = words
-        self._last: dict[tuple[str, str], ChangeRecord] = {}
+        self._made: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
         """Bring the target from one state to another: intents first, then the change, then what was read back."""
         changes = self._told(differences(now, then))
-        entries = [self._intent(treatment, change) for change in changes]
+        entries = [self._entry("intent", treatment, change) for change in changes]
         try:
             self._target.apply(then)
             effective = self._target.effective()
         except BaseException:  # an interrupt, too: the private target is stopped then
             for entry in entries:
-                self._write(entry, "failed")
+                self._append(replace(entry, status="failed", at=_now()))
             raise
         for entry in entries:
-            self._write(entry, "applied", effective.get(entry.setting))
+            self._append(replace(entry, status="applied", at=_now(), read_back=effective.get(entry.setting)))
 
     def close(self, state: TargetState, start: TargetState) -> None:
         """End the changes of a private target, which has ended."""
         for change in differences(start, state) if self._private else ():
-            self._number += 1
-            self._append(self._entry(self._number, "ended", "", change))
+            self._entry("ended", "", change)
 
     def reverted(self, outcomes: Iterable[ChangeRecord]) -> None:
         """Note what was reverted, or left because another program changed it."""
         for outcome in outcomes:
             self._number += 1
-            layer = _layer(outcome)
-            last = self._last.get((layer, outcome.setting))
-            self._append(_reverted(self._number, self._target.kind, outcome, last))
+            made = self._made.get((_layer(outcome), outcome.setting))
+            self._append(_reverted(self._number, self._target.kind, outcome, made))
 
     def _told(self, changes: list[Change]) -> list[Change]:
         """Of a target that is not private, with the current value as `before`, and the first one when going back."""
@@ -135,21 +132,15 @@ class Journal:
             for change in changes
         ]
 
-    def _intent(self, treatment: str, change: Change) -> ChangeRecord:
-        self._number += 1
-        entry = self._entry(self._number, "intent", treatment, change)
-        self._append(entry)
-        self._last[entry.layer, entry.setting] = entry
-        return entry
-
-    def _entry(self, number: int, status: ChangeStatus, treatment: str, change: Change) -> ChangeRecord:
+    def _entry(self, status: ChangeStatus, treatment: str, change: Change) -> ChangeRecord:
         reason = self._reasons.of(treatment, change)
-        return ChangeRecord(
+        self._number += 1
+        entry = ChangeRecord(
             change.setting,
             change.before,
             change.after,
             status=status,
-            id=number,
+            id=self._number,
             words=self._words(),
             target=self._target.kind,
             layer=change.layer,
@@ -160,9 +151,9 @@ class Journal:
             private=self._private,
             at=_now(),
         )
-
-    def _write(self, entry: ChangeRecord, status: ChangeStatus, read_back: SettingValue | None = None) -> None:
-        self._append(replace(entry, status=status, at=_now(), read_back=read_back))
+        self._append(entry)
+        self._made[entry.layer, entry.setting] = entry
+        return entry
 
     def _append(self, entry: ChangeRecord) -> None:
         self._run.append_line(FILE, "change", entry)
@@ -230,8 +221,7 @@ def read(path: Path) -> list[ChangeRecord]:
     """The journal of a run folder, oldest line first; a torn last line is left out."""
     from loadframe.runs.folder import RunFolder
 
-    run = RunFolder(path)
-    return [decode("change", line, ChangeRecord, where=where) for line, where in run.lines(FILE)]
+    return RunFolder(path).records(FILE, "change", ChangeRecord)
 
 
 def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
@@ -242,16 +232,13 @@ def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
         key = (entry.target, entry.layer, entry.setting)
         first.setdefault(key, entry)
         last[key] = entry
-    return [
-        entry
-        for key, entry in last.items()
-        if entry.status == "intent" or (entry.status == "applied" and not _same(entry.after, first[key].before))
-    ]
-
-
-def _same(value: SettingValue | None, other: SettingValue | None) -> bool:
-    """None and "" both mean the default."""
-    return value == other or (value in (None, "") and other in (None, ""))
+    remaining = []
+    for what, entry in last.items():
+        ends = {entry.after, first[what].before}
+        differs = len(ends) > 1 and not ends <= {None, ""}  # both mean the default
+        if entry.status == "intent" or (entry.status == "applied" and differs):
+            remaining.append(entry)
+    return remaining
 
 
 def _now() -> str:

@@ -9,10 +9,20 @@ from typing import Any
 
 from loadframe.errors import ChangeError
 from loadframe.formats.json_text import write_json
+from loadframe.formats.plain_numbers import is_number
 from loadframe.host import identity
 from loadframe.host.identity import Identity
 from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
-from loadframe.host.state import Damaged, held, private_folder, read_file, remove_torn, state_directory, write_durably
+from loadframe.host.state import (
+    Damaged,
+    held,
+    private_folder,
+    read_file,
+    remove_torn,
+    state_directory,
+    write_durably,
+    writing,
+)
 from loadframe.model import ChangeRecord, SettingValue
 
 KIND, VERSION = "standing", 2
@@ -45,7 +55,7 @@ class Record:
 
     def alive(self) -> bool:
         """Whether the command that made the changes still runs; True where unknown."""
-        lives = held(_file(self.id))
+        lives = held(state_directory() / "changes" / f"{self.id}.json")
         if lives is not None or self.boot != identity.boot_id():
             return lives or False
         return identity.alive(self.owner) or not identity.here(self.owner)
@@ -78,7 +88,7 @@ class Unreadable:
 
 def folder() -> Path:
     """Where the lists are. CageError."""
-    return private_folder(state_directory() / "changes", "keep what is changed", "LOADFRAME_STATE")
+    return private_folder(state_directory() / "changes", "keep what is changed")
 
 
 def files() -> list[Path]:
@@ -110,29 +120,19 @@ def may_speak_of(file: Path, setting: str) -> bool:
 def save(record: Record) -> None:
     """Write the file of a record, or remove it once no change remains. ChangeError."""
     file = folder() / f"{record.id}.json"
-    try:
+    with writing(file, ChangeError):
         if not record.changes:
             file.unlink(missing_ok=True)
             remove_torn(file.parent)  # a dead owner's sign of life
             return
-        write_durably(file, write_json({"schema": f"loadframe.{KIND}/{VERSION}", **_shape(record)}, indent=1))
-    except OSError as error:
-        raise ChangeError(
-            f"Cannot write {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
-        ) from error
+        changes = [shape(change) for change in record.changes]
+        fields = {**asdict(replace(record, changes=())), "changes": changes}
+        write_durably(file, write_json({"schema": f"loadframe.{KIND}/{VERSION}", **fields}, indent=1))
 
 
 def shape(change: ChangeRecord) -> dict[str, Any]:
     """A change as a list keeps it."""
     return {name: getattr(change, name) for name in OF_A_CHANGE}
-
-
-def _shape(record: Record) -> dict[str, Any]:
-    return {**asdict(replace(record, changes=())), "changes": [shape(change) for change in record.changes]}
-
-
-def _file(name: str) -> Path:
-    return state_directory() / "changes" / f"{name}.json"
 
 
 def _try(file: Path) -> Record | Unreadable | None:
@@ -153,7 +153,7 @@ def _read(file: Path) -> Record:
     if text_of(data, "id") != file.stem:
         raise Damaged(f"it is the list of {text_of(data, 'id')!r}")
     host, tried_at = text_of(data, "host"), data.get("tried_at", 0.0)
-    if isinstance(tried_at, bool) or not isinstance(tried_at, int | float):
+    if not is_number(tried_at):
         raise Damaged("'tried_at' is not a number")
     # Version 1 identified a machine by its host name.
     before = identity.machine() if host == identity.host_name() else ""

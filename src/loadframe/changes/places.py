@@ -35,10 +35,6 @@ class Place(Protocol):
 Namespace = Literal["", "pid", "net", "mnt"]
 
 
-def _anywhere(setting: str) -> Namespace:
-    return ""
-
-
 ON_HOST = "on_host"
 """Key of a place on a host of a fleet, where its journal is, too."""
 
@@ -47,10 +43,6 @@ def again(address: Mapping[str, str]) -> str:
     """How to try again to revert what remains, in words, without a full stop."""
     host = address.get(ON_HOST)
     return f"`loadframe changes revert`{f' on host {host}' if host else ''} tries again"
-
-
-def _again(address: Mapping[str, str]) -> str:
-    return f"{again(address)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +56,8 @@ class PlaceKind:
     longest_s: float = 0.0
     ends_with_boot: bool = False
     moves: bool = False
-    namespace: Callable[[str], Namespace] = _anywhere
-    way_in: Callable[[Mapping[str, str]], str] = _again
+    namespace: Callable[[str], Namespace] = lambda _: ""
+    way_in: Callable[[Mapping[str, str]], str] = lambda address: f"{again(address)}."
 
 
 Places = Mapping[str, PlaceKind]

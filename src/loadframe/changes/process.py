@@ -14,7 +14,7 @@ from loadframe.changes.places import Gone
 from loadframe.errors import ChangeError, RecordingError
 from loadframe.host.identity import Identity, alive, children
 from loadframe.host.privilege import CAP_SYS_NICE, holds
-from loadframe.host.processes import parse_cpus, threads
+from loadframe.host.processes import cpu_list, parse_cpus, threads
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:
@@ -57,12 +57,18 @@ class ServerProcess:
                 remedy="They were set one by one, and that could not be restored. Omit it.",
             )
         self.write(name, now)
-        if name == NICE and now != value and not self._may_go_down_to(min(int(now), int(value))):
+        pid = self._process.pid
+        if (
+            name == NICE
+            and now != value
+            and not holds(CAP_SYS_NICE)  # setpriority(2); getrlimit(2) on RLIMIT_NICE
+            and 20 - min(int(now), int(value)) > _limit("Max nice priority", pid).soft
+        ):
             raise ChangeError(
                 f"nice of {self.words} cannot go from {now} to {value} and back",
                 remedy="Run Loadframe as root, give the server's user a limit of nice, or omit it.",
             )
-        if name == FILES and int(value) > (most := _limit("Max open files", self._process.pid).hard):
+        if name == FILES and int(value) > (most := _limit("Max open files", pid).hard):
             raise ChangeError(
                 f"{self.words} may open at most {most:.0f} files, its hard limit; {value} were requested",
                 remedy="Request less, or have the server started with a higher limit.",
@@ -101,15 +107,15 @@ class ServerProcess:
     def _value(self, name: str, task: int) -> SettingValue | None:
         """None where it has ended."""
         try:
-            return _get(name, task)
+            if name == CPUS:
+                return cpu_list(os.sched_getaffinity(task))
+            if name == NICE:
+                return os.getpriority(os.PRIO_PROCESS, task)
+            return int(_limit("Max open files", task).soft)
         except ProcessLookupError:
             return None
         except OSError as error:
             raise self._refused(f"{name} of {self.words} cannot be read", error) from error
-
-    def _may_go_down_to(self, nice: int) -> bool:
-        """Whether we may lower the nice value to this (setpriority(2), getrlimit(2) on RLIMIT_NICE)."""
-        return holds(CAP_SYS_NICE) or 20 - nice <= _limit("Max nice priority", self._process.pid).soft
 
     def _gone(self) -> Gone:
         return Gone(f"process {self._process.pid} of {self.words} has ended", remedy="Run again with the new one.")
@@ -121,20 +127,12 @@ class ServerProcess:
         )
 
 
-def _get(name: str, task: int) -> SettingValue:
-    if name == CPUS:
-        return ",".join(map(str, sorted(os.sched_getaffinity(task))))
-    if name == NICE:
-        return os.getpriority(os.PRIO_PROCESS, task)
-    return int(_limit("Max open files", task).soft)
-
-
 def _set(name: str, task: int, value: SettingValue) -> None:
     if name == CPUS:
         wanted = parse_cpus(str(value))
         os.sched_setaffinity(task, wanted)
         if (given := os.sched_getaffinity(task)) != wanted:  # a cpuset silently leaves CPUs out
-            raise ValueError(f"the kernel lets it have only CPU {','.join(map(str, sorted(given)))}")
+            raise ValueError(f"the kernel lets it have only CPU {cpu_list(given)}")
     elif name == NICE:
         os.setpriority(os.PRIO_PROCESS, task, int(value))
     else:

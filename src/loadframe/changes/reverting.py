@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.changes import lists
-from loadframe.changes.durable import became, cannot, put_back, released, without
+from loadframe.changes.durable import became, cannot, put_back, released, shown, without
 from loadframe.changes.lists import Record
-from loadframe.changes.places import Namespace, Places
+from loadframe.changes.places import Namespace, Place, Places
 from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.state import locked, remove_torn, state_directory
@@ -54,16 +54,15 @@ def forget(identifier: str) -> list[ChangeRecord]:
                 f"The command of {identifier} runs (pid {record.owner.pid}, {record.run}).",
                 remedy="It reverts its changes when it ends.",
             )
-        outcomes = [became(change, "left", None, _given_up(change)) for change in record.changes]
+        outcomes = []
+        for change in record.changes:
+            was, asked = shown(change.before), shown(change.after)
+            because = f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
+            outcomes.append(became(change, "left", None, because))
         try:
             return _told(record, outcomes)
         finally:
             lists.save(replace(record, changes=()))
-
-
-def _given_up(change: ChangeRecord) -> str:
-    was, asked = ("the server's own value" if value == "" else value for value in (change.before, change.after))
-    return f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
 
 
 def unreverted() -> list[str]:
@@ -73,18 +72,24 @@ def unreverted() -> list[str]:
 
 
 def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -> list[ChangeRecord]:
-    if (most_s := sum(_longest_s(places, change) for change in record.changes)) > 0:
+    kinds = (places.get(change.place["kind"]) for change in record.changes)
+    if (most_s := sum(kind.longest_s for kind in kinds if kind is not None)) > 0:
         what = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in record.changes))
         before(f"An earlier command was killed; restoring {what}. This may take up to {most_s:.0f} s.")
-    changes = [_released(places, record, change) for change in record.changes]
+    changes = []
+    for change in record.changes:
+        kind = places.get(change.place["kind"])
+        place = _found(places, record, change) if kind is not None and kind.moves else change
+        changes.append(change if isinstance(place, ChangeRecord) else released(change, place))
     record = replace(record, changes=tuple(changes))
-    outcomes = [_put_back(places, record, change) for change in reversed(changes)]
-    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    outcomes = []
+    for change in reversed(changes):
+        place = _found(places, record, change)
+        outcomes.append(place if isinstance(place, ChangeRecord) else put_back(change, place))
+    failed = [outcome.because for outcome in outcomes if outcome.status == "failed"]
     left = replace(record, changes=tuple(without(record.changes, outcomes)))
     if failed:
-        left = replace(
-            left, tried_at=time.time(), because="; ".join(dict.fromkeys(outcome.because for outcome in failed))
-        )
+        left = replace(left, tried_at=time.time(), because="; ".join(dict.fromkeys(failed)))
     try:
         return _told(record, outcomes)
     finally:
@@ -104,47 +109,22 @@ def _told(record: Record, outcomes: list[ChangeRecord]) -> list[ChangeRecord]:
     return outcomes
 
 
-def _longest_s(places: Places, change: ChangeRecord) -> float:
-    kind = places.get(change.place["kind"])
-    return 0.0 if kind is None else kind.longest_s
-
-
-def _released(places: Places, record: Record, change: ChangeRecord) -> ChangeRecord:
-    kind = places.get(change.place["kind"])
-    if kind is None or not kind.moves or _rebooted(places, record, change) or _elsewhere(places, record, change):
-        return change
-    try:
-        return released(change, kind.find(change.place))
-    except KeyError:
-        return change  # `_put_back` reports it
-
-
-def _rebooted(places: Places, record: Record, change: ChangeRecord) -> bool:
-    kind = places.get(change.place["kind"])
-    return kind is not None and kind.ends_with_boot and record.boot != identity.boot_id()
-
-
-def _elsewhere(places: Places, record: Record, change: ChangeRecord) -> str | None:
-    """Why the address of a change means another thing here, in words; None where it does not, as far as known."""
-    kind = places.get(change.place["kind"])
-    needed = "" if kind is None else kind.namespace(change.setting)
-    if needed == "pid" and not identity.here(record.owner):
-        return "its pid means another process here: it was changed in another PID namespace (a container)"
-    if needed in OTHERS and record.namespaces.get(needed, identity.namespace(needed)) != identity.namespace(needed):
-        return f"it was changed in another {OTHERS[needed]} namespace (a container)"
-    return None
-
-
-def _put_back(places: Places, record: Record, change: ChangeRecord) -> ChangeRecord:
-    if _rebooted(places, record, change):
-        because = "the machine was restarted since, and the setting was not made again"
-        return became(change, "reverted", None, because)
-    if (why := _elsewhere(places, record, change)) is not None:
-        file = lists.folder() / f"{record.id}.json"
-        return became(change, "failed", None, f"{cannot(change)}: {why}. {BY_HAND.format(file=file)}")
+def _found(places: Places, record: Record, change: ChangeRecord) -> Place | ChangeRecord:
+    """Where a change is reverted, or its outcome where it cannot be, or need not."""
     if (kind := places.get(change.place["kind"])) is None:
         unknown = change.place["kind"]
         return became(change, "failed", None, f"{cannot(change)}: this version does not know what {unknown!r} is")
+    if kind.ends_with_boot and record.boot != identity.boot_id():
+        because = "the machine was restarted since, and the setting was not made again"
+        return became(change, "reverted", None, because)
+    needed, why = kind.namespace(change.setting), ""
+    if needed == "pid" and not identity.here(record.owner):
+        why = "its pid means another process here: it was changed in another PID namespace (a container)"
+    if needed in OTHERS and record.namespaces.get(needed, identity.namespace(needed)) != identity.namespace(needed):
+        why = f"it was changed in another {OTHERS[needed]} namespace (a container)"
+    if why:
+        file = lists.folder() / f"{record.id}.json"
+        return became(change, "failed", None, f"{cannot(change)}: {why}. {BY_HAND.format(file=file)}")
     try:
         place = kind.find(change.place)
     except UserError as error:
@@ -154,4 +134,4 @@ def _put_back(places: Places, record: Record, change: ChangeRecord) -> ChangeRec
     was, now = change.place.get("thing", ""), place.address.get("thing", "")
     if was and was != now:
         return became(change, "failed", None, f"{cannot(change)}: there is another server now ({now}, was {was})")
-    return put_back(change, place)
+    return place

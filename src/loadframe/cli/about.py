@@ -69,8 +69,10 @@ def man(as_json: Json = False) -> None:
 def manual(program: Any) -> str:
     """The page of a command with its verbs, in man(7)."""
     summary = program.help.split(". ")[0].rstrip(".")
+    given = whole(os.environ.get("SOURCE_DATE_EPOCH", ""))  # of a reproducible build (reproducible-builds.org/specs)
+    date = time.gmtime(given if given is not None and 0 <= given < 1 << 40 else None)
     lines = [
-        f'.TH LOADFRAME 1 "{_date()}" "loadframe {__version__}" "User Commands"',
+        f'.TH LOADFRAME 1 "{time.strftime("%Y-%m-%d", date)}" "loadframe {__version__}" "User Commands"',
         ".SH NAME",
         f"loadframe \\- {_text(summary[0].lower() + summary[1:])}",
         ".SH SYNOPSIS",
@@ -85,16 +87,11 @@ def manual(program: Any) -> str:
         ".SH VERBS",
     ]
     for name, verb in _verbs(program, "loadframe"):
-        lines += [f".SS {_text(_usage(verb, name))}", _text(verb.help), *_options(verb, name)]
+        usage = verb.collect_usage_pieces(verb.make_context(name, [], resilient_parsing=True))
+        lines += [f".SS {_text(' '.join((name, *usage)))}", _text(verb.help), *_options(verb, name)]
     for title, rows in (("EXIT STATUS", EXIT_CODES), ("ENVIRONMENT", ENVIRONMENT)):
         lines += [f".SH {title}", *(line for name, what in rows.items() for line in _entry(name, f"{what}."))]
     return "\n".join(lines)
-
-
-def _date() -> str:
-    """Of the page: today, or that of a reproducible build (reproducible-builds.org/specs)."""
-    given = whole(os.environ.get("SOURCE_DATE_EPOCH", ""))
-    return time.strftime("%Y-%m-%d", time.gmtime(given if given is not None and 0 <= given < 1 << 40 else None))
 
 
 def _verbs(group: Any, above: str) -> Iterator[tuple[str, Any]]:
@@ -104,11 +101,6 @@ def _verbs(group: Any, above: str) -> Iterator[tuple[str, Any]]:
             yield from _verbs(verb, f"{above} {name}")
         else:
             yield f"{above} {name}", verb
-
-
-def _usage(verb: Any, name: str) -> str:
-    context = verb.make_context(name, [], resilient_parsing=True)
-    return " ".join([name, *verb.collect_usage_pieces(context)])
 
 
 def _options(verb: Any, name: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """loadframe changes list|revert|forget: what was changed, and what still is."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from loadframe.cli.common import MUST_ACT, PLAIN, RUNS, Json, Runs, command
 from loadframe.cli.terminal import answer, emit, say
 
 if TYPE_CHECKING:
-    from loadframe.changes.lists import Record
+    from loadframe.changes.lists import Record, Unreadable
     from loadframe.model import ChangeRecord, SettingValue
 
 app = typer.Typer(no_args_is_help=True, **PLAIN)
@@ -25,15 +26,19 @@ def list_changes(
     """List what is changed now outside private targets, then every change of the runs, oldest first."""
     with command(as_json, tells=False):
         from loadframe.changes.journal import read, runs_with_changes
+        from loadframe.changes.lists import shape
 
         chosen = [loadframe.open_run(run).path] if run is not None else runs_with_changes(runs)
         journals = {path: read(path) for path in chosen}
         now, unreadable = loadframe.changes_not_reverted(), loadframe.unreadable_changes()
         if as_json:
-            rows = [{"run": str(path), **_row(entry)} for path, entries in journals.items() for entry in entries]
-            rows_now = [row for record in now for row in _rows(record)]
-            odd = [{"file": str(damaged.file), "because": damaged.because} for damaged in unreadable]
-            emit({"schema": "loadframe.changes/1", "standing": rows_now, "unreadable": odd, "changes": rows})
+            standing = [
+                {"id": record.id, "run": record.run, "running": record.alive(), **shape(change)}
+                for record in now
+                for change in record.changes
+            ]
+            odd = _unreadable(unreadable)
+            emit({"schema": "loadframe.changes/1", "standing": standing, "unreadable": odd, "changes": _rows(journals)})
             return
         for record in now:
             answer(f"Changed now, by {_whose(record)} (id {record.id}):")
@@ -67,14 +72,12 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
         }
         running = [record for record in loadframe.changes_not_reverted() if record.alive()]
         if as_json:
-            rows = [{"run": str(path), **_row(entry)} for path, left in ended.items() for entry in left]
             reverted = [
                 {**shape(outcome), "outcome": outcome.status, "value": outcome.read_back, "because": outcome.because}
                 for outcome in outcomes
             ]
-            odd = [{"file": str(damaged.file), "because": damaged.because} for damaged in unreadable]
-            document = {"reverted": reverted, "unreadable": odd, "ended_with_their_target": rows}
-            emit({"schema": "loadframe.reverted/1", **document})
+            document = {"reverted": reverted, "unreadable": _unreadable(unreadable)}
+            emit({"schema": "loadframe.reverted/1", **document, "ended_with_their_target": _rows(ended)})
         else:
             for line in (*outcomes, *unreadable):
                 answer(str(line))
@@ -113,30 +116,36 @@ def _whose(record: "Record") -> str:
     return f"{record.what}, {state}, {record.run}"
 
 
-def _rows(record: "Record") -> list[dict[str, Any]]:
-    from loadframe.changes.lists import shape
+def _unreadable(files: "Sequence[Unreadable]") -> list[dict[str, str]]:
+    return [{"file": str(damaged.file), "because": damaged.because} for damaged in files]
 
-    by = {"id": record.id, "run": record.run, "running": record.alive()}
-    return [{**by, **shape(change)} for change in record.changes]
+
+def _rows(journals: "Mapping[Path, Sequence[ChangeRecord]]") -> list[dict[str, Any]]:
+    names = (
+        "at", "target", "treatment", "layer", "setting", "before", "after", "read_back", "private", "finding", "remedy",
+        "why",
+    )  # fmt: skip
+    return [
+        {
+            "run": str(path),
+            "number": entry.id,
+            "phase": entry.status,
+            **{name: getattr(entry, name) for name in names},
+        }
+        for path, entries in journals.items()
+        for entry in entries
+    ]
 
 
 def _line(entry: "ChangeRecord") -> str:
     read_back = "" if entry.read_back is None else f", read back {entry.read_back}"
     change = f"{entry.setting}: {_value(entry.before)} -> {_value(entry.after)}"
-    why = f"; {_reason(entry)}" if entry.status == "intent" else ""
-    return f"{entry.at}  {entry.status:8}  {entry.target} {entry.layer}  {change}{read_back}{why}"
-
-
-def _reason(entry: "ChangeRecord") -> str:
+    line = f"{entry.at}  {entry.status:8}  {entry.target} {entry.layer}  {change}{read_back}"
+    if entry.status != "intent":
+        return line
     cause = f", against {entry.finding}" if entry.finding else ""
     against = f"{entry.remedy}{cause}" if entry.remedy else ""
-    return ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"
-
-
-def _row(entry: "ChangeRecord") -> dict[str, Any]:
-    names = ("at", "target", "treatment", "layer", "setting", "before", "after", "read_back", "private")
-    reason = {name: getattr(entry, name) for name in ("finding", "remedy", "why")}
-    return {"number": entry.id, "phase": entry.status, **{name: getattr(entry, name) for name in names}, **reason}
+    return f"{line}; {': '.join(part for part in (against, entry.why) if part) or 'for no noted reason'}"
 
 
 def _value(value: "SettingValue | None") -> str:

@@ -10,11 +10,11 @@ import typer
 import loadframe
 from loadframe.cli import faults, terminal
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted, MissingTool, SampleError, UsageError, extra
+from loadframe.errors import CageError, Interrupted, MissingTool, UsageError, UserError, extra
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
-    from loadframe.model import Observations, Observed, ObservedMapping, RunAnswer
+    from loadframe.model import RunAnswer
     from loadframe.progress import Progress
     from loadframe.runs.folder import RunFolder
 
@@ -33,7 +33,7 @@ Found = TypeVar("Found")
 PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 """Options of a group of verbs: all its output goes through terminal.py."""
 
-DONE, MUST_ACT, USAGE, INTERRUPTED = 0, 1, 2, 130
+MUST_ACT, USAGE, INTERRUPTED = 1, 2, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it refuses: click's ClickException, or its own of that name."""
 PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
@@ -50,15 +50,21 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
     reached: dict[str, Any] = {}
     terminal.begin()
     try:
-        if measures or not tells:
+        try:
             _clean_up(measures, tells)
-        else:
-            try:
-                _clean_up(measures, tells)
-            except CageError as error:
-                say(f"Leftovers of killed commands were not checked: {error.fact}. {error.remedy}")
-        with _putting_back():
+        except CageError as error:
+            if measures or not tells:
+                raise
+            say(f"Leftovers of killed commands were not checked: {error.fact}. {error.remedy}")
+        ended: typer.Exit | None = None
+        try:
             yield reached
+        except typer.Exit as end:
+            ended = end
+        if _still_changed():  # after the answer
+            raise typer.Exit(MUST_ACT)
+        if ended is not None:
+            raise ended
     except (Interrupted, KeyboardInterrupt) as error:
         code = MUST_ACT if _still_changed() else INTERRUPTED
         message = str(error) or "Stopped."
@@ -80,22 +86,6 @@ def _clean_up(measures: bool, tells: bool) -> None:
             say(f"An earlier command was killed; its changes: {outcome}")
     for standing in loadframe.unreverted_changes() if tells else ():
         say(standing)
-
-
-@contextmanager
-def _putting_back() -> Iterator[None]:
-    """Exit 1, after the answer, where a change of this command is not reverted."""
-    try:
-        yield
-    except typer.Exit:
-        _check_put_back()
-        raise
-    _check_put_back()
-
-
-def _check_put_back() -> None:
-    if _still_changed():
-        raise typer.Exit(MUST_ACT)
 
 
 def _still_changed() -> bool:
@@ -127,19 +117,6 @@ def is_folder(name: str) -> bool:
         return Path(name).is_dir()
     except OSError:  # too long a name, or no permission to search a folder
         return False
-
-
-def run_or_data(
-    name: str, treatment: str | None, mapping: "ObservedMapping", also: list[str] | None
-) -> "RunFolder | Observations | Observed":
-    """A run folder, or a file's contents. SampleError and UsageError for options of the other one."""
-    if is_folder(name):
-        if mapping.given or also:
-            raise SampleError(f"{name} is a folder; a series of it cannot be named", remedy="Give a file.")
-        return opened(Path(name))
-    if treatment is not None:
-        raise UsageError("--treatment is for run folders", remedy="Omit it.")
-    return loadframe.read_data(name, mapping, also=also or [])
 
 
 def opened(run: Path) -> "RunFolder":
@@ -175,6 +152,15 @@ def size_of(option: str, text: str, example: str) -> int:
         return size_bytes(text)
     except ValueError as error:
         raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from None
+
+
+@contextmanager
+def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[None]:
+    """Raises `refusal` where a file that the user named cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
 
 
 def missing(what: str, error: ModuleNotFoundError, of: str) -> MissingTool:
@@ -216,56 +202,3 @@ def document(result: "RunAnswer") -> dict[str, Any]:
             return loadframe.tuning_json(result)
         case Capacity():
             return loadframe.capacity_json(result)
-
-
-LoadOf = Annotated[
-    str | None,
-    typer.Option("--load", metavar="SERIES", help="For production data: which column or series is the load."),
-]
-ThroughputOf = Annotated[
-    str | None,
-    typer.Option("--throughput", metavar="SERIES", help="Which is the throughput; counters become rates."),
-]
-ResponseOf = Annotated[
-    str | None,
-    typer.Option(
-        "--response", metavar="SERIES", help="Which is the response time in seconds, for example A_sum / A_count."
-    ),
-]
-ResponseIs = Annotated[str, typer.Option("--response-is", metavar="mean|p95", help="What of the response times it is.")]
-UseOf = Annotated[
-    list[str] | None,
-    typer.Option("--use", metavar="NAME=SERIES", help="Which is the use of a resource, a share from 0 to 1."),
-]
-CountersOf = Annotated[
-    list[str] | None,
-    typer.Option("--counter", metavar="NAME", help="A series that counts up, if its name does not say."),
-]
-AlsoFrom = Annotated[
-    list[str] | None, typer.Option("--also", metavar="FILE", help="A further file, joined by its times.")
-]
-
-
-def mapping_of(
-    load: str | None,
-    throughput: str | None,
-    response: str | None,
-    response_is: str,
-    use: list[str] | None,
-    counters: list[str] | None,
-) -> "ObservedMapping":
-    """The options as one record. UsageError for a --use without a name, and for another --response-is."""
-    from loadframe.formats.observed import named_series
-    from loadframe.model import ObservedMapping
-
-    if response_is not in ("mean", "p95"):
-        raise UsageError(f"--response-is {words(response_is, 40)!r} is unknown", remedy="It is mean or p95.")
-    return ObservedMapping(
-        load=load,
-        throughput=throughput,
-        response=response,
-        use=named_series("--use", use or (), "Write it as --use cpu=SERIES."),
-        counters=tuple(counters or ()),
-        response_is="p95" if response_is == "p95" else "mean",
-        axis="load",
-    )

@@ -11,7 +11,7 @@ from pathlib import Path
 import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity, samples
-from loadframe.cli.common import is_folder, measured
+from loadframe.cli.common import is_folder, measured, writing
 from loadframe.cli.terminal import answer, say
 from loadframe.errors import OutputError, SampleError, UsageError
 from loadframe.formats.csv_tables import STDIN, read_sample
@@ -41,18 +41,15 @@ class Continuous:
 
     def leave(self, comparisons: Sequence[Comparison]) -> None:
         """Write the requested files. OutputError where one cannot be written."""
+        remedy = "The verdict above holds. Free it, or name another file."
         if self.junit is not None:
-            try:
+            with writing(self.junit, OutputError, remedy):
                 write_whole(self.junit, comparison_report.junit_xml(comparisons))
-            except OSError as error:
-                raise _unwritten(self.junit, error) from error
         if self.summary is not None:
             for line in comparison_report.github_annotations(comparisons):
                 say(line)
-            try:
+            with writing(self.summary, OutputError, remedy):
                 append_to(self.summary, comparison_report.github_summary(comparisons).encode())
-            except OSError as error:
-                raise _unwritten(self.summary, error) from error
 
 
 def asked(github: bool, junit: Path | None) -> Continuous:
@@ -66,12 +63,6 @@ def asked(github: bool, junit: Path | None) -> Continuous:
     if junit is not None and not junit.absolute().parent.is_dir():
         raise OutputError(f"--junit {junit}: there is no folder {junit.parent}", remedy="Make it first.")
     return Continuous(Path(named) if github else None, junit)
-
-
-def _unwritten(path: Path, error: OSError) -> OutputError:
-    return OutputError(
-        f"{path} cannot be written: {error.strerror}", remedy="The verdict above holds. Free it, or name another file."
-    )
 
 
 def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:

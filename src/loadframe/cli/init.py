@@ -2,14 +2,13 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, command, measured
+from loadframe.cli.common import RUNS, Json, Runs, command, measured, writing
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError, TooFewRequests
 from loadframe.system.files import Folder, Whose
@@ -93,7 +92,10 @@ def init(
 def _ask() -> tuple[str | None, int | None]:
     """Ask for the command or the port, or raise a usage error without a terminal. Both list the services that listen
     here."""
-    here = _listed([service.words for service in loadframe.services()])
+    services = [service.words for service in loadframe.services()]
+    more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
+    lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
+    here = ["On this machine these listen:", *lines] if lines else []
     if not sys.stdin.isatty():
         raise typer.BadParameter("\n".join(("name your service with --command, --port or --pid", *here)))
     for line in here:
@@ -116,25 +118,16 @@ def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
     return numbers[said].port, numbers[said].pid
 
 
-def _listed(services: Sequence[str]) -> list[str]:
-    more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
-    lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
-    return ["On this machine these listen:", *lines] if lines else []
-
-
 def _taken(path: Path) -> StudyError:
     return StudyError(f"{path} is there already", remedy="Name another file with --output, or remove it.")
 
 
 def _write(path: Path, text: str) -> None:
     """A new file that only its owner may read: it has words of a command. StudyError where it cannot be written."""
-    try:
-        descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
+    with writing(path, StudyError, "Name another file with --output."):
+        try:
+            descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
+        except FileExistsError:
+            raise _taken(path) from None
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
-        raise _taken(path) from None
-    except OSError as error:
-        raise StudyError(
-            f"{path} cannot be written: {error.strerror}", remedy="Name another file with --output."
-        ) from error

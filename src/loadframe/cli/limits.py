@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, Sets, command, duration_of, show
+from loadframe.cli.common import Json, Sets, command, duration_of, measured, show
 from loadframe.errors import SampleError, UsageError
 from loadframe.formats.said import words
 
@@ -57,11 +57,12 @@ def limits(
                     f"--stages {words(file, 80)} is no file", remedy="Name what the pipeline prints, written to a file."
                 )
         study = loadframe.load_study(target, overrides or []) if target is not None else None
-        over_s = None if over is None else _duration_s(over)
-        from loadframe.cli.progress import shown
-
-        with shown(quiet=as_json) as progress:
-            ledger = loadframe.limits(
+        over_s = None if over is None else duration_of("--over", over, "10m")
+        if over_s is not None and over_s < 1:
+            raise UsageError(f"--over {over} is too short to see a change", remedy="Watch for at least 1s.")
+        ledger = measured(
+            as_json,
+            lambda progress: loadframe.limits(
                 pid=pid,
                 study=study,
                 server=attach,
@@ -70,12 +71,6 @@ def limits(
                 over_s=over_s,
                 stages=stages or (),
                 progress=progress if over_s is not None else None,
-            )
+            ),
+        )
         show(as_json, loadframe.ledger_json, loadframe.render_limits, ledger)
-
-
-def _duration_s(text: str) -> float:
-    seconds = duration_of("--over", text, "10m")
-    if seconds < 1:
-        raise UsageError(f"--over {text} is too short to see a change", remedy="Watch for at least 1s.")
-    return seconds

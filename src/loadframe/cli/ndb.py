@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import MUST_ACT, Json, command, show, size_of
+from loadframe.cli.common import MUST_ACT, Json, command, show, size_of, writing
 from loadframe.cli.terminal import say
 from loadframe.errors import TargetError, UsageError
 from loadframe.formats.named_files import write_whole
@@ -71,11 +71,8 @@ def ndb(
             report = replace(report, start=loadframe.start_ndb(read))
         show(as_json, loadframe.ndb_json, loadframe.render_ndb, report)
         if write is not None and not report.refused:
-            try:
+            with writing(write, TargetError, "Name another file."):
                 write_whole(write, read.text.encode())  # or not at all: it may be the file that was read
-            except OSError as error:
-                fact = f"{write} cannot be written: {error.strerror}"
-                raise TargetError(fact, remedy="Name another file.") from error
             say(f"Written: {write}")
         elif write is not None:
             say(f"{write} is not written: it has errors.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Details, Json, command, missing, opened, tell
+from loadframe.cli.common import RUNS, Details, Json, command, missing, opened, tell, writing
 from loadframe.cli.terminal import answer, deliver, emit
 from loadframe.errors import MissingTool, RunError, UsageError
 from loadframe.formats.named_files import write_whole
@@ -99,10 +99,8 @@ def export(
         if to == STDOUT:
             deliver(data)
             return
-        try:
+        with writing(to, RunError, "Choose another place."):
             write_whole(Path(to), data)
-        except OSError as error:
-            raise RunError(f"{to} cannot be written: {error.strerror}", remedy="Choose another place.") from error
         if as_json:
             emit({"schema": "loadframe.export/1", "run": str(run), "format": form, "file": to, "bytes": len(data)})
         else:

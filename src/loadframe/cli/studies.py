@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -32,11 +32,14 @@ def _found(
     drives: bool = False,
     capacities: bool = False,
     live: bool = False,
+    **options: Any,
 ) -> Found:
-    """The result of a function of the Python API for a study in a file. over, drives, capacities: see executor_of."""
+    """The result of a function of the Python API, with its options, for a study in a file. over, drives, capacities:
+    see executor_of."""
     declared = loadframe.load_study(study, overrides or [])
     with executor_of(over, declared, drives=drives, capacities=capacities) as executor:
-        return measured(as_json, lambda progress: carry_out(declared, progress=progress, executor=executor), live=live)
+        carried_out = partial(carry_out, declared, executor=executor, **options)
+        return measured(as_json, lambda progress: carried_out(progress=progress), live=live)
 
 
 def investigate(
@@ -51,8 +54,8 @@ def investigate(
     """Load the target until it bends, name the cause, change that one thing, prove the gain, and name the next
     limit."""
     with command(as_json, measures=True):
-        carry_out = partial(loadframe.investigate, runs=runs)
-        investigation = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
+        carry_out = loadframe.investigate
+        investigation = _found(study, overrides, over, as_json, carry_out, drives=True, live=live, runs=runs)
         tell(investigation, as_json, details=details)
 
 
@@ -66,8 +69,7 @@ def measure(
 ) -> None:
     """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
-        carry_out = partial(loadframe.measure, runs=runs)
-        measurement = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
+        measurement = _found(study, overrides, over, as_json, loadframe.measure, drives=True, live=live, runs=runs)
         from loadframe.reporting import document as doc
         from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits, fleet_limits_json
         from loadframe.reporting.json_shapes import drivers_json
@@ -90,14 +92,13 @@ def measure(
                 doc.listed("Silently clamped", measurement.clamped),
                 doc.listed("Recording", measurement.warnings),
             )
-            unit, work, quality, answers = (
-                measurement.axis_unit,
-                measurement.work_unit,
-                measurement.quality,
-                measurement.answers,
-            )
             text = loadframe.render_curve(
-                measurement.curve, unit=unit, work=work, quality=quality, answers=answers, more=more
+                measurement.curve,
+                unit=measurement.axis_unit,
+                work=measurement.work_unit,
+                quality=measurement.quality,
+                answers=measurement.answers,
+                more=more,
             )
             answer(text, run=measurement.run)
             answer(f"Run folder: {measurement.run}")
@@ -128,10 +129,17 @@ def capacity(
 ) -> None:
     """Find the highest load that meets the objective, searching from below. Changes nothing."""
     with command(as_json, measures=True):
-        expected = None if guess is None else _interval(guess)
-        hold_s = 0.0 if hold is None else duration_of("--hold", hold, "60s")
-        carry_out = partial(loadframe.capacity, runs=runs, hold_s=hold_s, guess=expected)
-        outcome = _found(study, overrides, over, as_json, carry_out, capacities=True)
+        outcome = _found(
+            study,
+            overrides,
+            over,
+            as_json,
+            loadframe.capacity,
+            capacities=True,
+            guess=None if guess is None else _interval(guess),
+            hold_s=0.0 if hold is None else duration_of("--hold", hold, "60s"),
+            runs=runs,
+        )
         tell(outcome, as_json)
 
 
@@ -169,8 +177,7 @@ def tune(
 ) -> None:
     """Search for better settings for the study's target, and prove them against the starting ones."""
     with command(as_json, measures=True):
-        carry_out = partial(loadframe.tune, runs=runs, trials=trials, resume=resume)
-        outcome = _found(study, overrides, over, as_json, carry_out)
+        outcome = _found(study, overrides, over, as_json, loadframe.tune, runs=runs, trials=trials, resume=resume)
         tell(outcome, as_json)
 
 
@@ -186,8 +193,7 @@ def ladder(
 ) -> None:
     """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
-        carry_out = partial(loadframe.ladder, runs=runs, keep_all=keep_all)
-        outcome = _found(study, overrides, over, as_json, carry_out)
+        outcome = _found(study, overrides, over, as_json, loadframe.ladder, runs=runs, keep_all=keep_all)
         tell(outcome, as_json)
 
 

@@ -5,7 +5,8 @@ and an answer on stdout is an OutputError once everything has ended and was put 
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, TextIO, cast
 
@@ -44,13 +45,9 @@ def deliver(data: bytes) -> None:
     if sys.stdout is None or sys.stdout.isatty():
         _write(plain(data.decode("utf-8", "backslashreplace")), None)
         return
-    try:
+    with _answering(None):
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _swallow()
-    except (OSError, ValueError) as error:
-        raise _refused(error, None) from error
 
 
 def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
@@ -91,26 +88,28 @@ class _Answer:
 
 
 def _write(text: str, run: object) -> None:
-    try:
+    with _answering(run):
         if sys.stdout is None:
             raise ValueError("closed")
         print(text, flush=True)
+
+
+@contextmanager
+def _answering(run: object) -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         _swallow()
     except (OSError, ValueError) as error:
-        raise _refused(error, run) from error
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Redirect it elsewhere."
+        raise OutputError(f"Cannot write the answer to standard output: {why}", remedy=remedy) from error
 
 
 def _swallow() -> None:
     """The reader has left, as `head` does once it has enough: the rest of the answer goes nowhere."""
     os.dup2(opened := os.open(os.devnull, os.O_WRONLY), STDOUT)
     os.close(opened)
-
-
-def _refused(error: OSError | ValueError, run: object) -> OutputError:
-    why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Redirect it elsewhere."
-    return OutputError(f"Cannot write the answer to standard output: {why}", remedy=remedy)
 
 
 # --- the streams of a process -----------------------------------------------------------------------------------------
@@ -145,20 +144,20 @@ def prepare() -> None:
     would get its number, and all that is written to it: stdin is empty, stdout refuses, stderr swallows, also for a
     program that replaces ours (watch). Characters outside the encoding are escaped."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
-        if not _is_open(descriptor):
+        try:
+            os.fstat(descriptor)
+        except OSError:
             os.dup2(opened := os.open(os.devnull, mode), descriptor)
             if opened != descriptor:
                 os.close(opened)
             os.set_inheritable(descriptor, True)
     if sys.stdin is None:
         sys.stdin = os.fdopen(STDIN, encoding="utf-8", errors="replace")
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            cast(Any, stream).reconfigure(errors="backslashreplace")
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(STDOUT, "w", encoding="utf-8", errors="backslashreplace")
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(STDERR, "w", encoding="utf-8", errors="backslashreplace")
+    for name, descriptor in (("stdout", STDOUT), ("stderr", STDERR)):
+        if (stream := getattr(sys, name)) is not None:
+            stream.reconfigure(errors="backslashreplace")
+        else:
+            setattr(sys, name, os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace"))
     sys.stderr = cast(TextIO, Unfailing(sys.stderr))
 
 
@@ -176,11 +175,3 @@ def finished(code: int) -> int:
     if sys.stderr is not None:
         sys.stderr.flush()
     return 1 if code == 0 and getattr(sys.stderr, "failed", False) else code
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True

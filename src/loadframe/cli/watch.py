@@ -83,7 +83,8 @@ def watch(
     """
     with command(as_json):
         from loadframe.experiments import watch as watching
-        from loadframe.reporting.observed_report import render_import
+        from loadframe.reporting.observed_report import import_json, render_import
+        from loadframe.study.fields import show_size
 
         subjects = sum(subject is not None for subject in (study, pid, attach))
         if subjects > 1 or (subjects == 0 and not imports):
@@ -94,6 +95,12 @@ def watch(
             raise typer.BadParameter("--option-file and --user belong to --attach")
         if study is None and overrides:
             raise typer.BadParameter("--set belongs to a STUDY")
+        keep_bytes = size_of("--keep-size", keep_size, "1GiB")
+        if keep_bytes < SMALLEST:
+            raise UsageError(
+                f"--keep-size {keep_size} is less than a day and the model need",
+                remedy=f"Give at least {show_size(SMALLEST)}.",
+            )
         wishes = watching.Wishes(
             every_s=None if every is None else _duration_s("--every", every),
             interval_s=_duration_s("--interval", interval),
@@ -106,11 +113,19 @@ def watch(
             for_s=None if for_ is None else _duration_s("--for", for_),
             as_json=as_json,
             keep_days=keep_days,
-            keep_bytes=_size_bytes("--keep-size", keep_size),
+            keep_bytes=keep_bytes,
         )
-        if subjects == 0:
-            _import_alone(imports or [], series or [], counter or [], folder, load, as_json)
-            return
+        if imports:
+            from loadframe.experiments.watch_import import begin_from, learn_from, mapping_of
+
+            mapping = mapping_of(series or [], counter or [])
+            if subjects == 0:
+                if folder is None:
+                    imported = learn_from(imports, mapping, load)
+                else:
+                    imported = begin_from(imports, mapping, folder, load=load)
+                show(as_json, import_json, render_import, imported)
+                return
         boot_id()  # CageError without /proc, from which a watch reads nearly everything
         if study is not None:
             plan = watching.of_study(loadframe.load_study(study, overrides or []), wishes)
@@ -119,22 +134,8 @@ def watch(
         else:
             plan = watching.of_process(pid or 0, wishes)
         if imports:
-            from loadframe.experiments.watch_import import begin_from, mapping_of
-
-            imported = begin_from(imports, mapping_of(series or [], counter or []), Path(plan.folder), plan=plan)
-            say(render_import(imported))
+            say(render_import(begin_from(imports, mapping, Path(plan.folder), plan=plan)))
         watching.begin(plan)
-
-
-def _import_alone(
-    files: list[str], series: list[str], counters: list[str], folder: Path | None, load: str, as_json: bool
-) -> None:
-    from loadframe.experiments.watch_import import begin_from, learn_from, mapping_of
-    from loadframe.reporting.observed_report import import_json, render_import
-
-    mapping = mapping_of(series, counters)
-    imported = learn_from(files, mapping, load) if folder is None else begin_from(files, mapping, folder, load=load)
-    show(as_json, import_json, render_import, imported)
 
 
 def _duration_s(option: str, text: str) -> float:
@@ -142,14 +143,3 @@ def _duration_s(option: str, text: str) -> float:
     if seconds < SHORTEST_S:
         raise UsageError(f"{option} {text} is shorter than a second", remedy="Give at least 1s.")
     return seconds
-
-
-def _size_bytes(option: str, text: str) -> int:
-    from loadframe.study.fields import show_size
-
-    size = size_of(option, text, "1GiB")
-    if size < SMALLEST:
-        raise UsageError(
-            f"{option} {text} is less than a day and the model need", remedy=f"Give at least {show_size(SMALLEST)}."
-        )
-    return size

@@ -99,5 +99,5 @@ def predict_run(
         flattening=False,
     )
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []
-    run.write_document(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(forecast)][-MOST_KEPT:]})
+    run.write_record(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(forecast)][-MOST_KEPT:]})
     return forecast

@@ -42,7 +42,7 @@ def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
     reserve(RunError)
     resolved = study.resolved()
     run = RunFolder.create(runs, study.study.name, private=any(secrets_in(resolved)))
-    run.write_document("study.json", "study", resolved)
+    run.write_record("study.json", "study", resolved)
     run.write_text("study.toml", study.as_toml())
     run.write_record("host.json", "host", read_host())
     return run

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.formats.named_files import read_up_to
-from loadframe.host.leases import Lease, scratch_directory
+from loadframe.host.leases import Lease
 from loadframe.host.processes import online_cpus
+from loadframe.host.state import scratch_directory
 from loadframe.kinds.mysql.options import parse_options
 from loadframe.kinds.ndb.config import LOCAL, NODES, Cluster, Config, Node, cluster_of, read_config
 from loadframe.kinds.ndb.config_rules import Case, Hosts, SqlNode, check

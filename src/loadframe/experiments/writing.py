@@ -66,8 +66,8 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
     investigation = replace(draft, warnings=tuple(dict.fromkeys((*draft.warnings, *end.warnings))))
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = investigation_json(investigation)
-    run.write_document("findings.json", "findings", {"rounds": [round_["findings"] for round_ in shapes["rounds"]]})
-    run.write_document("verdicts.json", "verdicts", {"rounds": [round_["tried"] for round_ in shapes["rounds"]]})
+    run.write_record("findings.json", "findings", {"rounds": [round_["findings"] for round_ in shapes["rounds"]]})
+    run.write_record("verdicts.json", "verdicts", {"rounds": [round_["tried"] for round_ in shapes["rounds"]]})
     run.write_report(render_page(investigation))
     return investigation
 

@@ -118,14 +118,6 @@ def number(text: str, where: str) -> float:
     return value
 
 
-def measured(column: str, cell: str, row: Row, right: Callable[[float], bool], remedy: str) -> float:
-    """A cell's number. Raises SampleError if it is none, or not `right`."""
-    value = number(cell, f"{row.where}: {column}")
-    if not right(value):
-        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)
-    return value
-
-
 OF_LOADS = ("entries", "seconds", "reads")
 NAME_ENTRIES = (
     "The first line names the columns: entries,seconds[,reads]; entries in the database, seconds since the load "
@@ -161,10 +153,7 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
     check_cells(names, body)
     points: list[Point] = []
     for row in body:
-        cells = zip(names, row.cells, strict=True)
-        by_column = {
-            column: measured(column, cell, row, plausible, "A count or a time, 0 or more.") for column, cell in cells
-        }
+        by_column = {column: _checked(column, cell, row) for column, cell in zip(names, row.cells, strict=True)}
         points.append((by_column["entries"], by_column["seconds"], by_column.get("reads")))
     for (before, after), row in zip(pairwise(points), body[1:], strict=True):
         _check(before, after, row)
@@ -277,6 +266,7 @@ REMEDY = f"The first line names the columns: {COLUMNS}."
 
 PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
 RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    **dict.fromkeys(OF_LOADS, (plausible, "A count or a time, 0 or more.")),
     "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
     "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
     "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),
@@ -387,4 +377,8 @@ def _resource(column: str) -> str:
 
 
 def _checked(column: str, cell: str, row: Row) -> float:
-    return measured(column, cell, row, *RIGHT[column.partition(".")[0]])
+    """A cell's number. Raises SampleError if it is none, or not right for its column."""
+    value, (right, remedy) = number(cell, f"{row.where}: {column}"), RIGHT[column.partition(".")[0]]
+    if not right(value):
+        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)
+    return value

@@ -6,6 +6,7 @@ used."""
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any, TextIO, cast
 
 from prometheus_client import Metric
@@ -13,7 +14,7 @@ from prometheus_client.openmetrics.parser import text_fd_to_metric_families as o
 from prometheus_client.parser import text_fd_to_metric_families as prometheus_families
 
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.plain_numbers import finite
+from loadframe.formats.plain_numbers import finite, is_number
 from loadframe.formats.said import words
 from loadframe.metrics.exposed import COUNTED, LONGEST_NAME, Name, named, split
 
@@ -188,7 +189,8 @@ def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
         if len(line) > LONGEST_LINE:
             collected.leave_out(TOO_LONG, line[:40])
             continue
-        family = _family(line)
+        name = line.removeprefix(TYPE).partition("{")[0].split(maxsplit=1)  # none if it is in the braces
+        family = _stem(name[0]) if name and not name[0].startswith("#") else ""
         if stems and family and family not in stems:
             continue
         if taken >= MOST_LINES and (begins or taken >= 2 * MOST_LINES):
@@ -199,20 +201,9 @@ def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
         yield f"{line}\n"
 
 
-def _family(line: str) -> str:
-    """The family of a line, without the ending of a sample; "" if its name is in the braces, or it has none."""
-    name = line.removeprefix(TYPE).partition("{")[0].split(maxsplit=1)
-    return _stem(name[0]) if name and not name[0].startswith("#") else ""
-
-
 def _split(text: str) -> Iterator[str]:
     """Lines, split only at line feeds; without a list of them all."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield text[start:end].removesuffix("\r")
-        start = end + 1
+    return (line.removesuffix("\n").removesuffix("\r") for line in StringIO(text, newline="\n"))
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
@@ -227,7 +218,7 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
     if not isinstance(document, dict | list):
         raise ExpositionError("it is JSON, but neither an object nor a list")
     collected = _Found(pick)
-    for number, (path, value) in enumerate(_leaves(document, collected), start=1):
+    for number, (path, value) in enumerate(_leaves("", document, collected), start=1):
         if number > MOST_LINES:
             collected.leave_out(f"are behind the first {MOST_LINES:,} numbers", path)
             break
@@ -235,25 +226,16 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
     return collected.exposed()
 
 
-def _leaves(document: Any, collected: _Found) -> Iterator[tuple[str, float]]:
-    waiting = [_children("", document)]
-    while waiting:
-        child = next(waiting[-1], None)
-        if child is None:
-            waiting.pop()
-            continue
-        path, value = child
-        if isinstance(value, dict | list) and len(path) <= LONGEST_NAME:
-            waiting.append(_children(f"{path}.", value))
+def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[str, float]]:
+    """parse_json has bounded the depth."""
+    for key, value in container.items() if isinstance(container, dict) else enumerate(container):
+        path = f"{before}{key}"
+        if is_number(value):
+            yield path, value
+        elif isinstance(value, dict | list) and len(path) <= LONGEST_NAME:
+            yield from _leaves(f"{path}.", value, collected)
         elif isinstance(value, dict | list):
             collected.leave_out(UNUSABLE, path[:LONGEST_NAME])
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield path, value
-
-
-def _children(before: str, value: Any) -> Iterator[tuple[str, Any]]:
-    named_ones = value.items() if isinstance(value, dict) else enumerate(value)
-    return ((f"{before}{key}", child) for key, child in named_ones)
 
 
 # --- lines of name and value ------------------------------------------------------------------------------------------

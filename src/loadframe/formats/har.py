@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.plain_numbers import is_number
 
 LARGEST_BYTES = 128 << 20
 """A session of minutes has some MiB, most of them the contents of answers."""
@@ -55,22 +56,22 @@ def _entry(given: Any) -> Entry | None:
         return None
     address = _address(request.get("url"))
     started_s = _moment(given.get("startedDateTime"))
-    method, status = request.get("method"), _number(response.get("status"))
+    method, status = request.get("method"), response.get("status")
     if address is None or started_s is None or not isinstance(method, str):
         return None
-    headers, posted = request.get("headers"), request.get("postData")
+    headers, posted, taken_ms = request.get("headers"), request.get("postData"), given.get("time")
     listed = (header for header in (headers if isinstance(headers, list) else []) if isinstance(header, dict))
     named = ((header.get("name"), header.get("value")) for header in listed)
     text = posted.get("text") if isinstance(posted, dict) else None
     return Entry(
         started_s=started_s,
-        ended_s=started_s + max(0.0, _number(given.get("time"))) / 1000,
+        ended_s=started_s + (max(0.0, taken_ms) / 1000 if is_number(taken_ms) else 0.0),
         origin=address[0],
         method=method.upper(),
         path=address[1],
         headers=tuple((name, value) for name, value in named if isinstance(name, str) and isinstance(value, str)),
         body=text if isinstance(text, str) else "",
-        status=int(status) if 0 <= status <= 599 else 0,
+        status=int(status) if is_number(status) and 0 <= status <= 599 else 0,
     )
 
 
@@ -97,7 +98,3 @@ def _moment(text: object) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

@@ -4,7 +4,9 @@ nesting up to the interpreter's stack. Records of a run folder are written by ru
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ MOST_DIGITS = 20
 FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
 """An empty container takes 72 bytes of memory: beyond FREE_CONTAINERS, the text must have CHARACTERS_OF_ONE characters
 for each."""
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+"""What no file name has, and cannot be printed."""
 MOST_NAMES = 10_000
 """Of numbers, whose encoded text is cached."""
 
@@ -36,8 +40,9 @@ def parse_json(text: str | bytes) -> Any:
     except ValueError as error:  # json.JSONDecodeError, UnicodeDecodeError, JsonError
         raise JsonError(str(error)) from error
     check_depth(value)
-    if "\\u" in text:
-        _check_characters(value)
+    for part in parts(value) if "\\u" in text else ():
+        if isinstance(part, str) and (bad := _NO_CHARACTER.search(part)):
+            raise JsonError(f"a string has the character U+{ord(bad[0]):04X}")
     return value
 
 
@@ -53,23 +58,18 @@ def write_json(value: Any, *, indent: int | None = None) -> str:
 
 def write_numbers(values: Mapping[str, float]) -> str:
     """A JSON object of numbers, each with six digits: measurements are not more precise."""
-    if len(_named) > MOST_NAMES:
-        _named.clear()
     words = []
     for name, value in values.items():
         text = f"{value:.6g}"
         if "." not in text and "e" not in text:
             text = "null" if "n" in text else f"{text}.0"  # nan, inf; a whole one is read as a float, too
-        words.append((_named.get(name) or _name(name)) + text)
+        words.append(_name(name) + text)
     return f"{{{', '.join(words)}}}"
 
 
-_named: dict[str, str] = {}
-
-
+@lru_cache(MOST_NAMES)
 def _name(name: str) -> str:
-    encoded = _named[name] = f"{_ON_ONE_LINE.encode(name)}: "
-    return encoded
+    return f"{_ON_ONE_LINE.encode(name)}: "
 
 
 def _path(value: object) -> str:
@@ -99,6 +99,15 @@ def check_depth(value: Any, deepest: int = DEEPEST) -> None:
     raise JsonError(f"it is nested deeper than {deepest} levels")
 
 
+def parts(value: Any) -> Iterator[Any]:
+    """A value, and every key and value in it, in any order. Not recursive."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += [*part, *part.values()] if isinstance(part, dict) else _within(part)
+
+
 def _within(value: Any) -> Any:
     if isinstance(value, dict):
         return value.values()
@@ -120,21 +129,3 @@ def _finite(text: str) -> float:
 
 def _no_number(word: str) -> float:
     raise JsonError(f"{word} is not a number in JSON")
-
-
-def _check_characters(value: Any) -> None:
-    """Raises JsonError for a string that can be no file name and cannot be printed."""
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            waiting += part.keys()
-        if isinstance(part, str):
-            if (
-                bad := next(
-                    (character for character in part if character == "\0" or "\ud800" <= character <= "\udfff"), None
-                )
-            ) is not None:
-                raise JsonError(f"a string has the character U+{ord(bad):04X}")
-        else:
-            waiting += _within(part)

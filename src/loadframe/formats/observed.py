@@ -13,7 +13,7 @@ from loadframe.formats import observed_csv
 from loadframe.formats.csv_tables import name_of, parse_observations, read_text
 from loadframe.formats.observed_csv import MILLISECONDS_FROM, NO_ZONE, moment, zoneless
 from loadframe.formats.observed_series import MOST_SERIES, Series, Table, assemble, check_size, read_json
-from loadframe.formats.plain_numbers import finite
+from loadframe.formats.plain_numbers import finite, is_number
 from loadframe.formats.said import words
 from loadframe.model import Observations, Observed, ObservedMapping
 from loadframe.progress import counted
@@ -91,7 +91,7 @@ def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
     for pair in values:
         if not isinstance(pair, list) or len(pair) != 2:
             raise SampleError(f"{name}: a value of {words(own, 60)} is no pair of time and number", remedy=WHOLE_ANSWER)
-        time_s = float(pair[0]) if isinstance(pair[0], int | float) and not isinstance(pair[0], bool) else math.nan
+        time_s = float(pair[0]) if is_number(pair[0]) else math.nan
         value = math.nan if pair[1] in _NOT_NUMBERS else finite(str(pair[1]))
         if value is None or not math.isfinite(time_s):
             raise SampleError(
@@ -253,7 +253,10 @@ def _time(text: str, where: str) -> float:
 
 def _json(text: str, sysstat: _Sysstat) -> None:
     document = read_json(text, sysstat.name, BY_SADF)
-    for host in _list(_object(document, "sysstat", sysstat), "hosts", sysstat):
+    inner = document.get("sysstat") if isinstance(document, dict) else None
+    if not isinstance(inner, dict):
+        raise SampleError(f"{sysstat.name} has no object `sysstat`", remedy=BY_SADF)
+    for host in _list(inner, "hosts", sysstat):
         if not isinstance(host, dict):
             raise SampleError(f"{sysstat.name} has a host that is no object", remedy=BY_SADF)
         restarts = host.get("restarts")
@@ -283,15 +286,8 @@ def _within(key: str, value: Any, labels: Mapping[str, str]) -> Iterator[tuple[s
     elif isinstance(value, list):
         for below in value:
             yield from _within(key, below, labels)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif is_number(value):
         yield _column(key), labels, float(value)
-
-
-def _object(value: Any, key: str, sysstat: _Sysstat) -> dict[str, Any]:
-    inner = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(inner, dict):
-        raise SampleError(f"{sysstat.name} has no object `{key}`", remedy=BY_SADF)
-    return inner
 
 
 def _list(value: Mapping[str, Any], key: str, sysstat: _Sysstat) -> list[Any]:

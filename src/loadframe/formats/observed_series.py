@@ -19,7 +19,7 @@ from typing import Any
 
 from loadframe.errors import SampleError
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.plain_numbers import LARGEST, SMALLEST, finite
+from loadframe.formats.plain_numbers import finite, plausible
 from loadframe.formats.said import words
 from loadframe.model import Observed, ObservedMapping
 from loadframe.progress import counted
@@ -281,8 +281,7 @@ def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> _Colu
     if not (series.counts or series.name.endswith(COUNTS) or series.name in mapping.counters):
         return _Column(series.times_s, series.values)
     rates, falls, last = [math.nan], 0, (math.nan, math.nan)
-    known = next(((t, v) for t, v in zip(series.times_s, series.values, strict=True) if math.isfinite(v)), last)
-    last = known
+    last = next(((t, v) for t, v in zip(series.times_s, series.values, strict=True) if math.isfinite(v)), last)
     for time_s, value in zip(series.times_s[1:], series.values[1:], strict=True):
         if not math.isfinite(value) or not time_s > last[0]:
             rates.append(math.nan)
@@ -320,7 +319,7 @@ def _at(times: Sequence[float], column: _Column) -> list[float]:
 
 def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[float, ...]:
     """NaN, with a note, for what is below zero or beyond what can be measured."""
-    right = [value if value == 0 or SMALLEST <= value <= LARGEST else math.nan for value in values]
+    right = [value if plausible(value) else math.nan for value in values]
     left_out = sum(math.isnan(new) and not math.isnan(old) for new, old in zip(right, values, strict=True))
     if left_out:
         notes.append(f"{counted(left_out, 'value')} of {what} below zero or beyond all measure left out.")

@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import TypeGuard
 
 MOST_DIGITS = 20
 """Of a whole number: an unsigned 64-bit integer has 20. int() of thousands raises, or is slow."""
@@ -16,6 +17,11 @@ _LONGEST = 400
 def plausible(value: float) -> bool:
     """Whether a measured value is possible: 0, or from SMALLEST to LARGEST."""
     return value == 0 or SMALLEST <= value <= LARGEST
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON or TOML is a number: true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def whole(text: str) -> int | None:

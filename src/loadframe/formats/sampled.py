@@ -32,15 +32,13 @@ class Arranged:
     def judged(self, by: str) -> Verdict:
         """Raises ValueError if the samples cannot be compared, TooFewError if they say too little about it."""
         if self.pairs is None:
-            return samples.unpaired(self.before.values, self.after.values, by=by, between=self._between(by))
+            sessions = [list(side.by(side.sessions).values()) for side in (self.before, self.after)]
+            # What two sessions differ by is estimated from the sample that has more of them.
+            between = samples.learnt(max(sessions, key=len), by=by, sides=(len(sessions[0]), len(sessions[1])))
+            return samples.unpaired(self.before.values, self.after.values, by=by, between=between)
         reduce = partial(quantity.of, quantity=by)
         sides = [[reduce(pair[side]) for pair in self.pairs] for side in (0, 1)]
         return samples.paired(*sides, by=by)
-
-    def _between(self, by: str) -> samples.Between:
-        """What two sessions differ by, estimated from the sample that has more of them."""
-        sides = [list(side.by(side.sessions).values()) for side in (self.before, self.after)]
-        return samples.learnt(max(sides, key=len), by=by, sides=(len(sides[0]), len(sides[1])))
 
     def table(self, but: str) -> tuple[Quantity, ...]:
         """The quantities shown next to the one that decides."""

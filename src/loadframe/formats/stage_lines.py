@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.plain_numbers import is_number
 from loadframe.formats.said import words
 
 MOST = 64
@@ -254,7 +255,10 @@ def parse_stage_line(line: bytes) -> StageLine | None:
     ended = fields.get("ended", False)
     if not isinstance(ended, bool):
         raise StageLineError("ended is neither true nor false")
-    return StageLine(kind, _name(fields[kind]), _process(fields.get("process", "")), at_s, values, ended)
+    process = fields.get("process", "")
+    if isinstance(process, bool) or not isinstance(process, str | int):
+        raise StageLineError("process is neither a word nor a whole number")
+    return StageLine(kind, _name(fields[kind]), words(process, 40), at_s, values, ended)
 
 
 def _object_in(text: bytes) -> Any:
@@ -277,14 +281,8 @@ def _name(text: str) -> str:
     return name
 
 
-def _process(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise StageLineError("process is neither a word nor a whole number")
-    return words(value, 40)
-
-
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise StageLineError(f"{name} is no number")
     if not 0 <= value <= LARGEST:
         raise StageLineError(f"{name} is below 0 or above 2^53")

@@ -18,7 +18,7 @@ _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _MORE = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}{_MORE}{{{LONGEST_KEY}}}")
 """Takes time linear in any text: it does not backtrack."""
-_ALLOWED_CONTROLS = "\t\n\r"
+_NOT_SHOWN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class TomlError(ValueError):
@@ -69,8 +69,5 @@ def _check_values(tables: dict[str, Any]) -> None:
 def check_characters(key: str, text: str) -> None:
     """Raises TomlError for text that can be no file name, cannot be printed, or would control a terminal: control
     characters other than tab and line ends, and halves of surrogate pairs."""
-    for character in text:
-        code = ord(character)
-        control = (code < 32 and character not in _ALLOWED_CONTROLS) or 127 <= code < 160
-        if control or 0xD800 <= code < 0xE000:
-            raise TomlError(f"its text has the character U+{code:04X}, which cannot be shown", key)
+    if bad := _NOT_SHOWN.search(text):
+        raise TomlError(f"its text has the character U+{ord(bad[0]):04X}, which cannot be shown", key)

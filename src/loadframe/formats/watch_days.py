@@ -9,11 +9,13 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.plain_numbers import is_number
 from loadframe.system.files import Folder, Whose
 
 SCHEMA = "loadframe.watch/1"
@@ -142,6 +144,8 @@ class DayText:
     def __init__(self, files: Folder, name: str, budget: Budget, start: int = 0) -> None:
         self._files, self._name, self._budget, self._start = files, name, budget, start
         self.at = 0
+        self._damage: type[Exception] = OSError
+        """What is raised at a damaged frame."""
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -152,9 +156,10 @@ class DayText:
                     self._budget.take(text)
                     self.at += len(text)
                     yield text
-        except OSError as error:
+        except (OSError, self._damage) as error:
+            why = (error.strerror or error) if isinstance(error, OSError) else f"a damaged zstd frame: {error}"
             path = self._files.path / self._name
-            raise RecordingError(f"{path} cannot be read: {error.strerror or error}.", remedy="Check it.") from error
+            raise RecordingError(f"{path} cannot be read: {why}.", remedy="Check it.") from error
 
     def _stream(self) -> io.BufferedReader:
         descriptor = self._files.descriptor(self._name)
@@ -166,9 +171,10 @@ class DayText:
         import zstandard
 
         self._budget.read_from_disk(size)
+        self._damage = zstandard.ZstdError
         unpacking = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
-        reader = unpacking.stream_reader(stream, read_across_frames=True, closefd=True)
-        return io.BufferedReader(_Damaged(reader, zstandard.ZstdError))
+        reader: Any = unpacking.stream_reader(stream, read_across_frames=True, closefd=True)
+        return io.BufferedReader(reader)
 
 
 def parse_line(text: bytes) -> WatchLine | None:
@@ -182,7 +188,7 @@ def parse_line(text: bytes) -> WatchLine | None:
     if not isinstance(data, dict):
         return None
     n, kind, at_s, up_s = (data.pop(name, None) for name in ("n", "kind", "at_s", "up_s"))
-    if not (isinstance(n, int) and isinstance(kind, str) and _number(at_s) and _number(up_s)):
+    if not (isinstance(n, int) and isinstance(kind, str) and is_number(at_s) and is_number(up_s)):
         return None
     if kind == "head" and data.get("schema") != SCHEMA:
         raise RecordingError(
@@ -225,9 +231,9 @@ class Gathered:
 
     def _add(self, name: str, value: object) -> None:
         own = not name.startswith("use.")
-        if _number(value) and (own or name in self._sums or len(self._sums) < MOST_LIMITS):
+        if is_number(value) and (own or name in self._sums or len(self._sums) < MOST_LIMITS):
             pair = self._sums.setdefault(name, [0.0, 0.0])
-            pair[0] += float(value)  # type: ignore[arg-type]
+            pair[0] += float(value)
             pair[1] += 1
 
     def means(self) -> dict[str, float]:
@@ -250,36 +256,9 @@ class Gathered:
             shares.append(means.get(f"use.{name}"))
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-class _Damaged(io.RawIOBase):
-    """Turns a damaged frame into OSError, which ends what can be read. error: what the library raises."""
-
-    def __init__(self, reader: Any, error: type[Exception]) -> None:
-        self._reader, self._error = reader, error
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            return int(self._reader.readinto(buffer))
-        except self._error as error:
-            raise OSError(f"a damaged zstd frame: {error}") from error
-
-    def close(self) -> None:
-        if not self.closed:
-            self._reader.close()
-            super().close()
-
-
 def _end_of(day: str) -> float:
     """Unix time; infinite for a date that does not exist, so that its file is read."""
-    from datetime import date
-
     try:
-        return (date.fromisoformat(day).toordinal() - date(1970, 1, 1).toordinal() + 1) * 86400.0
+        return datetime.fromisoformat(f"{day}T00:00:00Z").timestamp() + 86400.0
     except ValueError:
         return math.inf

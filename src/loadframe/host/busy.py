@@ -3,10 +3,12 @@
 import os
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-PROC = Path("/proc")
+from loadframe.system.kernel import PROC, pids, process_stat
+
 INIT = 1
 """It has the time of all orphans that it ever reaped."""
 PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -25,18 +27,12 @@ class Spent:
 def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
     """Of every visible process, by its pid and start time. Takes 20 us each."""
     by_process = {}
-    for folder in root.iterdir():
-        if folder.name.isdigit():
-            try:
-                text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
-                program, _, rest = text.partition("(")[2].rpartition(")")
-                fields = rest.split()
-                name = program.partition("/")[0]
-                by_process[int(folder.name), int(fields[19])] = Spent(
-                    name, int(fields[1]), sum(map(int, fields[11:15]))
-                )
-            except (OSError, ValueError, IndexError):  # it has ended
-                continue
+    for pid in pids(root):
+        with suppress(OSError):  # out of our sight
+            if (stat := process_stat(pid, root)) is not None:
+                program, fields = stat
+                ticks = sum(map(int, fields[11:15]))
+                by_process[pid, int(fields[19])] = Spent(program.partition("/")[0], int(fields[1]), ticks)
     return by_process
 
 

@@ -13,12 +13,10 @@ from functools import cache
 from pathlib import Path
 
 from loadframe.errors import CageError
+from loadframe.system.kernel import PROC, kernel_text, pids, process_stat, process_status
 
-PROC = Path("/proc")
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
 MACHINE_ID = Path("/etc/machine-id")
-LONGEST_STAT = 4096
-"""Bytes of /proc/PID/stat: 52 fields of at most 20 digits, and a name; one read(2)."""
 AT_ONCE = 128
 """Each takes a descriptor, and RLIMIT_NOFILE is often 1,024."""
 
@@ -36,26 +34,18 @@ class Identity:
 def identify(pid: int) -> Identity | None:
     """The process that has this pid now; None if there is none, or a zombie."""
     fields = _fields(pid)
-    return None if fields is None or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
+    return None if not fields or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
 
 
-def _fields(pid: int) -> list[str] | None:
-    """Of /proc/PID/stat from the third one on; the name before may contain blanks and brackets."""
-    try:
-        descriptor = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    try:
-        text = os.read(descriptor, LONGEST_STAT)
-    except ProcessLookupError:
-        return None
-    finally:
-        os.close(descriptor)
-    return text[text.rindex(b")") + 2 :].decode("ascii", "replace").split()
+def _fields(pid: int) -> list[str]:
+    """Of its /proc/PID/stat from the third one on; none if it has ended."""
+    stat = process_stat(pid)
+    return [] if stat is None else stat[1]
 
 
-def _pids() -> list[int]:
-    return [int(folder.name) for folder in PROC.iterdir() if folder.name.isdigit()]
+def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
+    """Those that still run."""
+    return tuple(process for pid in pids if (process := identify(pid)) is not None)
 
 
 def own() -> Identity:
@@ -102,7 +92,7 @@ def namespace(kind: str) -> str:
 def boot_id() -> str:
     """The id of this boot of this machine; start times of different boots cannot be compared. Raises CageError."""
     try:
-        return BOOT_ID.read_text(encoding="utf-8", errors="replace").strip()
+        return kernel_text(BOOT_ID).strip()
     except OSError as error:
         raise _unreadable(error) from error
 
@@ -122,7 +112,7 @@ def _unreadable(error: OSError) -> CageError:
 def machine() -> str:
     """An id of this machine that outlives reboots and changes of its host name: machine-id(5), else the host name."""
     try:
-        text = MACHINE_ID.read_text(encoding="utf-8", errors="replace").strip()
+        text = kernel_text(MACHINE_ID).strip()
     except (OSError, UnicodeDecodeError):
         text = ""
     return text if len(text) == 32 and text.isalnum() else host_name()
@@ -133,17 +123,9 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def end(process: Identity, grace_s: float) -> bool:
-    """End this very process: SIGTERM, `grace_s` to leave, then SIGKILL. True once it has ended or was gone before;
-    False if it does not go within 10 s of SIGKILL (stuck in the kernel). Raises PermissionError if it is not ours."""
-    ended = end_all([process], grace_s)[process]
-    if ended is None:
-        raise PermissionError(f"process {process.pid} belongs to another user")
-    return ended
-
-
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """As `end`, for several at once, within one grace period. None for one that belongs to another user."""
+    """End these very processes: SIGTERM, `grace_s` to leave, then SIGKILL. True for one that has ended or was gone
+    before; False if it does not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
     chosen = list(dict.fromkeys(processes))
     ended: dict[Identity, bool | None] = {}
     for first in range(0, len(chosen), AT_ONCE):
@@ -210,31 +192,24 @@ def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
     now = identify(leader.pid)
     if now is not None and now != leader and leader.namespace:
         return ()  # another process has the pid: the session has ended
-    fields = {pid: _fields(pid) for pid in _pids()}
-    members = (pid for pid, words in fields.items() if words is not None and int(words[3]) == leader.pid)
-    inside = (identify(pid) for pid in members if _works_in(pid, folder))
-    return tuple(process for process in inside if process is not None)
+    members = (pid for pid in pids() if (fields := _fields(pid)) and int(fields[3]) == leader.pid)
+    return identified(pid for pid in members if _works_in(pid, folder))
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
     """Processes in a group, whose members alone may pass through a folder, that work in that folder or have files of it
     open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
-    inside = []
-    for pid in _pids():
-        try:
-            lines = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:  # it has ended
-            continue
-        groups = [int(word) for line in lines if line.startswith("Groups:") for word in line.split()[1:]]
-        inside += [identify(pid)] if group in groups and _works_in(pid, folder) else []
-    return tuple(process for process in inside if process is not None)
+    members = []
+    for pid in pids():
+        with suppress(OSError):  # it has ended
+            members += [pid] if str(group) in process_status(pid, "Groups") else []
+    return identified(pid for pid in members if _works_in(pid, folder))
 
 
 def runs(group: int) -> bool:
     """Whether any process of a process group runs; zombies do not, which an init that never reaps leaves in
     containers."""
-    all_fields = (_fields(pid) for pid in _pids())
-    return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in all_fields if fields is not None)
+    return any(fields[0] not in "ZX" and int(fields[2]) == group for pid in pids() if (fields := _fields(pid)))
 
 
 def _works_in(pid: int, folder: Path) -> bool:
@@ -250,25 +225,17 @@ def _works_in(pid: int, folder: Path) -> bool:
 
 
 def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]:
-    own = ancestors(os.getpid())
-    processes = []
-    for pid in _pids():
-        if pid in own:
-            continue
-        try:
-            text = (PROC / str(pid) / file).read_bytes()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        process = identify(pid) if matches(text) else None
-        if process is not None:
-            processes.append(process)
-    return tuple(processes)
+    own, having = ancestors(os.getpid()), []
+    for pid in pids():
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            having += [pid] if pid not in own and matches((PROC / str(pid) / file).read_bytes()) else []
+    return identified(having)
 
 
 def parent_of(pid: int) -> int | None:
     """The parent of a process; None if there is none."""
     fields = _fields(pid)
-    return int(fields[1]) if fields is not None else None
+    return int(fields[1]) if fields else None
 
 
 def command_of(pid: int) -> tuple[str, ...]:
@@ -282,16 +249,16 @@ def command_of(pid: int) -> tuple[str, ...]:
 def children(pid: int) -> tuple[int, ...]:
     """The living children of a process. /proc/PID/task/TID/children would list them, but not every kernel is built with
     it, and one that ends meanwhile may hide another (proc(5))."""
-    return tuple(sorted(child for child in _pids() if parent_of(child) == pid))
+    return tuple(sorted(child for child in pids() if parent_of(child) == pid))
 
 
 def family(pid: int) -> tuple[Identity, ...]:
     """A process and its living descendants. Walks /proc once."""
-    parents = {pid: parent_of(pid) for pid in _pids()}
+    parents = {pid: parent_of(pid) for pid in pids()}
     known = [pid]
     for ancestor in known:  # grows meanwhile
         known += [child for child, parent in parents.items() if parent == ancestor]
-    return tuple(process for member in known if (process := identify(member)) is not None)
+    return identified(known)
 
 
 def ancestors(pid: int) -> tuple[int, ...]:

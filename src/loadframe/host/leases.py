@@ -11,8 +11,7 @@ import contextlib
 import os
 import pwd
 import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +26,15 @@ from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us, ma
 from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
 from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
-from loadframe.host.state import Damaged, Life, private_folder, state_directory, writable, write_durably
+from loadframe.host.state import (
+    Damaged,
+    Life,
+    private_folder,
+    scratch_directory,
+    state_directory,
+    write_durably,
+    writing,
+)
 from loadframe.system.trees import remove_tree
 
 KIND, VERSION = "lease", 3
@@ -55,12 +62,6 @@ class Record:
     mounts: str = ""
 
 
-def scratch_directory() -> Path:
-    """Where temporary data go. Raises CageError if it cannot be written."""
-    path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp")
-    return writable(path, "put temporary data", "LOADFRAME_SCRATCH")
-
-
 def filesystem(path: Path) -> str:
     """The type of the file system that `path` is on ("ext4", "tmpfs"): on tmpfs an fsync costs nothing."""
     best, kind = "", "unknown"
@@ -83,18 +84,17 @@ class Lease:
         self._told = commands
 
     @classmethod
-    def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None, told: str = "") -> "Lease":
+    def acquire(cls, what: str, *, run: Path | None = None, told: str = "") -> "Lease":
         """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: the words
         of its processes' commands; they see what these name of the common temporary folders (Allowance.told). Raises
         CageError if the state or the scratch directory cannot be written, or others could change what is in it."""
         name = secrets.token_hex(6)
-        place = scratch_directory() if scratch is None else writable(scratch, "put temporary data", "LOADFRAME_SCRATCH")
-        folder = place.absolute() / f"loadframe-{name}"
+        folder = scratch_directory() / f"loadframe-{name}"
         owner, boot = identity.own(), identity.boot_id()
-        record = Record(name, what, identity.host_name(), identity.machine(), boot, owner, folder, run)
-        record = replace(record, mounts=identity.namespace("mnt"))
+        host, mounts = identity.host_name(), identity.namespace("mnt")
+        record = Record(name, what, host, identity.machine(), boot, owner, folder, run, mounts=mounts)
         file = folder_of_leases() / f"{name}.json"
-        with _writing(file, "next to "):
+        with writing(f"next to {file}", CageError):
             life = Life(file)
         lease = cls(record, file, life, told)
         try:
@@ -186,7 +186,12 @@ class Lease:
             return
         with undisturbed():
             no_longer_mark_with(self.id)
-            identity.end_all((*self._record.processes, *self._strays()), GRACE_S)
+            # Ctrl-C may come when a child, such as a load driver, is started and not recorded yet.
+            ours = set(identity.children(os.getpid()))
+            working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
+            in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
+            strays = (*identity.marked(mark_of(self.id)), *working, *in_group)
+            identity.end_all((*self._record.processes, *strays), GRACE_S)
             identity.end_all(members(self._record), GRACE_S)
             kept = [folder for folder in self._record.groups if not groups.remove(folder)]
             shared_memory.remove_left(self._record.id, self.folder)
@@ -195,13 +200,6 @@ class Lease:
                 with contextlib.suppress(OSError):  # the disk of the state may be gone: all else is done
                     self._file.unlink(missing_ok=True)
                     self._life.end()
-
-    def _strays(self) -> list[Identity]:
-        """Ctrl-C may come when a child, such as a load driver, is started and not recorded yet."""
-        ours = set(identity.children(os.getpid()))
-        working = [process for process in identity.naming(self.folder.name) if process.pid in ours]
-        in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
-        return [*identity.marked(mark_of(self.id)), *working, *in_group]
 
     def __enter__(self) -> "Lease":
         return self
@@ -213,18 +211,8 @@ class Lease:
 
     def _write(self) -> None:
         text = write_json({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(self._record)}, indent=1)
-        with _writing(self._file):
+        with writing(self._file, CageError):
             write_durably(self._file, text)
-
-
-@contextmanager
-def _writing(file: Path, beside: str = "") -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CageError(
-            f"Cannot write {beside}{file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
-        ) from error
 
 
 def mark_of(lease: str) -> str:
@@ -232,10 +220,10 @@ def mark_of(lease: str) -> str:
     return f"{MARK}={lease}"
 
 
-def members(record: Record) -> list[Identity]:
+def members(record: Record) -> tuple[Identity, ...]:
     """The processes in the lease's control groups: no others belong there."""
     left = {pid for folder in record.groups for pid in groups.members(folder)} - {os.getpid()}
-    return [process for pid in sorted(left) if (process := identity.identify(pid)) is not None]
+    return identity.identified(sorted(left))
 
 
 def read(file: Path) -> Record:
@@ -271,4 +259,4 @@ def read(file: Path) -> Record:
 
 def folder_of_leases() -> Path:
     """Where the leases of this user are. Raises CageError."""
-    return private_folder(state_directory() / "leases", "keep its leases", "LOADFRAME_STATE")
+    return private_folder(state_directory() / "leases", "keep its leases")

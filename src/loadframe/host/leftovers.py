@@ -4,7 +4,7 @@ import fcntl
 import os
 import signal
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +75,11 @@ def _sweep_one(file: Path) -> Swept | None:
 
 
 def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
-    actions += _remove_groups([folder for folder in record.groups if folder.exists()])
+    there = [folder for folder in record.groups if folder.exists()]
+    kept = [folder for folder in there if not groups.remove(folder)]
+    if removed := len(there) - len(kept):
+        actions.append(f"removed {removed} control group{'s' * (removed != 1)}")
+    actions += [f"could not remove {folder}: a process is in it" for folder in kept]
     actions += _remove(record.folder)
     if not record.folder.exists() and not any(folder.exists() for folder in record.groups):
         file.unlink(missing_ok=True)
@@ -151,13 +155,6 @@ def _end_all(processes: Iterable[Identity]) -> list[str]:
     }
     outcomes = identity.end_all(processes, GRACE_S)
     return [words[ended].format(pid=process.pid) for process, ended in outcomes.items()]
-
-
-def _remove_groups(folders: Sequence[Path]) -> list[str]:
-    kept = [folder for folder in folders if not groups.remove(folder)]
-    removed = len(folders) - len(kept)
-    actions = [f"removed {removed} control group{'s' * (removed != 1)}"] if removed else []
-    return [*actions, *(f"could not remove {folder}: a process is in it" for folder in kept)]
 
 
 def _remove(folder: Path) -> list[str]:

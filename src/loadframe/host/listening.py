@@ -11,8 +11,8 @@ from pathlib import Path
 
 from loadframe.formats.plain_numbers import whole
 from loadframe.host import identity
+from loadframe.system.kernel import PROC, pids
 
-PROC = Path("/proc")
 ESTABLISHED, LISTEN = "01", "0A"
 """include/net/tcp_states.h"""
 LARGEST_TABLE = 64 << 20
@@ -67,7 +67,7 @@ class Peer:
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
     """The peers of the open TCP connections that these processes made themselves, most connections first: connections
     from a port at which they listen were made by others. The processes are in one network namespace."""
-    links = {link for pid in pids for link in links_of(root, pid)}
+    links = {link for pid in pids for link in links_of(pid, root)}
     connections: Counter[tuple[str, int, bool]] = Counter()
     first = next(iter(pids), None)
     rows = list(_rows(root / str(first) / "net")) if first is not None else []
@@ -102,26 +102,26 @@ def _plain(number: str) -> str:
     return number.partition("%")[0].removeprefix("::ffff:")
 
 
-def holders(inodes: Collection[int], root: Path = PROC) -> tuple[int, ...]:
+def holders(inodes: Collection[int]) -> tuple[int, ...]:
     """The processes that have one of these sockets open, as far as we have permission."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
-    return tuple(sorted(pid for pid in _pids(root) if wanted.intersection(links_of(root, pid))))
+    return tuple(sorted(pid for pid in pids() if wanted.intersection(links_of(pid))))
 
 
-def held(root: Path = PROC) -> dict[int, tuple[int, ...]]:
+def held() -> dict[int, tuple[int, ...]]:
     """Inode of each listening socket -> processes that have it open, as far as we have permission. Walks /proc once."""
-    names = {f"socket:[{listener.inode}]": listener.inode for listener in sockets(root)}
+    names = {f"socket:[{listener.inode}]": listener.inode for listener in sockets()}
     holders: dict[int, list[int]] = {inode: [] for inode in names.values()}
-    for pid in sorted(_pids(root)):
-        for name in names.keys() & set(links_of(root, pid)):
+    for pid in sorted(pids()):
+        for name in names.keys() & set(links_of(pid)):
             holders[names[name]].append(pid)
     return {inode: tuple(pids) for inode, pids in holders.items()}
 
 
-def ports_of(pids: Iterable[int], root: Path = PROC) -> tuple[int, ...]:
+def ports_of(pids: Iterable[int]) -> tuple[int, ...]:
     """The ports at which these processes listen."""
-    links = {link for pid in pids for link in links_of(root, pid)}
-    return tuple(sorted({listener.port for listener in sockets(root) if f"socket:[{listener.inode}]" in links}))
+    links = {link for pid in pids for link in links_of(pid)}
+    return tuple(sorted({listener.port for listener in sockets() if f"socket:[{listener.inode}]" in links}))
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
@@ -129,11 +129,7 @@ def first_of(pids: Collection[int]) -> tuple[int, ...]:
     return tuple(pid for pid in pids if not set(identity.ancestors(pid)[1:]).intersection(pids))
 
 
-def _pids(root: Path) -> list[int]:
-    return [int(folder.name) for folder in root.iterdir() if folder.name.isdigit()]
-
-
-def links_of(root: Path, pid: int) -> list[str]:
+def links_of(pid: int, root: Path = PROC) -> list[str]:
     """What a process has open, as in /proc/PID/fd; nothing without permission."""
     links = []
     with suppress(OSError):  # it has ended, or belongs to another user

@@ -8,7 +8,6 @@ import os
 import platform
 import pwd
 import random
-import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import assert_never
 
 from loadframe.errors import CageError
 from loadframe.host.signals import undisturbed
+from loadframe.system.kernel import PROC, kernel_text, pids, process_status
+from loadframe.system.trees import closing
 from loadframe.system.trust import ACCESS_LIST, DEFAULT_LIST
 
 
@@ -90,7 +91,6 @@ def of_uid(uid: int) -> Privilege:
         return NamedUser(uid)
 
 
-PROC = Path("/proc")
 CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_PTRACE = 2, 5, 6, 7, 19
 CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE = 21, 23, 24
 """linux/capability.h."""
@@ -104,8 +104,7 @@ def holds(capability: int, proc: Path = PROC) -> bool:
 
 
 def _capabilities(which: str, proc: Path = PROC) -> int:
-    text = (proc / "self/status").read_text(encoding="utf-8", errors="replace")
-    return int(re.findall(rf"^{which}:\t(\w+)", text, re.M)[0], 16)
+    return int(process_status("self", which, proc=proc)[0], 16)
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
@@ -140,7 +139,7 @@ def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
     if os.geteuid() != 0 or _lacking(proc):
         return None
     setgroups = proc / "self/setgroups"  # not there on a kernel without user namespaces
-    if setgroups.exists() and setgroups.read_text(encoding="utf-8", errors="replace").strip() == "deny":
+    if setgroups.exists() and kernel_text(setgroups).strip() == "deny":
         return None
     taken = frozenset((*_in_use(proc), besides))
     maps = [_ranges(proc / "self" / name) for name in ("uid_map", "gid_map")]
@@ -164,8 +163,7 @@ def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> N
     """A new folder that only its owner may read and write; a group may pass through it. Raises FileExistsError if there
     is something, CageError if another user replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
         if (uid := os.fstat(descriptor).st_uid) != os.geteuid():
             raise CageError(f"{path} was put there by user {uid}", remedy="Set LOADFRAME_SCRATCH to another folder.")
         if owner != US:
@@ -177,8 +175,6 @@ def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> N
             with suppress(OSError):  # there is none
                 os.removexattr(descriptor, inherited)
         os.fchmod(descriptor, 0o700 if group is None else 0o710)
-    finally:
-        os.close(descriptor)
 
 
 def _lacking(proc: Path) -> list[str]:
@@ -189,21 +185,14 @@ def _ranges(path: Path) -> list[range]:
     """The numbers of a user namespace (user_namespaces(7)); a kernel without them has no such file, and all numbers."""
     if not path.exists():
         return [range(2**32)]
-    rows = [list(map(int, line.split())) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+    rows = [list(map(int, line.split())) for line in kernel_text(path).splitlines()]
     return [range(first, first + count) for first, _, count in rows]
 
 
 def _in_use(proc: Path) -> Iterator[int]:
-    for folder in proc.iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            text = (folder / "status").read_text(encoding="utf-8", errors="replace")
-        except OSError:  # it has ended
-            continue
-        for line in text.splitlines():
-            if line.startswith(("Uid:", "Gid:", "Groups:")):
-                yield from map(int, line.split()[1:])
+    for pid in pids(proc):
+        with suppress(OSError):  # it has ended
+            yield from map(int, process_status(pid, "Uid", "Gid", "Groups", proc=proc))
 
 
 def _known(number: int) -> bool:

@@ -19,6 +19,7 @@ from loadframe.host import mounts
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
 from loadframe.host.privilege import CAP_SYS_ADMIN, CAP_SYS_RESOURCE, US, Ids, Privilege, holds, ids_of, rights_of
 from loadframe.system.files import Folder, Whose
+from loadframe.system.kernel import kernel_text
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
@@ -103,9 +104,14 @@ def parse_cpus(text: str) -> frozenset[int]:
     return frozenset(cpus)
 
 
+def cpu_list(cpus: Iterable[int]) -> str:
+    """In the same format, without ranges."""
+    return ",".join(map(str, sorted(cpus)))
+
+
 def online_cpus() -> frozenset[int]:
     """The CPUs that the kernel has online."""
-    return parse_cpus(CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip())
+    return parse_cpus(kernel_text(CPUS_ONLINE).strip())
 
 
 def may_raise_limits() -> bool:
@@ -116,13 +122,13 @@ def may_raise_limits() -> bool:
 def may_have_mounts() -> bool:
     """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and if the root folder is a mount. After
     chroot(2) it is not, and mounts could not be kept from the machine (mount_namespaces(7))."""
-    rows = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    rows = kernel_text(Path("/proc/self/mountinfo")).splitlines()
     return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
 
 
 def most_open_files() -> int:
     """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit if we may not raise it."""
-    most = int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))
+    most = int(kernel_text(NR_OPEN))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
@@ -132,15 +138,12 @@ def runnable(program: str, user: Privilege, shared_group: int | None = None) -> 
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
             continue
-        if all(_may_run(place, user, shared_group) for place in (path, path.resolve())):
+        if user == US or all(
+            _has_x(place, ids_of(user)) and unreachable(place.parent, user, shared_group) is None
+            for place in (path, path.resolve())
+        ):
             return str(path)
     return None
-
-
-def _may_run(path: Path, user: Privilege, shared_group: int | None) -> bool:
-    if user == US:
-        return True
-    return _has_x(path, ids_of(user)) and unreachable(path.parent, user, shared_group) is None
 
 
 def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
@@ -180,11 +183,13 @@ def spawn(
     outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It
     searches only the absolute folders of search paths (environment.py). Raises CageError if the machine does not grant
     the allowance, MissingTool if the command cannot be run."""
-    joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
-    options = [*joined, *_limit_options(allowance.limits)]
+    options = [word for folder in allowance.groups for word in ("--group", str(folder))]
+    for name, value in allowance.limits.items():
+        _check_limit(name, value)
+        options += ["--rlimit", f"{name.removeprefix('RLIMIT_')}={value}:{value}"]
     if allowance.cpus is not None:
         _check_cpus(allowance.cpus)
-        options += ["--cpus", ",".join(map(str, sorted(allowance.cpus)))]
+        options += ["--cpus", cpu_list(allowance.cpus)]
     options += _user_options(allowance)
     program = str(command[0])
     if "/" not in program and (program := located(program) or "") == "":
@@ -283,21 +288,13 @@ def _error(refusal: str) -> CageError | MissingTool:
     return CageError(text, remedy="Request less, or run Loadframe as root outside the container that forbids it.")
 
 
-def _limit_options(limits: Mapping[str, int]) -> list[str]:
-    options = []
-    for name, value in limits.items():
-        _check_limit(name, value)
-        options += ["--rlimit", f"{name.removeprefix('RLIMIT_')}={value}:{value}"]
-    return options
-
-
 def _check_limit(name: str, value: int) -> None:
     known = sorted(entry for entry in dir(resource) if entry.startswith("RLIMIT_"))
     if name not in known:
         raise CageError(f"{name} is not a resource limit of this machine", remedy=f"Known: {', '.join(known)}.")
     if value < 0:
         raise CageError(f"{name} = {value} is not a limit", remedy="Give a number from 0.")
-    if name == "RLIMIT_NOFILE" and value > (most := int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))):
+    if name == "RLIMIT_NOFILE" and value > (most := int(kernel_text(NR_OPEN))):
         raise CageError(
             f"{name} = {value} is above the kernel's fs.nr_open = {most}",
             remedy=f"Request at most {most}, or raise it: sysctl fs.nr_open={value}",
@@ -330,9 +327,8 @@ def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
                 except ProcessLookupError:
                     continue
                 except OSError as error:
-                    wanted = ",".join(map(str, sorted(cpus)))
                     raise CageError(
-                        f"process {pid} cannot be bound to CPU {wanted}: {error.strerror}",
+                        f"process {pid} cannot be bound to CPU {cpu_list(cpus)}: {error.strerror}",
                         remedy="Choose CPUs that this process and the container may use.",
                     ) from error
             bound |= new
@@ -341,7 +337,7 @@ def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
 def bound_to(pid: int) -> str | None:
     """The CPUs that a process may use, "0,1"; None if it has ended."""
     try:
-        return ",".join(map(str, sorted(os.sched_getaffinity(pid))))
+        return cpu_list(os.sched_getaffinity(pid))
     except ProcessLookupError:
         return None
 
@@ -360,10 +356,10 @@ def threads(pid: int) -> set[int]:
 def _check_cpus(cpus: frozenset[int]) -> None:
     missing = cpus - online_cpus()
     if missing or not cpus:
-        wanted = ",".join(map(str, sorted(missing))) or "none at all"
-        online = CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip()
+        online = kernel_text(CPUS_ONLINE).strip()
         raise CageError(
-            f"The study asks for CPU {wanted}; online are {online}", remedy="Choose from the CPUs that are online."
+            f"The study asks for CPU {cpu_list(missing) or 'none at all'}; online are {online}",
+            remedy="Choose from the CPUs that are online.",
         )
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.formats.named_files import read_up_to
-from loadframe.formats.plain_numbers import whole
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.privilege import of_uid
 from loadframe.host.processes import Allowance, spawn
+from loadframe.system.kernel import process_status
 
 PATIENCE_S = 5.0
 """A file that is not read by then counts as unreadable: reading a pipe waits for its writer."""
@@ -19,10 +19,7 @@ PATIENCE_S = 5.0
 
 def user_of(pid: int) -> int:
     """The effective uid (proc_pid_status(5)); a folder in /proc may be root's in any case. Raises OSError."""
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("Uid:") and (uid := whole(line.split()[2])) is not None:
-            return uid
-    raise OSError(errno.ESRCH, f"process {pid} has no user")
+    return int(process_status(pid, "Uid")[1])
 
 
 def read_as(user: int, path: Path, most: int) -> bytes:

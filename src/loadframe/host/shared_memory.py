@@ -9,11 +9,13 @@ import stat
 import struct
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import UserError
 from loadframe.system.files import Folder, Whose
+from loadframe.system.kernel import kernel_text
 
 FOLDER = Path("/dev/shm")
 SEGMENTS = Path("/proc/sysvipc/shm")
@@ -50,7 +52,10 @@ def remove_left(lease: str, folder: Path) -> list[str]:
     """Remove what a lease's servers left; returns what was done. Call it while the lease's folder exists."""
     pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
     of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
-    return [*remove(name_of(lease), _owners(folder)), *of_postgres]
+    owners: set[int] = set()
+    with suppress(OSError):
+        owners = {entry.lstat().st_uid for entry in folder.iterdir()}  # the servers' users
+    return [*remove(name_of(lease), owners), *of_postgres]
 
 
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
@@ -71,14 +76,6 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
     return [*actions, *(f"could not remove {segment}: remove it as its owner" for segment in kept)]
 
 
-def _owners(folder: Path) -> set[int]:
-    """The servers' users."""
-    try:
-        return {entry.lstat().st_uid for entry in folder.iterdir()}
-    except OSError:
-        return set()
-
-
 def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
     """Remove what belongs to a dead server of this data directory; returns the number of pieces. The segment counts as
     the server's only if it names these very data. within_s: how long its processes may take to end."""
@@ -92,7 +89,10 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
     if version not in VERSIONS:
         return 0
     deadline = time.monotonic() + within_s
-    while (segment := _numbered(named)) is not None and segment.attached and time.monotonic() < deadline:
+    while True:
+        segment = next((segment for segment in segments(SEGMENTS) if segment.id == named), None)
+        if segment is None or not segment.attached or time.monotonic() >= deadline:
+            break
         time.sleep(0.01)
     if segment is None or segment.attached or segment.uid != place.st_uid or segment.size_bytes != HEADER.size:
         return 0
@@ -101,10 +101,6 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
         return 0
     pieces = _pieces(number, segment.uid)
     return sum(_unlink(FOLDER / f"PostgreSQL.{piece}", segment.uid) for piece in pieces) + forget(segment)
-
-
-def _numbered(number: int | None) -> Segment | None:
-    return next((segment for segment in segments(SEGMENTS) if segment.id == number), None)
 
 
 def named_segment(text: bytes) -> int | None:
@@ -117,7 +113,7 @@ def named_segment(text: bytes) -> int | None:
 def segments(listing: Path) -> list[Segment]:
     """Those of our IPC namespace; none on a kernel without."""
     try:
-        rows = [line.split() for line in listing.read_text(encoding="utf-8", errors="replace").splitlines()]
+        rows = [line.split() for line in kernel_text(listing).splitlines()]
     except FileNotFoundError:
         return []
     columns = {name: number for number, name in enumerate(rows[0])}

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from loadframe.errors import CageError
+from loadframe.errors import CageError, UserError
 from loadframe.formats.path_text import REMEDY, why_no_text
 from loadframe.system.files import Folder, Whose
+from loadframe.system.trees import closing
 from loadframe.system.trust import others_write, user, weak_point
 
 ALIVE = ".alive"
@@ -39,20 +40,23 @@ def state_directory() -> Path:
             "Loadframe cannot keep its state: this user has no home folder (neither HOME nor a line in /etc/passwd)",
             remedy="Set LOADFRAME_STATE to a folder of your own.",
         ) from error
-    return private_folder(path, "keep its state", "LOADFRAME_STATE")
+    return private_folder(path, "keep its state")
 
 
-def writable(path: Path, purpose: str, variable: str) -> Path:
-    """Made if need be; no other user can replace folders in it. purpose, variable: for messages. Raises CageError."""
-    remedy = f"Set {variable} to a folder that can be written."
-    weak, _ = _made(path, path / "ours", 0o755, purpose, remedy)
+def scratch_directory() -> Path:
+    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. Made if need be; no other user can replace folders in
+    it. Raises CageError."""
+    path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp").absolute()
+    remedy = "Set LOADFRAME_SCRATCH to a folder that can be written."
+    weak, _ = _made(path, path / "ours", 0o755, "put temporary data", remedy)
     if weak is not None:
         raise CageError(
-            f"Loadframe does not {purpose} in {path}: {weak}, so other users could replace Loadframe's files",
-            remedy=f"Set {variable} to a folder whose whole path only you and root may write to, or that is sticky.",
+            f"Loadframe does not put temporary data in {path}: {weak}, so other users could replace Loadframe's files",
+            remedy="Set LOADFRAME_SCRATCH to a folder whose whole path only you and root may write to, or that is "
+            "sticky.",
         )
     if not os.access(path, os.W_OK | os.X_OK):
-        raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=remedy)
+        raise CageError(f"Loadframe cannot put temporary data in {path}: not writable", remedy=remedy)
     return path
 
 
@@ -76,10 +80,10 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
         raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=remedy) from error
 
 
-def private_folder(path: Path, purpose: str, variable: str) -> Path:
-    """As `writable`, and ours alone: a folder that we made and others may read is closed to them. Raises CageError if
-    it is a link, belongs to another user, or others may write to it."""
-    remedy = f"Set {variable} to a folder of your own"
+def private_folder(path: Path, purpose: str) -> Path:
+    """Made if need be, and ours alone: a folder that we made and others may read is closed to them. purpose: for
+    messages. Raises CageError if it is a link, belongs to another user, or others may write to it."""
+    remedy = "Set LOADFRAME_STATE to a folder of your own"
     weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
         raise CageError(
@@ -96,7 +100,7 @@ def private_folder(path: Path, purpose: str, variable: str) -> Path:
         raise CageError(
             f"Loadframe does not {purpose} in {path}: other users can write to it (mode "
             f"{stat.S_IMODE(status.st_mode):04o}), and Loadframe acts on what is in it",
-            remedy=f"Check what is in it, then `chmod 700 {path}`; or set {variable} to another folder of yours.",
+            remedy=f"Check what is in it, then `chmod 700 {path}`; or set LOADFRAME_STATE to another folder of yours.",
         )
     if not os.access(path, os.W_OK | os.X_OK):
         raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=f"{remedy} that can be written.")
@@ -154,6 +158,17 @@ def _held(folder: Path) -> Folder:
     return Folder(folder, Whose.OURS, CageError)
 
 
+@contextmanager
+def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
+    """Raises `refusal` where the disk does not take a file of the state directory. place: for messages."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(
+            f"Cannot write {place}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
+        ) from error
+
+
 # --- locks ------------------------------------------------------------------------------------------------------------
 
 
@@ -161,12 +176,9 @@ def _held(folder: Path) -> Folder:
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
     """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or another process
     keeps the lock for longer than within_s."""
-    descriptor = _open_lock(path)
-    try:
+    with closing(_open_lock(path)) as descriptor:
         _lock(descriptor, path, within_s)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _open_lock(path: Path, flags: int = os.O_CREAT) -> int:

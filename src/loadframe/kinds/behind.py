@@ -136,7 +136,7 @@ def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
         known = unix_sockets()
     except RecordingError:
         return ()
-    own = {link for pid in pids for link in listening.links_of(listening.PROC, pid)}
+    own = {link for pid in pids for link in listening.links_of(pid)}
     ends = [
         socket
         for socket in known.values()

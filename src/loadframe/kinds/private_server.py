@@ -328,8 +328,7 @@ class PrivateServer:
                 self._process.kill()
                 self._process.wait()
             self._process = None
-            for process in family:  # what it could not end itself
-                identity.end(process, 0.0)
+            identity.end_all(family, 0.0)  # what it could not end itself
 
     def kill_group(self) -> None:
         """As `kill`, for a server whose processes are all in its process group."""

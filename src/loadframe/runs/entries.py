@@ -1,6 +1,6 @@
 """Short records that only a run folder has: the states of the target, and what the bench found out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from loadframe.errors import RunError
@@ -8,13 +8,12 @@ from loadframe.model import (
     NOT_RECOVERED,
     WORK,
     AnswersCompared,
-    LatencyDistribution,
+    Investigation,
     Round,
     SettingValue,
     Step,
     Stop,
     TargetState,
-    Variant,
 )
 from loadframe.runs.formats import DAMAGED
 
@@ -41,7 +40,8 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
-    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words. seed: of the
+    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words; "" where the run
+    was stopped before that was known. seed: of the
     random order. distributions: others that registered the study's kinds. notes: sentences of its targets, and on what
     of a recorded load is sent (only this after a kill). answers: of the target and of comparable programs; empty after
     a kill. versions: by kind of target, where there are several."""
@@ -76,14 +76,18 @@ MOST_STEPS = 2**31
 """Bound of the numbers of steps, rounds and blocks: tables hold them in 64 bits."""
 
 
-def check_steps(steps: Sequence[tuple[Step, str]]) -> None:
-    """RunError for an impossible step, and for two of one number. Each step comes with its place in the file."""
+def refuse(where: str, faults: Iterable[str]) -> None:
+    """RunError for the first fault of a file, or of a line of it, if it has any."""
+    if (fault := next(iter(faults), None)) is not None:
+        raise RunError(f"{where}: {fault}", remedy=DAMAGED)
+
+
+def check_steps(steps: Sequence[Step], where: str) -> None:
+    """RunError for an impossible step, and for two of one number. where: their file, with a step in each line."""
     seen: set[int] = set()
-    for step, where in steps:
-        if (wrong := _wrong(step)) is not None:
-            raise RunError(f"{where}: {wrong}", remedy=DAMAGED)
-        if step.number in seen:
-            raise RunError(f"{where}: there is a step {step.number} before it already", remedy=DAMAGED)
+    for line, step in enumerate(steps, start=1):
+        twice = [f"there is a step {step.number} before it already"] if step.number in seen else []
+        refuse(f"{where}, line {line}", (*_faults_of_step(step), *twice))
         seen.add(step.number)
 
 
@@ -91,50 +95,47 @@ ROW = ("step", "level", "throughput", "errors")
 """Keys of every row of a footprint (record.footprint)."""
 
 
-def check_rounds(rounds: Iterable[Round], where: str) -> None:
-    """RunError for a round with an incomplete row, an invalid level, or a peak that is no point of its curve."""
+def faults_of_rounds(rounds: Iterable[Round]) -> Iterator[str]:
+    """An incomplete row, an invalid level, or a peak that is no point of its curve."""
     for round_ in rounds:
         for row in round_.footprint:
             if missing := [name for name in ROW if name not in row]:
-                raise RunError(f"{where}: a row of round {round_.number} has no {missing[0]}", remedy=DAMAGED)
-        levels = [row["level"] for row in round_.footprint] + [point.load for point in round_.curve.points]
-        if (lowest := min(levels, default=1.0)) <= 0:
-            raise RunError(f"{where}: round {round_.number} has the level {lowest:g}", remedy=DAMAGED)
-        if (peak := round_.curve.peak.load) not in [point.load for point in round_.curve.points]:
-            raise RunError(
-                f"{where}: the curve of round {round_.number} has no point at its peak, {peak:g}", remedy=DAMAGED
-            )
-
-
-def check_variants(variants: Iterable[Variant], where: str) -> None:
-    """RunError for a variant without the load that its answer is about."""
-    for variant in variants:
-        if variant.at not in [row.load for row in variant.levels]:
-            raise RunError(f"{where}: the gain has no load {variant.at:g}, which it is told at", remedy=DAMAGED)
+                yield f"a row of round {round_.number} has no {missing[0]}"
+        loads = [point.load for point in round_.curve.points]
+        if (lowest := min((*(row["level"] for row in round_.footprint), *loads), default=1.0)) <= 0:
+            yield f"round {round_.number} has the level {lowest:g}"
+        if (peak := round_.curve.peak.load) not in loads:
+            yield f"the curve of round {round_.number} has no point at its peak, {peak:g}"
 
 
 SHORTEST_MS = 1e-9
 """Shortest latency: a hundredth of the time that light takes across a CPU."""
 
 
-def check_latencies(distributions: Iterable[LatencyDistribution], where: str) -> None:
-    """RunError for a distribution without requests, or with an impossible point."""
-    for distribution in distributions:
+def faults_of(investigation: Investigation) -> Iterator[str]:
+    """Those of its rounds; a variant without the load that its answer is about; latencies without requests, or with an
+    impossible point."""
+    alternatives = (alternative.round for alternative in investigation.alternatives)
+    yield from faults_of_rounds((*investigation.rounds, *alternatives))
+    for variant in investigation.variants:
+        if variant.at not in [row.load for row in variant.levels]:
+            yield f"the gain has no load {variant.at:g}, which it is told at"
+    for distribution in investigation.latencies:
+        whose = f"the latencies of {distribution.treatment!a} have"
         if distribution.requests < 1 or not distribution.points or distribution.level <= 0:
-            raise RunError(f"{where}: the latencies of {distribution.treatment!a} have no request", remedy=DAMAGED)
+            yield f"{whose} no request"
         for point in distribution.points:
             if point.one_in < 1 or point.latency_ms < SHORTEST_MS:
-                what = f"one request in {point.one_in:g} above {point.latency_ms:g} ms"
-                raise RunError(f"{where}: the latencies of {distribution.treatment!a} have {what}", remedy=DAMAGED)
+                yield f"{whose} one request in {point.one_in:g} above {point.latency_ms:g} ms"
 
 
-def _wrong(step: Step) -> str | None:
+def _faults_of_step(step: Step) -> Iterator[str]:
     whole = {"number": step.number, "round": step.round, "block": step.block}
     for name, number in whole.items():
         if number is not None and not 0 <= number < MOST_STEPS:
-            return f"{name} is {number}"
+            yield f"{name} is {number}"
     if not step.level > 0:
-        return f"step {step.number} has level {step.level:g} and throughput {step.throughput:g}"
+        yield f"step {step.number} has level {step.level:g} and throughput {step.throughput:g}"
     latency = step.latency
     counted: dict[str, Iterable[float]] = {
         "throughput": (step.throughput, *step.batches),
@@ -148,9 +149,8 @@ def _wrong(step: Step) -> str | None:
     }
     for name, values in counted.items():
         if (bad := min(values, default=0.0)) < 0:
-            return f"{name} of step {step.number} is {bad:g}"
+            yield f"{name} of step {step.number} is {bad:g}"
     times = (step.started_s, step.window_start_s, step.window_end_s, step.ended_s)
     if min(times) < 0 or step.window_end_s < step.window_start_s or step.ended_s < step.started_s:
         shown = (f"{at_s:g}" for at_s in times)
-        return f"step {step.number} began, was counted from, until, and ended at {', '.join(shown)} s"
-    return None
+        yield f"step {step.number} began, was counted from, until, and ended at {', '.join(shown)} s"

@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 from loadframe.model.fleet import FleetDrivers, FleetHosts, FleetLink, FleetStep
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.formats import decode
 
 Record = TypeVar("Record")
 
@@ -31,7 +30,7 @@ class Lines(Generic[Record]):
 
     def of(self, run: RunFolder) -> list[Record]:
         """All records of a run. RunError for damaged ones."""
-        return [decode(self.schema, line, self.record, where=where) for line, where in run.lines(self.file)]
+        return run.records(self.file, self.schema, self.record)
 
     def last(self, run: RunFolder) -> Record | None:
         """The last record, or None. RunError."""

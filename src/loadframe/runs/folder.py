@@ -1,7 +1,6 @@
 """The run folder: append-only while it runs, readable after a kill; loses at most the step in progress."""
 
 import io
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -37,11 +36,11 @@ from loadframe.runs.entries import (
     Effective,
     Rounds,
     Treatment,
-    check_latencies,
-    check_rounds,
     check_steps,
-    check_variants,
+    faults_of,
+    faults_of_rounds,
     flagged,
+    refuse,
 )
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
@@ -49,6 +48,7 @@ from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
 from loadframe.runs.record import limit_table, metric_table
 from loadframe.study import Study, validate
 from loadframe.system.files import Folder, Whose, is_held
+from loadframe.system.trees import closing
 
 RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
@@ -89,7 +89,7 @@ class RunFolder:
                 continue
             except OSError as error:
                 raise folder._cannot_be_made(error.strerror or str(error)) from error
-            folder.write_document("run.json", "run", {"started_at": datetime.now(UTC).isoformat(timespec="seconds")})
+            folder.write_record("run.json", "run", {"started_at": datetime.now(UTC).isoformat(timespec="seconds")})
             return folder
         raise RunError(f"there are a hundred runs named {stamp}-{study} already", remedy="Wait a second and try again.")
 
@@ -119,7 +119,7 @@ class RunFolder:
     def close(self) -> None:
         """Mark the run as properly ended."""
         body = self.document("run.json", "run")
-        self.write_document("run.json", "run", {**body, "ended_at": datetime.now(UTC).isoformat(timespec="seconds")})
+        self.write_record("run.json", "run", {**body, "ended_at": datetime.now(UTC).isoformat(timespec="seconds")})
 
     def closed(self) -> bool:
         """Whether the run ended properly: False for one that was stopped, killed, or still runs."""
@@ -129,12 +129,8 @@ class RunFolder:
         """Whether the command that created the run still works on it."""
         if not self.has(PROGRESS):
             return False
-        with self._reading(PROGRESS):
-            descriptor = self._files.descriptor(PROGRESS)
-        try:
+        with closing(self.recording(PROGRESS)) as descriptor:
             return is_held(descriptor)
-        finally:
-            os.close(descriptor)
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -167,12 +163,8 @@ class RunFolder:
         table.write_parquet(data)
         self.write_bytes(name, data.getvalue())
 
-    def write_document(self, name: str, schema: str, body: Mapping[str, Any]) -> None:
-        """Write a JSON document of plain values."""
-        self.write_text(name, encode(schema, dict(body)).decode() + "\n")
-
     def write_record(self, name: str, schema: str, record: object) -> None:
-        """Write a JSON document of one record."""
+        """Write a JSON document of one record, or of a dictionary of plain values."""
         self.write_text(name, encode(schema, record).decode() + "\n")
 
     def save_rounds(self, rounds: Sequence[Round]) -> None:
@@ -241,13 +233,14 @@ class RunFolder:
 
     def steps(self) -> list[Step]:
         """All finished steps; a torn last line (a killed run) is left out. RunError for an impossible one."""
-        check_steps(records := self._records("steps.jsonl", "step", Step))
-        return flagged([step for step, _ in records], self.stops())
+        steps = self.records("steps.jsonl", "step", Step)
+        check_steps(steps, str(self.place("steps.jsonl")))
+        return flagged(steps, self.stops())
 
     def stops(self) -> list[Stop]:
         """Each time that the target failed, in order; older versions have stop.json, and ended the run then."""
         first = self._record("stop.json", "stop", Stop)
-        return [*([] if first is None else [first]), *(stop for stop, _ in self._records("stops.jsonl", "stop", Stop))]
+        return [*([] if first is None else [first]), *self.records("stops.jsonl", "stop", Stop)]
 
     def stop(self) -> Stop | None:
         """The failure at the lowest load of the state in which it failed first; else None."""
@@ -258,7 +251,7 @@ class RunFolder:
 
     def treatments(self) -> dict[str, Treatment]:
         """The states of the target, by short name."""
-        return {treatment.name: treatment for treatment, _ in self._records("treatments.jsonl", "treatment", Treatment)}
+        return {treatment.name: treatment for treatment in self.records("treatments.jsonl", "treatment", Treatment)}
 
     def treatment(self, name: str) -> Treatment:
         """One of them. RunError where no line declares it."""
@@ -272,31 +265,28 @@ class RunFolder:
 
     def effective(self) -> dict[str, Mapping[str, SettingValue]]:
         """Settings as read back, by treatment."""
-        return {
-            record.treatment: record.values for record, _ in self._records("effective.jsonl", "effective", Effective)
-        }
+        return {record.treatment: record.values for record in self.records("effective.jsonl", "effective", Effective)}
 
     def warm_restarts(self) -> list[WarmRestart]:
         """What caches still had after restarts."""
-        return [restart for restart, _ in self._records("survival.jsonl", "survival", WarmRestart)]
+        return self.records("survival.jsonl", "survival", WarmRestart)
 
     def tuning_trials(self) -> list[TuningTrial]:
         """The trials of a search for settings so far, continued runs' first; of two lines for one trial the later
         one."""
-        return list(
-            {trial.number: trial for trial, _ in self._records("trials.jsonl", "tuning-trial", TuningTrial)}.values()
-        )
+        trials = self.records("trials.jsonl", "tuning-trial", TuningTrial)
+        return list({trial.number: trial for trial in trials}.values())
 
     def profiled(self) -> list[ProfiledStep]:
         """The sampled extra steps; stacks_text reads their stacks."""
-        return [step for step, _ in self._records("profiles/steps.jsonl", "profile", ProfiledStep)]
+        return self.records("profiles/steps.jsonl", "profile", ProfiledStep)
 
     def rounds(self) -> list[Round]:
         """The rounds of an investigation so far, also of a killed run; empty before the first."""
         record = self._record("rounds.json", "rounds", Rounds)
         if record is None:
             return []
-        check_rounds(record.rounds, str(self.place("rounds.json")))
+        refuse(str(self.place("rounds.json")), faults_of_rounds(record.rounds))
         return list(record.rounds)
 
     def host(self) -> Host:
@@ -311,10 +301,7 @@ class RunFolder:
         """The conclusion of an investigation; None for other runs, and before its end."""
         investigation = self._record("investigation.json", "investigation-record", Investigation)
         if investigation is not None:
-            rounds = (*investigation.rounds, *(alternative.round for alternative in investigation.alternatives))
-            check_rounds(rounds, str(self.place("investigation.json")))
-            check_variants(investigation.variants, str(self.place("investigation.json")))
-            check_latencies(investigation.latencies, str(self.place("investigation.json")))
+            refuse(str(self.place("investigation.json")), faults_of(investigation))
         return investigation
 
     def ladder(self) -> Ladder | None:
@@ -345,14 +332,6 @@ class RunFolder:
         """Facts from the bench; defaults where the run was stopped before."""
         return self._record("bench.json", "bench", BenchFacts) or BenchFacts()
 
-    def axis_unit(self) -> str:
-        """What the load axis counts, in words; "" where the run was stopped before that was known."""
-        return self.bench().axis_unit
-
-    def work_unit(self) -> str:
-        """What throughput counts, in words."""
-        return self.bench().work_unit
-
     def document(self, name: str, schema: str) -> dict[str, Any]:
         """A JSON document of plain values."""
         return decode_document(schema, self._read(name), where=str(self.place(name)))
@@ -360,8 +339,15 @@ class RunFolder:
     def _record(self, name: str, schema: str, kind: type[Record]) -> Record | None:
         return decode(schema, self._read(name), kind, where=str(self.place(name))) if self.has(name) else None
 
-    def _records(self, name: str, schema: str, kind: type[Record]) -> list[tuple[Record, str]]:
-        return [(decode(schema, line, kind, where=where), where) for line, where in self.lines(name)]
+    def records(self, name: str, schema: str, kind: type[Record]) -> list[Record]:
+        """A JSON-lines file, whose torn last line is left out; empty where there is no file. RunError."""
+        if not self.has(name):
+            return []
+        *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
+        place = self.place(name)
+        return [
+            decode(schema, line, kind, where=f"{place}, line {number}") for number, line in enumerate(whole, start=1)
+        ]
 
     def place(self, name: str) -> Path:
         """The path of a file of the folder, for messages and records; nothing is opened."""
@@ -376,7 +362,7 @@ class RunFolder:
         return self._bytes(REPORT, MOST_DOCUMENT_BYTES)
 
     def recording(self, name: str = RECORDING) -> int:
-        """A recording, open for reading; the caller closes the descriptor. RunError."""
+        """A recording, or another file, open for reading; the caller closes the descriptor. RunError."""
         with self._reading(name):
             return self._files.descriptor(name)
 
@@ -430,13 +416,6 @@ class RunFolder:
         except OSError as error:
             why = error.strerror or error
             raise RunError(f"{self.place(name)} cannot be read: {why}", remedy="Check the file.") from error
-
-    def lines(self, name: str) -> list[tuple[bytes, str]]:
-        """The whole lines of a JSON-lines file, each with its place in it; empty where there is no file."""
-        if not self.has(name):
-            return []
-        *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
-        return [(line, f"{self.place(name)}, line {number}") for number, line in enumerate(whole, start=1)]
 
     def lines_from(self, name: str, start: int, most: int) -> list[bytes]:
         """The whole lines of a JSON-lines file within `most` bytes from `start`; empty at its end."""

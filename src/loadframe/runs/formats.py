@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from loadframe.errors import RunError
-from loadframe.formats.json_text import parse_json
+from loadframe.formats.json_text import parse_json, parts
 from loadframe.model.verdict import NOT_KNOWN, decide
 
 NAMES = (
@@ -199,21 +198,12 @@ def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
     """A document of plain values in the current version, without its schema. RunError as `decode`."""
     try:
         body = parse_json(data)
-        _check_sizes(body)
+        for value in parts(body):
+            if isinstance(value, float) and abs(value) > LARGEST:
+                raise ValueError(f"{value} is larger than anything that is measured")
     except ValueError as error:
         raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged or cut off.") from error
     return upgrade(name, body, where=where)
-
-
-def _check_sizes(body: Any) -> None:
-    """ValueError for a number beyond any measurement."""
-    waiting = [body]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict | list):
-            waiting.extend(value.values() if isinstance(value, dict) else value)
-        elif isinstance(value, float) and abs(value) > LARGEST:
-            raise ValueError(f"{value} is larger than anything that is measured")
 
 
 def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
@@ -221,7 +211,11 @@ def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
     try:
         return adapter.validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
-        open_ended = [problem["loc"] for problem in error.errors(include_url=False) if _is_open_end(problem)]
+        open_ended = [
+            problem["loc"]
+            for problem in error.errors(include_url=False)
+            if problem["type"] == "float_type" and problem["loc"][-1:] == ("high",) and problem["input"] is None
+        ]
         if not open_ended:
             raise
     for *path, last in open_ended:
@@ -230,10 +224,6 @@ def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
             within = within[part]
         within[last] = math.inf
     return adapter.validate_json(json.dumps(body), strict=True)  # Infinity: accepted by this reader
-
-
-def _is_open_end(error: ErrorDetails) -> bool:
-    return error["type"] == "float_type" and error["loc"][-1:] == ("high",) and error["input"] is None
 
 
 def _shown(value: object) -> str:

@@ -35,12 +35,17 @@ def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
         histogram.record_value(int(value), int(count))
     histogram.set_start_time_stamp(step.window_start_s * 1000)
     histogram.set_end_time_stamp(step.window_end_s * 1000)
+    text, log = _begun()
+    log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
+    return text.getvalue()
+
+
+def _begun() -> tuple[io.StringIO, HistogramLogWriter]:
     text = io.StringIO()
     log = HistogramLogWriter(text)
     log.output_log_format_version()
     log.output_legend()
-    log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
-    return text.getvalue()
+    return text, log
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,7 @@ class Interval:
 
 def combined_log(intervals: Iterable[Interval]) -> str:
     """One log of several intervals, in rising order of their starts: CLOCK_MONOTONIC, without a wall-clock time."""
-    text = io.StringIO()
-    log = HistogramLogWriter(text)
-    log.output_log_format_version()
-    log.output_legend()
+    text, _ = _begun()
     for interval in intervals:
         numbers = f"{interval.start_s:.3f},{interval.length_s:.3f},{interval.longest_ms:.3f}"
         text.write(f"Tag={UNTAGGED.sub('_', interval.tag)},{numbers},{interval.payload.decode('ascii')}\n")

@@ -14,11 +14,12 @@ def read_host(root: Path = Path("/")) -> Host:
     cpuinfo = text(root / "proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.M)
     memory = re.search(r"^MemTotal:\s+(\d+) kB", text(root / "proc/meminfo"), re.M)
+    huge = re.search(r"\[(\w+)\]", text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     release = re.search(r'^PRETTY_NAME="?([^"\n]+)', text(root / "etc/os-release"), re.M)
     facts = {
         "system": release[1] if release else "",
         "governor": text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip(),
-        "huge pages": _chosen(text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        "huge pages": huge[1] if huge else "",
         "python": platform.python_version(),
     }
     return Host(
@@ -30,9 +31,3 @@ def read_host(root: Path = Path("/")) -> Host:
         virtualisation="virtual machine" if re.search(r"^flags.*\bhypervisor\b", cpuinfo, re.M) else "none seen",
         facts={name: value for name, value in facts.items() if value},
     )
-
-
-def _chosen(choice: str) -> str:
-    """The bracketed word of a sysfs choice such as "always [madvise] never"."""
-    match = re.search(r"\[(\w+)\]", choice)
-    return match[1] if match else ""

@@ -76,17 +76,15 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
             "throughput": step.throughput,
             **({"latency_p95_ms": step.latency.p95_ms} if step.latency_known else {}),
             "errors": float(step.errors),
-            **_p999(step),
+            **(
+                {"latency_p999_ms": step.latency.p999_ms}  # not of runs before it was recorded
+                if step.requests >= BEYOND_P999 and step.latency.p999_ms > 0
+                else {}
+            ),
             **{name: step.metrics[name] for name in wanted if name in step.metrics},
         }
         for step in steps
     )
-
-
-def _p999(step: Step) -> dict[str, float]:
-    """Only in steps with enough requests, and of runs that recorded it."""
-    known = step.requests >= BEYOND_P999 and step.latency.p999_ms > 0
-    return {"latency_p999_ms": step.latency.p999_ms} if known else {}
 
 
 def _of_pieces(steps: Sequence[Step]) -> list[str]:

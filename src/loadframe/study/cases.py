@@ -65,9 +65,9 @@ class Case:
         return validate(tables, text=text, name=str(path.name), overridden={*overridden, *changes})
 
 
-def all_cases(folder: Path = FOLDER) -> list[Case]:
+def all_cases() -> list[Case]:
     """Every case, by name."""
-    return [_read(path.parent) for path in sorted(folder.glob("*/case.toml"))]
+    return [_read(path.parent) for path in sorted(FOLDER.glob("*/case.toml"))]
 
 
 def find(name: str, folder: Path = FOLDER) -> Case:

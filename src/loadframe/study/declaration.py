@@ -1,19 +1,36 @@
 """The study as declared: one frozen model per table of the TOML file. Unknown keys are refused. The docstrings of the
 tables are in the output of `loadframe study schema`."""
 
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import tomli_w
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from loadframe.metrics import MOST_SHARDS
 from loadframe.model import Declared, SettingValue
 from loadframe.study.cage_tables import CageTable, ChangeCage, ComponentCage
-from loadframe.study.fields import Table
+from loadframe.study.fields import Duration, Table, named_once
 from loadframe.study.load_tables import TIMES_OF_A_STEP, LoadTable, MeasureTable, ObjectiveTable
 from loadframe.study.request_tables import MOST_REQUESTS, LoginTable, RequestTable, ThinkTime
 from loadframe.study.service_tables import ServiceKeys
-from loadframe.study.workload_tables import Command, WatchTable
+
+MOST_WORDS, LONGEST_WORD = 200, 8192
+
+
+def _runnable(command: list[str]) -> list[str]:
+    for number, word in enumerate(command):
+        if "\0" in word or len(word) > LONGEST_WORD:
+            raise ValueError(f"command: word {number + 1} has a NUL or more than {LONGEST_WORD:,} characters")
+    if command and not command[0].strip():
+        raise ValueError('command: its first word is empty; name the program, for example ["python3", "driver.py"]')
+    return command
+
+
+Command = Annotated[
+    list[str],
+    AfterValidator(_runnable),
+    Field(max_length=MOST_WORDS, description="workloads that run a program of yours: it and its arguments"),
+]
 
 MOST_SQL_NODES = 4
 NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
@@ -125,6 +142,24 @@ class TuneTable(Table):
     )
 
 
+SHORTEST_S = 1.0
+
+
+class WatchTable(Table):
+    every: Duration = Field(300.0, description="how often the unit of work is done; --every may ask for less, not more")
+    load: str = Field("", max_length=300, description="the metric that is the load; none: the open connections")
+    unit: Command = Field(
+        default_factory=list, description="one small unit of work: a program, whose exit status 0 is a success"
+    )
+
+    @field_validator("every")
+    @classmethod
+    def _small(cls, every: float) -> float:
+        if every < SHORTEST_S:
+            raise ValueError(f"every = {every:g} s: a watch does at most one unit of work a second")
+        return every
+
+
 class StateTarget(Table):
     settings: dict[str, SettingValue] = Field(
         default_factory=dict,
@@ -195,10 +230,7 @@ class Study(Table):
     @field_validator("alternative", "change")
     @classmethod
     def _named_once(cls, tables: list[Named], info: ValidationInfo) -> list[Named]:
-        names = [table.name for table in tables]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two {info.field_name}s are called {name!r}; each needs a name of its own")
+        named_once(f"{info.field_name}s", [table.name for table in tables])
         return tables
 
     def around(self, kind: str) -> Self:

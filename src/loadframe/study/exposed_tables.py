@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from loadframe.metrics.exposed import RESERVED
-from loadframe.study.fields import Table
+from loadframe.study.fields import Table, named_once
 
 MOST_SOURCES = 8
 """Each is read by a thread of its own."""
@@ -134,9 +134,7 @@ class ExposedKeys(Table):
     @field_validator("limit")
     @classmethod
     def _named_once(cls, tables: list[LimitTable]) -> list[LimitTable]:
-        names = [table.name for table in tables]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"two limits are called {twice[0]!r}; each needs a name of its own")
+        named_once("limits", [table.name for table in tables])
         return tables
 
     @property

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from loadframe.formats.plain_numbers import is_number
+
 DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*$")
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -67,7 +69,7 @@ def cpu_share(value: object) -> float:
     """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError for anything else."""
     if isinstance(value, str) and (match := re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value)):
         return float(match[1]) / 100
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return float(value)
     raise ValueError(f'{value!r} is not an amount of CPU time; write CPUs, for example 0.5, or "50%" of one CPU')
 
@@ -116,6 +118,12 @@ class Table(BaseModel):
     """What every table of a study has in common."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
+
+
+def named_once(what: str, names: Sequence[str]) -> None:
+    """Raises ValueError for two tables of one name. what: they are, in the plural."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
 
 
 def _as_list(value: object) -> object:

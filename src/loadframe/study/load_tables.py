@@ -118,8 +118,7 @@ class Within(Table):
     @property
     def asks(self) -> bool:
         """Whether anything is asked that more load could miss."""
-        single = (self.latency_p95_ms, self.loss_ratio, self.error_ratio)
-        return bool(self.latencies_ms) or any(limit is not None for limit in single)
+        return self.asks_latency or self.loss_ratio is not None or self.error_ratio is not None
 
 
 class ObjectiveTable(Table):

@@ -152,14 +152,7 @@ def _explain(
     declaration: type[BaseModel] = Study,
     remedy: str = EVERY_KEY,
 ) -> StudyError:
-    problems = []
-    seen = set()
-    for item in error.errors():
-        key, sentence = _sentence(item, declaration)
-        if (key, sentence) in seen:
-            continue
-        seen.add((key, sentence))
-        problems.append((key, sentence))
+    problems = list(dict.fromkeys(_sentence(item, declaration) for item in error.errors()))
     lines = [f"{_place(key, text, name, overridden)}: {sentence}" for key, sentence in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"... and {len(problems) - MOST_PROBLEMS:,} more")

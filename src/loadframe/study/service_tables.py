@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from loadframe.model import SettingValue
 from loadframe.study.exposed_tables import ExposedKeys
-from loadframe.study.fields import Duration, Table
+from loadframe.study.fields import Duration, Table, named_once
 
 Apply = Literal["environment", "argument", "file", "command"]
 KeyFormat = Literal["toml", "yaml", "json", "ini", "properties"]
@@ -181,9 +181,7 @@ class ServiceKeys(ProcessKeys, ExposedKeys):
     @field_validator("with_")
     @classmethod
     def _helpers_named_once(cls, tables: list[WithTable]) -> list[WithTable]:
-        names = [table.name for table in tables]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"two helpers are called {twice[0]!r}; each needs a name of its own")
+        named_once("helpers", [table.name for table in tables])
         return tables
 
     @property

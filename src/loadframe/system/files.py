@@ -20,7 +20,8 @@ from pathlib import Path
 
 from loadframe.errors import RunError, UserError
 from loadframe.formats.path_text import REMEDY, why_no_text
-from loadframe.system.trees import ANY, FOLDER, Link, link_of, remove_below, walked
+from loadframe.system.kernel import process_status
+from loadframe.system.trees import ANY, FOLDER, Link, closing, link_of, remove_below, walked
 from loadframe.system.trust import others_write, user, weak_point
 
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -72,7 +73,8 @@ class Folder:
                 raise self._refusal(f"there is no {self._what} {self.path}", remedy="Check the path.") from None
             except (OSError, ValueError) as error:
                 raise self._refusal(
-                    f"the {self._what} {self.path} cannot be opened: {_reason(error)}", remedy="Check the path."
+                    f"the {self._what} {self.path} cannot be opened: {getattr(error, 'strerror', None) or error}",
+                    remedy="Check the path.",
                 ) from error
 
     def _opened(self) -> int:
@@ -97,13 +99,10 @@ class Folder:
     def make(self, mode: int = FOLDER_MODE) -> None:
         """Make the folder and hold it. Raises FileExistsError if it exists."""
         self._check_text()
-        parent = self._made_above()
-        try:
+        with closing(self._made_above()) as parent:
             os.mkdir(self.path.name, mode, dir_fd=parent)
             self._hold(os.open(self.path.name, FOLDER | os.O_NOFOLLOW, dir_fd=parent))
             os.fsync(parent)
-        finally:
-            os.close(parent)
         strange = os.listdir(self._descriptor)  # noqa: PTH208 - by its descriptor
         if strange or os.fstat(self._descriptor).st_uid != os.geteuid():
             raise self._refusal(
@@ -158,25 +157,17 @@ class Folder:
 
     def exists(self, name: str) -> bool:
         """Whether there is anything of this name, even if it cannot be read."""
-        try:
-            with self._place(name) as (folder, leaf):
-                os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return True
+        return self.status(name) is not None
 
     def read(self, name: str, most: int) -> bytes:
         """A whole file of at most `most` bytes."""
-        descriptor = self.descriptor(name)
-        try:
+        with closing(self.descriptor(name)) as descriptor:
             pieces, left = [], most + 1
             if os.fstat(descriptor).st_size > most:
                 left = 0
             while left > 0 and (piece := os.read(descriptor, min(left, PIECE_BYTES))):
                 pieces.append(piece)
                 left -= len(piece)
-        finally:
-            os.close(descriptor)
         if left <= 0:
             raise self._refusal(
                 f"{self.path / name} is larger than {_size(most)}", remedy="Loadframe writes none that large here."
@@ -207,20 +198,13 @@ class Folder:
 
     def read_from(self, name: str, start: int, most: int) -> bytes:
         """At most `most` bytes of a file from the byte `start` on."""
-        descriptor = self.descriptor(name)
-        try:
+        with closing(self.descriptor(name)) as descriptor:
             return os.pread(descriptor, most, start)
-        finally:
-            os.close(descriptor)
 
     def state_of(self, name: str) -> tuple[int, int]:
         """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
-        try:
-            with self._place(name) as (folder, leaf):
-                status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return 0, 0
-        return status.st_size, status.st_mtime_ns
+        status = self.status(name)
+        return (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
 
     def status(self, name: str) -> os.stat_result | None:
         """Of what has this name, a link's own; None if nothing has."""
@@ -231,12 +215,8 @@ class Folder:
     def link(self, name: str) -> Link | None:
         """The link of this name; None for anything else, or nothing."""
         self.open()
-        with suppress(FileNotFoundError):
-            descriptor = os.open(name, ANY, dir_fd=self._descriptor)
-            try:
-                return link_of(descriptor)
-            finally:
-                os.close(descriptor)
+        with suppress(FileNotFoundError), closing(os.open(name, ANY, dir_fd=self._descriptor)) as descriptor:
+            return link_of(descriptor)
         return None
 
     def any_kind(self, name: str) -> int:
@@ -350,13 +330,10 @@ class Folder:
     def append(self, name: str, data: bytes) -> None:
         """At the end of a file, made if missing; on the disk when this returns."""
         with self._place(name) as (folder, leaf):
-            descriptor = self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            try:
+            with closing(self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)) as descriptor:
                 began = os.fstat(descriptor).st_size == 0
                 _write(descriptor, data)
                 os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
             if began:
                 os.fsync(folder)
 
@@ -367,13 +344,12 @@ class Folder:
 
     def cut(self, name: str, length: int) -> None:
         """Keep the first `length` bytes of a file."""
-        with self._place(name) as (folder, leaf):
-            descriptor = self._to_write(folder, leaf, name, os.O_WRONLY)
-            try:
-                os.ftruncate(descriptor, length)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        with (
+            self._place(name) as (folder, leaf),
+            closing(self._to_write(folder, leaf, name, os.O_WRONLY)) as descriptor,
+        ):
+            os.ftruncate(descriptor, length)
+            os.fsync(descriptor)
 
     def new_file(self, name: str, mode: int = FILE_MODE) -> int:
         """A file that did not exist, open for appending; the caller closes it."""
@@ -446,14 +422,13 @@ class Folder:
     @contextmanager
     def changing(self, name: str) -> Iterator[int]:
         """A descriptor of a regular file or a folder, for changing its mode and its owner (fchmod, fchown)."""
-        with self._place(name) as (folder, leaf):
-            descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
-            try:
-                if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                    self._check_regular(os.fstat(descriptor), name)
-                yield descriptor
-            finally:
-                os.close(descriptor)
+        with (
+            self._place(name) as (folder, leaf),
+            closing(os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)) as descriptor,
+        ):
+            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                self._check_regular(os.fstat(descriptor), name)
+            yield descriptor
 
     def _to_write(self, folder: int, leaf: str, name: str, flags: int, mode: int = FILE_MODE) -> int:
         with suppress(FileNotFoundError):
@@ -536,8 +511,7 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
 
 def _umask() -> int:
     """Read without setting it, which would change it for other threads."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
-    return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
+    return int(process_status("self", "Umask")[0], 8)
 
 
 def _new_part(folder: int, leaf: str) -> tuple[str, int]:
@@ -558,25 +532,17 @@ def _new_part(folder: int, leaf: str) -> tuple[str, int]:
 
 def _remove_parts(folder: int) -> None:
     for name in filter(PART.fullmatch, os.listdir(folder)):
-        with suppress(OSError):
-            descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                status = os.fstat(descriptor)
-                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
-                    os.unlink(name, dir_fd=folder)
-            finally:
-                os.close(descriptor)
+        with suppress(OSError), closing(os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
+                os.unlink(name, dir_fd=folder)
 
 
 def _write(descriptor: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _size(most: int) -> str:

@@ -3,7 +3,8 @@
 import os
 import stat
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,15 @@ WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 DEEPEST = 64
 """Depth of nested folders that are held at once."""
+
+
+@contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """As contextlib's, for a descriptor."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +69,8 @@ def walked(path: Path, what: str, refusal: type[UserError]) -> int:
 def remove_tree(path: Path) -> None:
     """Remove a folder in one of ours, with all that is in it, whoever made that; what cannot be removed is left.
     shutil.rmtree would follow what another user puts in the place of a folder meanwhile, and wait at a FIFO."""
-    with suppress(OSError):
-        above = os.open(path.parent, FOLDER)
-        try:
-            remove_below(above, path.name)
-        finally:
-            os.close(above)
+    with suppress(OSError), closing(os.open(path.parent, FOLDER)) as above:
+        remove_below(above, path.name)
 
 
 def remove_below(above: int, name: str) -> None:
@@ -77,11 +83,8 @@ def remove_below(above: int, name: str) -> None:
                 left.append(f".{os.urandom(8).hex()}.part")
                 os.rename(folder, left[-1], src_dir_fd=parent, dst_dir_fd=top)
                 return
-            descriptor = os.open(folder, FOLDER | os.O_NOFOLLOW, dir_fd=parent)
-            try:
+            with closing(os.open(folder, FOLDER | os.O_NOFOLLOW, dir_fd=parent)) as descriptor:
                 empty(descriptor, depth + 1)
-            finally:
-                os.close(descriptor)
             os.rmdir(folder, dir_fd=parent)
 
     def empty(descriptor: int, depth: int) -> None:
@@ -94,11 +97,8 @@ def remove_below(above: int, name: str) -> None:
                         os.unlink(entry.name, dir_fd=descriptor)
 
     with suppress(OSError):
-        top = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=above)
-        try:
+        with closing(os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=above)) as top:
             empty(top, 0)
             while left:
                 remove(top, left.pop(), 0)
-        finally:
-            os.close(top)
         os.rmdir(name, dir_fd=above)

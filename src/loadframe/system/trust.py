@@ -8,6 +8,8 @@ from collections import deque
 from functools import cache
 from pathlib import Path
 
+from loadframe.system.kernel import kernel_text
+
 MOST_LINKS = 40
 """As the kernel follows (path_resolution(7))."""
 EVERY_USER = 2**32 - 1
@@ -32,7 +34,7 @@ def weak_point(path: Path) -> str | None:
             status = os.lstat(at)
         except FileNotFoundError:
             return None
-        if not _trusted(status.st_uid):
+        if status.st_uid not in (0, os.geteuid()) and not _unmapped(status.st_uid):
             return f"{at} belongs to {user(status.st_uid)}"
         if stat.S_ISLNK(status.st_mode):
             links += 1
@@ -62,13 +64,11 @@ def others_write(status: os.stat_result, path: Path) -> bool:
     access list (acl(5)) the group's bits are those of everyone on it."""
     if status.st_mode & stat.S_IWOTH:
         return True
-    return bool(status.st_mode & stat.S_IWGRP) and (not own_group(status.st_gid) or _has_list(path))
-
-
-def _has_list(path: Path) -> bool:
+    if not status.st_mode & stat.S_IWGRP:
+        return False
     try:
-        return bool(os.getxattr(path, ACCESS_LIST, follow_symlinks=False))
-    except OSError:  # none, or a file system without
+        return not own_group(status.st_gid) or bool(os.getxattr(path, ACCESS_LIST, follow_symlinks=False))
+    except OSError:  # no list, or a file system without
         return False
 
 
@@ -80,19 +80,12 @@ def user(uid: int) -> str:
         return f"user {uid}"
 
 
-def _trusted(uid: int) -> bool:
-    return uid in (0, os.geteuid()) or _unmapped(uid)
-
-
 @cache
 def _unmapped(uid: int) -> bool:
     """Whether it stands for all users without a number in the user namespace, among them perhaps the machine's root
     (user_namespaces(7)). From within they cannot be distinguished."""
-    overflow = int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="utf-8", errors="replace"))
-    mapped = sum(
-        int(line.split()[2])
-        for line in Path("/proc/self/uid_map").read_text(encoding="utf-8", errors="replace").splitlines()
-    )
+    overflow = int(kernel_text(Path("/proc/sys/kernel/overflowuid")))
+    mapped = sum(int(line.split()[2]) for line in kernel_text(Path("/proc/self/uid_map")).splitlines())
     return uid == overflow and mapped < EVERY_USER
 
 

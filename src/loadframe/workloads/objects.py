@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.host import page_cache
 from loadframe.system.trees import remove_tree
 
 SPREAD = 1 << 20
@@ -104,8 +103,10 @@ class Folder:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(self._objects.content(number, size))
+                stream.flush()
+                os.fdatasync(descriptor)  # unwritten pages would stay in the page cache
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # the server reads them first
             file.chmod(0o644)
-            page_cache.forget(file)
         self._count.write_text(str(max(count, have)), encoding="utf-8")
 
     @property

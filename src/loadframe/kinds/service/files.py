@@ -160,7 +160,7 @@ class OwnFile:
 
     def _kept(self) -> Path:
         """Where its bytes are kept while a key is changed."""
-        folder = private_folder(state_directory() / "files", "keep a file as it was", "LOADFRAME_STATE")
+        folder = private_folder(state_directory() / "files", "keep a file as it was")
         return folder / hashlib.sha256(os.fsencode(self._path)).hexdigest()
 
     def _refused(self, key: str, error: OSError | ValueError) -> ChangeError:
