@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from loadframe.errors import MachineError, RunError
 from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
@@ -29,30 +29,19 @@ MOST_LINES = 1 << 53
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
-class Clocks(Protocol):
-    """The clocks of a watch, and its sleep; tests and simulated days have their own."""
+class Clocks:
+    """The clocks of this machine; tests and simulated days have their own."""
 
     def wall(self) -> float:
         """Seconds since 1970; may be set back or forth."""
-
-    def boot(self) -> float:
-        """CLOCK_BOOTTIME: runs on while the machine is suspended."""
-
-    def monotonic(self) -> float:
-        """CLOCK_MONOTONIC: stands still while it is suspended."""
-
-
-@dataclass(frozen=True, slots=True)
-class RealClocks:
-    """The clocks of this machine."""
-
-    def wall(self) -> float:
         return time.time()
 
     def boot(self) -> float:
+        """CLOCK_BOOTTIME: runs on while the machine is suspended."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def monotonic(self) -> float:
+        """CLOCK_MONOTONIC: stands still while it is suspended."""
         return time.monotonic()
 
 

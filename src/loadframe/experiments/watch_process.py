@@ -18,7 +18,7 @@ from typing import Any
 from loadframe.errors import RecordingError, TargetError, UserError
 from loadframe.experiments.watch_alarms import answer, printed, say
 from loadframe.experiments.watch_find import Finder, Ports, run_by
-from loadframe.experiments.watch_journal import Journal, RealClocks
+from loadframe.experiments.watch_journal import Clocks, Journal
 from loadframe.experiments.watch_ledger import Ledger, Part
 from loadframe.experiments.watch_sampling import Look, Machine, Service, derived, fullest, metrics
 from loadframe.experiments.watch_sources import Counters, DatabaseCounters, ExposedCounters
@@ -342,7 +342,7 @@ def give_up(plan: WatchPlan) -> None:
 
 def run(plan: WatchPlan, signals: Signals) -> int:
     """Run the whole watch; returns its exit code. UserError."""
-    clocks = RealClocks()
+    clocks = Clocks()
     journal = Journal(Path(plan.folder), clocks)
     children, reader = RealChildren(), RealReader(plan)
     if plan.find and not reader.pids() and not plan.server:

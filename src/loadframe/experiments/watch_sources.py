@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from loadframe.connections.address import Place, decide, joined, parted
 from loadframe.connections.bounds import MIB
@@ -24,16 +24,18 @@ ITS_LOG = "Its own log says why; the watch goes on."
 RUN_AS = "Start the watch as the user who is to run it."
 
 
-class Counters(Protocol):
+class Counters:
     """words: its name in messages."""
 
-    words: str
+    words = ""
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
         """Add the current values. TargetError where it does not answer."""
+        raise NotImplementedError
 
     def pid(self) -> int | None:
         """The process that answered, where the kernel reports it."""
+        return None
 
     def close(self) -> None:
         """Release what it holds."""
@@ -42,8 +44,8 @@ class Counters(Protocol):
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
 
 
-class DatabaseCounters:
-    """See Counters. One connection, opened again where it was lost."""
+class DatabaseCounters(Counters):
+    """One connection, opened again where it was lost."""
 
     def __init__(self, address: Mapping[str, str], ports: Ports) -> None:
         from loadframe.kinds.mysql.counters import MARIADB, MYSQL
@@ -137,8 +139,8 @@ def _show(what: str, names: list[str]) -> str:
     return f"SHOW GLOBAL {what} WHERE Variable_name IN ({listed})"
 
 
-class ExposedCounters:
-    """See Counters. An address that answers in Prometheus' text format or in JSON, or a command that prints lines."""
+class ExposedCounters(Counters):
+    """An address that answers in Prometheus' text format or in JSON, or a command that prints lines."""
 
     def __init__(self, source: Mapping[str, Any], port: int | None, ports: Ports, user: Privilege | None) -> None:
         self._source, self._port, self._ports, self._user = source, port, ports, user
@@ -155,7 +157,9 @@ class ExposedCounters:
             self._page = Page(self._pick)
         try:
             if source["form"] == "command":
-                exposed = read_lines(self._printed(), self._pick)
+                words = [self._filled(word) for word in source["command"]]
+                printed = run(words, self._user, within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
+                exposed = read_lines(printed, self._pick)
             else:
                 data, content_type = self._answered()
                 exposed = (
@@ -168,12 +172,6 @@ class ExposedCounters:
         for name, value in exposed.values.items():
             (counters if name in exposed.counted else gauges)[f"{OF}{name}"] = value
 
-    def pid(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing to close."""
-
     def _answered(self) -> tuple[bytes, str]:
         place = decide(self._source["host"], self._source["port"] or self._port or 80)
         check_port(place, self._ports)
@@ -185,10 +183,6 @@ class ExposedCounters:
         if answer.status != 200:
             raise TargetError(f"{self.words} answered {answer.status}", remedy=ITS_LOG)
         return answer.body, answer.headers.get("content-type", "")[:100].lower()
-
-    def _printed(self) -> bytes:
-        words = [self._filled(word) for word in self._source["command"]]
-        return run(words, self._user, within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
 
     def _filled(self, text: str) -> str:
         return text.replace("{port}", str(self._port)) if self._port else text
