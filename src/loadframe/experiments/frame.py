@@ -15,8 +15,8 @@ from loadframe.experiments import climbing
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.profiling import (
+    around,
     looks_for_a_collector,
-    past_the_bend,
     profile_around,
     profile_at,
     with_collecting,
@@ -143,10 +143,9 @@ def looked_at(
 
 def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
     """Profile a state below its bend and past it, and examine it again with what that shows of its runtime."""
-    round_ = examined.round
-    place, level = past_the_bend(examined)
-    if looks_for_a_collector(book.bench.study.target.kind, book.of(round_.treatment), level):
-        profile_at(book, place, round_.treatment, level, reserve_s=book.remedy_s(book.bench.study.measure.blocks.min))
+    round_, wanted, study = examined.round, around(examined)[-1], book.bench.study
+    if looks_for_a_collector(study.target.kind, book.of(round_.treatment), wanted.level):
+        profile_at(book, wanted, reserve_s=book.remedy_s(study.measure.blocks.min))
     profile_around(book, examined)
     return looked_at(book, round_.number, round_.treatment, round_.state, effective, round_.curve)
 
