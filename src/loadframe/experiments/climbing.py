@@ -14,7 +14,7 @@ from loadframe.changes.journal import differences
 from loadframe.errors import UserError
 from loadframe.experiments.proof import by_level, grouped_orders, in_groups, prove, verdict_on
 from loadframe.experiments.side_by_side import START, changed, state_of
-from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.stopping import UNFIT
 from loadframe.kinds import registry as targets
 from loadframe.model import Change, Compared, Interaction, Rung, SettingValue, Step, TargetState, Verdict
 from loadframe.study.declaration import ChangeTable

@@ -12,9 +12,9 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
-from loadframe.experiments import sizing
-from loadframe.experiments.proof import verdict_on
-from loadframe.experiments.trying import Attempt, afterwards_s
+from loadframe.experiments.proof import take_block, verdict_on
+from loadframe.experiments.stopping import UNFIT
+from loadframe.experiments.trying import Attempt, afterwards_s, of_treatment
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import (
     Change,
@@ -25,7 +25,6 @@ from loadframe.model import (
     Round,
     SettingValue,
     Step,
-    StepRequest,
     Trial,
     Verdict,
 )
@@ -50,7 +49,8 @@ def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequen
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings):
         return round_
     less, half = _lessened(trial), halved(trial.remedy, knobs_of(book.bench.study))
-    controls = [sham] if (sham := _sham(book, round_, trial, levels)) else []
+    sham = _sham(book, round_, trial, levels)
+    controls = [] if sham is None else [sham]
     if less is not None:
         controls.append(_measured("less", book, round_, trial, levels, less))
     if half is not None and trial.verdict.decision == "better" and trial.verdict.has_ratio:
@@ -103,10 +103,11 @@ def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float
         for treatment in (before, name):
             if treatment == name:
                 book.bench.recover(name)
-            taken += [_take(book, round_, block, treatment, level) for level in levels]
+            order = [(treatment, level) for level in levels]
+            taken += take_block(book, order, block=block, round_number=round_.number)
     verdict = verdict_on(taken, before, name)
     if trial.verdict.decision != "better" or not trial.verdict.has_ratio:
-        sides = ([step for step in taken if step.treatment == treatment] for treatment in (before, name))
+        sides = of_treatment(taken, before), of_treatment(taken, name)
         return Control("sham", title, verdict, *of_failures(verdict, *sides))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
 
@@ -155,16 +156,16 @@ def _measured(
     verdict, holds, because = None, None, NO_BUDGET
     try:
         for block in range(1, (plan.last if plan else BLOCKS) + 1):
-            order = (trial.treatment_before, name)
-            for treatment in order if block % 2 else order[::-1]:
-                taken += [_take(book, round_, block, treatment, level) for level in levels]
+            pair = (trial.treatment_before, name)
+            order = [(treatment, level) for treatment in (pair if block % 2 else pair[::-1]) for level in levels]
+            taken += take_block(book, order, block=block, round_number=round_.number)
             if block >= BLOCKS:
                 judge = partial(comparison.verdict, plan=plan) if plan else comparison.verdict_at_end
                 verdict = verdict_on(taken, trial.treatment_before, name, judge)
                 holds, because = judged(verdict, trial.told)
             if holds is not None:
                 break
-    except sizing.UNFIT as error:
+    except UNFIT as error:
         book.bench.recover(trial.treatment_after)
         return Control(kind, other.title, None, None, f"skipped: the target does not work with it: {error.fact}")
     return Control(kind, other.title, verdict, holds, because)
@@ -254,7 +255,3 @@ def _number(value: SettingValue | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _take(book: Bookkeeping, round_: Round, block: int, treatment: str, level: float) -> Step:
-    return book.take(StepRequest(treatment, level, round_.number, block, purpose="proof"))

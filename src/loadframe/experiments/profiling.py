@@ -15,7 +15,6 @@ from loadframe.diagnosis.others import COLLECTING, TOLD_BY
 from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
 from loadframe.errors import RunError, UserError
 from loadframe.experiments.examination import Examined
-from loadframe.experiments.proof import judged_levels
 from loadframe.formats.json_text import write_json
 from loadframe.formats.named_files import write_whole
 from loadframe.model import (
@@ -87,7 +86,7 @@ def around(examined: Examined) -> list[Wanted]:
     held = [load for load in loads if load <= examined.bend] or loads[:1]
     return [
         Wanted("below", round_.treatment, held[-1]),
-        Wanted("past", round_.treatment, judged_levels(round_.curve, examined.bend)[0]),
+        Wanted("past", round_.treatment, examined.levels[0]),
     ]
 
 

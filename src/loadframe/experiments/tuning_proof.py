@@ -9,7 +9,7 @@ from loadframe.experiments import fresh, within
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.proof import compared, prove
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.tuning_trials import Trials
 from loadframe.model import SettingValue, Step, TargetState, TuningObjective, TuningProof, by_block
 from loadframe.tuning.search import Point

@@ -11,7 +11,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments import within
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.sweep import check_enough, measure_block
 from loadframe.model import CapacityObjective, SettingValue, Step, StepRequest, TargetState, TuningTrial, by_block
 from loadframe.progress import counted
