@@ -101,18 +101,16 @@ class RealReader:
 
     def read(self, now_s: float) -> tuple[dict[str, float], bool]:
         """(metrics, whether the service is running). now_s: CLOCK_MONOTONIC."""
-        gauges: dict[str, float] = {}
-        counters: dict[str, float] = {}
-        self._machine.look(gauges, counters)
+        look = Look(now_s)
+        self._machine.look(look)
         if self._service.pids and self._parts["members"].due(now_s):
             with self._parts["members"].taken(now_s):
                 self._look_for()
-        there = self._service.look(gauges, counters)
+        there = self._service.look(look)
         if not there and self._parts["find"].due(now_s):
             with self._parts["find"].taken(now_s):
-                there = self._look_for() and self._service.look(gauges, counters)
-        look = Look(now_s, gauges, counters)
-        values = metrics(self._last, look) if self._last is not None else dict(gauges)
+                there = self._look_for() and self._service.look(look)
+        values = metrics(self._last, look)
         self._last = look
         for at in range(len(self._sources) if there or self._plan.server else 0):
             values |= self._counted(at, now_s)
@@ -125,12 +123,11 @@ class RealReader:
         part = self._parts["machine"]
         if not part.due(now_s):
             return self._rest
-        gauges: dict[str, float] = {}
-        counters: dict[str, float] = {}
+        look = Look(now_s)
         with part.taken(now_s):
-            self._machine.look_at_the_rest(gauges, counters)
-        before, self._last_of_machine = self._last_of_machine, Look(now_s, gauges, counters)
-        self._rest = derived(metrics(before, self._last_of_machine) if before is not None else gauges)
+            self._machine.look_at_the_rest(look)
+        self._rest = derived(metrics(self._last_of_machine, look))
+        self._last_of_machine = look
         return self._rest
 
     def pids(self) -> tuple[int, ...]:
@@ -165,10 +162,9 @@ class RealReader:
         if not part.due(now_s):
             return {}
         before_s = time.process_time() + _children_s()
-        gauges: dict[str, float] = {}
-        counters: dict[str, float] = {}
+        look = Look(now_s)
         try:
-            source.look(gauges, counters)
+            source.look(look)
             self._silent.discard(source.words)
         except UserError as error:
             if source.words not in self._silent:  # report once, until it answers again
@@ -180,9 +176,9 @@ class RealReader:
             spent_s = time.process_time() + _children_s() - before_s
             part.cost(now_s, spent_s if at in self._imported else 0.0)  # the first reading imports what it needs
             self._imported.add(at)
-        look = Look(time.monotonic(), gauges, counters)
+        look.at_s = time.monotonic()
         before, self._told[at] = self._told.get(at), look
-        return metrics(before, look) if before is not None else dict(gauges)
+        return metrics(before, look)
 
     def _now_and_then(self, now_s: float, there: bool) -> dict[str, float]:
         values: dict[str, float] = {}

@@ -12,6 +12,7 @@ from loadframe.connections.bounds import MIB
 from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
 from loadframe.experiments.watch_find import Ports
+from loadframe.experiments.watch_sampling import Look
 from loadframe.host.privilege import Privilege
 from loadframe.host.to_its_end import until_end
 from loadframe.masking import masked
@@ -29,7 +30,7 @@ class Counters:
 
     words = ""
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look(self, into: Look) -> None:
         """Add the current values. TargetError where it does not answer."""
         raise NotImplementedError
 
@@ -64,7 +65,7 @@ class DatabaseCounters(Counters):
         self._connection: Any = None
         self._pid: int | None = None
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look(self, into: Look) -> None:
         status, settings = self._statements
         now_s = time.monotonic()
         try:
@@ -80,7 +81,7 @@ class DatabaseCounters(Counters):
             raise TargetError(f"{self.words} does not answer: {str(error)[:200]}", remedy=ITS_LOG) from error
         for name, value in self._counted(answers).items():
             spec = self._specs[name]
-            (counters if spec.cumulative else gauges)[spec.metric] = value
+            (into.counters if spec.cumulative else into.gauges)[spec.metric] = value
 
     def pid(self) -> int | None:
         return self._pid
@@ -148,7 +149,7 @@ class ExposedCounters(Counters):
         self._page: Any = None
         self.words = self._filled(str(source.get("url") or f"the command {' '.join(source.get('command', ()))[:80]}"))
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look(self, into: Look) -> None:
         from loadframe.formats.exposition import ExpositionError, Page, Pick, read_json, read_lines
 
         source = self._source
@@ -170,7 +171,7 @@ class ExposedCounters(Counters):
         except ExpositionError as error:
             raise TargetError(f"{self.words}: {error}", remedy="Correct target.metrics.") from error
         for name, value in exposed.values.items():
-            (counters if name in exposed.counted else gauges)[f"{OF}{name}"] = value
+            (into.counters if name in exposed.counted else into.gauges)[f"{OF}{name}"] = value
 
     def _answered(self) -> tuple[bytes, str]:
         place = decide(self._source["host"], self._source["port"] or self._port or 80)
