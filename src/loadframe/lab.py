@@ -19,18 +19,16 @@ from loadframe.experiments import (
 )
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.experiments.examination import clamped_in
-from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.fleet_limits import beside_fewer, limits_of_fleet, others_found
 from loadframe.experiments.foretelling import first_sweep
-from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
+from loadframe.experiments.frame import HERE, Executor, alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.reading import conclude, open_run
-from loadframe.experiments.side_by_side import declare, measure_side_by_side
+from loadframe.experiments.side_by_side import declare, measure_side_by_side, one_of_each_kind, try_restarts
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
-from loadframe.experiments.warm_restart import one_of_each_kind, try_restarts
 from loadframe.experiments.writing import finish, partial, write_down
 from loadframe.model import (
     WORK,

@@ -8,7 +8,7 @@ from pathlib import Path
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments import tuning, tuning_trials
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.executor import HERE
+from loadframe.experiments.frame import HERE
 from loadframe.experiments.sweep import curve_of
 from loadframe.model import SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder

@@ -1,19 +1,20 @@
 """The frame around every experiment: a run folder, the bench, and what is kept and reported however it ends."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget, TellsRun
+from loadframe.bench.checking import check_study
 from loadframe.bench.declared import distributions, knobs_of
 from loadframe.changes import durable, lists, places
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import climbing
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.profiling import (
     around,
     looks_for_a_collector,
@@ -23,9 +24,11 @@ from loadframe.experiments.profiling import (
 )
 from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.stopping import kept_of_a_stop
+from loadframe.experiments.tuning_proof import kept_s
+from loadframe.experiments.tuning_trials import Trials
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
-from loadframe.model import Curve, SettingValue, Step, TargetState
+from loadframe.model import Capacity, Curve, SettingValue, Step, TargetState
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
@@ -33,6 +36,37 @@ from loadframe.runs.folder import REPORT, BenchFacts, Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.runs.progress_log import Told
 from loadframe.study import Study
+
+
+class Executor:
+    """Where the work of an experiment is done: on this machine, one step after the other. Those of fleets (fleet/)
+    override its methods."""
+
+    def check_study(self, study: Study) -> None:
+        """UserError where the study cannot be carried out."""
+        check_study(study)
+
+    def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
+        """What takes the steps of a run. say: called with what the user should read at once."""
+        return RealBench(study, run, say)
+
+    def trials(self, tuned: Trials, most: int) -> None:
+        """Take trials up to that number as far as the budget goes; each is reported to the search and kept."""
+        book = tuned.book
+        left = max(0, most - len(tuned.done))
+        book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
+        while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
+            tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
+
+    def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
+        """Before any change of a ladder is tried: set what takes the book's blocks. notes: appended for the reader."""
+
+    def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
+        """The capacity found here, completed with those of other settings."""
+        return here
+
+
+HERE = Executor()
 
 
 def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
