@@ -202,7 +202,7 @@ def ladder(
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
-    return answer_writing.write_ladder(run)
+    return answer_writing.write(run, run.ladder())
 
 
 def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
@@ -277,4 +277,4 @@ def tune(
     resumed_from = str(resume) if resume is not None else ""
     answer_writing.save_tuning(run, replace(tuned, resumed_from=resumed_from))
     run.close()
-    return answer_writing.write_tuning(run)
+    return answer_writing.write(run, run.tuning())

@@ -1,7 +1,7 @@
 """Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def _sample(line: WatchLine) -> dict[str, Any]:
 
 
 def _alarms(folder: Path) -> Iterator[polars.DataFrame]:
-    yield _frame([_alarm(line) for line in _bounded(folder, ("alarm",))], ALARM)
+    yield _frame((_alarm(line) for line in _bounded(folder, ("alarm",))), ALARM)
 
 
 def _alarm(line: WatchLine) -> dict[str, Any]:
@@ -127,24 +127,27 @@ def _alarm(line: WatchLine) -> dict[str, Any]:
         str(evidence.get("text", "")) for evidence in _list(data.get("evidence")) if isinstance(evidence, Mapping)
     ]
     return {
-        "n": line.n, "at_s": line.at_s, **{name: _text(data.get(name)) for name in ("alarm", "about", "title")},
-        "evidence": ". ".join(sentences), "try": " ".join(str(advice) for advice in _list(data.get("try"))),
-        "at_load": _number(load.get("load")), "at_load_low": _number(load.get("low")),
-        "at_load_high": _number(load.get("high")), "ends_s": _number(ends.get("value")),
-        "ends_s_low": _number(ends.get("low")), "ends_s_high": _number(ends.get("high")),
-    }  # fmt: skip
+        **data,
+        "n": line.n,
+        "at_s": line.at_s,
+        "evidence": ". ".join(sentences),
+        "try": " ".join(str(advice) for advice in _list(data.get("try"))),
+        "at_load": load.get("load"),
+        **{f"at_load_{end}": load.get(end) for end in ("low", "high")},
+        "ends_s": ends.get("value"),
+        **{f"ends_s_{end}": ends.get(end) for end in ("low", "high")},
+    }
 
 
 def _gaps(folder: Path) -> Iterator[polars.DataFrame]:
-    rows = []
-    for line in _bounded(folder, ("gap",)):
-        numbers = {name: _number(line.data.get(name)) for name in ("from_s", "to_s", "seconds")}
-        rows.append({"n": line.n, **numbers, **{name: _text(line.data.get(name)) for name in ("reason", "words")}})
-    yield _frame(rows, GAP)
+    yield _frame(({**line.data, "n": line.n} for line in _bounded(folder, ("gap",))), GAP)
 
 
-def _frame(rows: list[dict[str, Any]], columns: Mapping[str, Any]) -> polars.DataFrame:
-    return polars.DataFrame([[row.get(name) for name in columns] for row in rows], schema=dict(columns), orient="row")
+def _frame(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Any]) -> polars.DataFrame:
+    """What is no value of its column's type is left out."""
+    read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
+    data = [[read[kind](row.get(name)) for name, kind in columns.items()] for row in rows]
+    return polars.DataFrame(data, schema=dict(columns), orient="row")
 
 
 def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
