@@ -115,15 +115,13 @@ def _check_words(name: str, path: str) -> None:
         raise UsageError(f"--path {one_line(wrong[0], 80)!r} is not a path", remedy="It begins with /, as in /about.")
 
 
-def of_command(
-    text: str, *, port: int | None = None, folder: Path | None = None, path: str = "/", name: str = ""
-) -> Beginning:
-    """The study of a service that this command starts. port: the number in it at which the service listens, where that
-    is not the value of a usual flag. folder: the command's working directory; None: the current one. StudyError."""
+def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
+    """The study of a service that this command starts in the current directory. port: the number in it at which the
+    service listens, where that is not the value of a usual flag. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)
-    program = _program(line, folder)
+    program = _program(line)
     runtime = runtime_of(os.path.realpath(program), go=is_go(Path(program)), interpreter=interpreter_of(Path(program)))
     framework = framework_of(line.words)
     given = knobs_of(runtime.id, framework.id if framework is not None else "", line.words, line.environment)
@@ -137,7 +135,7 @@ def of_command(
     name = name or _name(line.words)
     command = with_knobs(line, given)
     target: dict[str, Any] = {"kind": "service", "command": list(command.words)}
-    target |= {"folder": str((folder or Path.cwd()).absolute())}
+    target |= {"folder": str(Path.cwd())}
     if command.environment:
         target["environment"] = dict(command.environment)
     if secrets:
@@ -215,10 +213,10 @@ def _limits(process: Discovered) -> Iterator[str]:
         yield f"It has {use_:,} of at most {most_:,} open files."
 
 
-def _program(line: CommandLine, folder: Path | None) -> str:
+def _program(line: CommandLine) -> str:
     word = line.words[0]
     if "/" in word:
-        program = str((folder or Path.cwd()) / word) if os.access((folder or Path.cwd()) / word, os.X_OK) else None
+        program = str(Path.cwd() / word) if os.access(word, os.X_OK) else None
     else:
         program = located(word, line.environment.get("PATH", ""))
     if program is None:

@@ -8,6 +8,7 @@ from loadframe.analysis.following import Followed, Following, by_rates, followed
 from loadframe.analysis.size_law import FEWEST
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.reading import conclude
+from loadframe.experiments.side_by_side import START
 from loadframe.model import GrowthForecast, LoadWindow, Memories, Step
 from loadframe.prediction import size_forecast
 from loadframe.runs.folder import RunFolder
@@ -17,7 +18,7 @@ READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
 """Reads from beyond each database's own memory, 1/s."""
 
 
-def windows_of_run(run: RunFolder, treatment: str = "A") -> tuple[LoadWindow, ...]:
+def windows_of_run(run: RunFolder) -> tuple[LoadWindow, ...]:
     """The loads of a run over the axis `entries`. RunError for another axis, and without a finished step."""
     axis = run.declared().load.axis
     if axis != AXIS:
@@ -25,13 +26,13 @@ def windows_of_run(run: RunFolder, treatment: str = "A") -> tuple[LoadWindow, ..
             f"{run.path} has the load axis {axis!r}; growth is told from the axis {AXIS!r}",
             remedy="Measure a study whose steps load ever more entries: loadframe case show metadata-index.",
         )
-    steps = [step for step in conclude(run).state(treatment).steps if step.throughput > 0]
+    steps = [step for step in conclude(run).state(START).steps if step.throughput > 0]
     if not steps:
-        raise RunError(f"{run.path} has no step of treatment {treatment!r} that loaded anything", remedy="Measure it.")
+        raise RunError(f"{run.path} has no step of treatment {START!r} that loaded anything", remedy="Measure it.")
     return windows_of_steps(steps)
 
 
-def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Following, ...], Followed]:
+def following_of_run(run: RunFolder) -> tuple[tuple[Following, ...], Followed]:
     """How each step over the axis `change_rate` followed, and the highest rate that is. RunError for another axis."""
     axis = run.declared().load.axis
     if axis != CHANGES:
@@ -39,7 +40,7 @@ def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Follow
             f"{run.path} has the load axis {axis!r}; a change log is judged on the axis {CHANGES!r}",
             remedy="Measure a study whose load is a rate of changes.",
         )
-    steps = conclude(run).state(treatment).steps
+    steps = conclude(run).state(START).steps
     following = tuple(by_rates(step.batches, step.level) for step in sorted(steps, key=lambda step: step.level))
     return following, followed(following)
 

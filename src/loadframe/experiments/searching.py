@@ -27,6 +27,12 @@ SHORTEST_WINDOW_S = 0.3
 """As for the windows of a study: in less, nothing can be measured."""
 USUAL_TRIALS = 25
 """Length of the progress bar: benchmarks/search.py."""
+OF_THE_DRIVER = {
+    "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the capacity may be the driver's.",
+    "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was short "
+    "of, so the capacity is that of both together.",
+}
+"""Warnings by flags of decisive steps."""
 
 
 def objective_of(study: Study) -> CapacityObjective:
@@ -218,17 +224,8 @@ def _warnings(finder: _Finder) -> list[str]:
     if search.propose() is not None:
         warnings.append("The budget ended before the search did: give measure.budget more time.")
     decisive = {load for load in (search.low, search.high) if load is not None}
-    limited = sorted({step.level for step in steps if "driver-limited" in step.flags and step.level in decisive})
-    if limited:
-        where = ", ".join(f"{level:g}" for level in limited)
-        warnings.append(
-            f"driver.limited: at {where} the load driver was the bottleneck, so the capacity may be the driver's."
-        )
-    beside = sorted({step.level for step in steps if "driver-beside" in step.flags and step.level in decisive})
-    if beside:
-        where = ", ".join(f"{level:g}" for level in beside)
-        warnings.append(
-            f"driver.beside: at {where} the load driver had a quarter or more of the CPUs that the target was short "
-            "of, so the capacity is that of both together."
-        )
+    for flag, words in OF_THE_DRIVER.items():
+        levels = sorted({step.level for step in steps if flag in step.flags and step.level in decisive})
+        if levels:
+            warnings.append(words.format(", ".join(f"{level:g}" for level in levels)))
     return warnings

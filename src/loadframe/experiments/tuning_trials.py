@@ -149,7 +149,7 @@ class Trials:
         for trial in earlier:
             if all(name in known and value in known[name] for name, value in trial.changes.items()):
                 self.add(trial)
-        self.recalled = self._highest()
+        self.recalled = self.next_number - 1
 
     def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
         """Take and record a trial. kept_s: budget (s) that measuring the start again must leave."""
@@ -198,12 +198,12 @@ class Trials:
 
     def floors(self, start: Start) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
-        best = math.exp(max(0.0, self.search.leading_value()))
+        best = max(1.0, self.search.leading_gain())
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
 
     @property
     def next_number(self) -> int:
-        return 1 + self._highest()
+        return 1 + max((trial.number for trial in self.done), default=0)
 
     def add(self, trial: TuningTrial) -> None:
         """Learn from a trial and keep it; on the disk when this returns."""
@@ -238,9 +238,6 @@ class Trials:
     def _write(self, trial: TuningTrial) -> None:
         """Of two lines for one trial the later one counts."""
         self.run.append_line("trials.jsonl", "tuning-trial", trial)
-
-    def _highest(self) -> int:
-        return max((trial.number for trial in self.done), default=0)
 
     def _look_at_start_again(self) -> None:
         """Compare the trials so far with the start measured again, or if that fails with the old one."""

@@ -64,12 +64,6 @@ class Space:
             if dimension.bytes_each
         )
 
-    def settings(self, point: Point) -> dict[str, SettingValue]:
-        """Every setting with its value."""
-        return {
-            dimension.name: dimension.values[place] for dimension, place in zip(self.dimensions, point, strict=True)
-        }
-
     def changes(self, point: Point) -> dict[str, SettingValue]:
         """The settings that differ from the start."""
         return {
@@ -86,13 +80,13 @@ class Space:
         )
 
 
-def spread(low: float, high: float, *, whole: bool = True, steps: int = STEPS) -> tuple[float, ...]:
+def spread(low: float, high: float, *, whole: bool = True) -> tuple[float, ...]:
     """Values from low to high in equal ratios (equal steps from 0 or below), in two digits, whole MiB or KiB like
     low."""
     if low <= 0:
-        values = [low + (high - low) * step / (steps - 1) for step in range(steps)]
+        values = [low + (high - low) * step / (STEPS - 1) for step in range(STEPS)]
     else:
-        values = [low * (high / low) ** (step / (steps - 1)) for step in range(steps)]
+        values = [low * (high / low) ** (step / (STEPS - 1)) for step in range(STEPS)]
     unit = next((unit for unit in (1 << 20, 1 << 10) if low >= unit and low % unit == 0), 1)
     inner = [unit * _two_digits(value / unit) if whole else value for value in values[1:-1]]
     kept = sorted({low, high, *(value for value in inner if low < value < high)})
@@ -241,9 +235,9 @@ class Search:
             rows.append((values[top], float(gains[top]), float(spreads[top])))
         return rows
 
-    def leading_value(self) -> float:
-        """Expected log throughput of the best point so far against the start's."""
-        return math.log(self.expected_gain(self._ranked()[0]))
+    def leading_gain(self) -> float:
+        """Expected throughput of the best point so far over the start's."""
+        return self.expected_gain(self._ranked()[0])
 
     def expected_gain(self, point: Point) -> float:
         """Throughput of a point over the start's, after shrinkage."""
