@@ -7,7 +7,7 @@ from loadframe.analysis import cpu_use
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.tuning_answer import with_file
+from loadframe.experiments.tuning_proof import with_file
 from loadframe.experiments.writing import Ended, copied, finish, summary_of
 from loadframe.kinds import registry
 from loadframe.model import Capacity, Ladder, Tuning

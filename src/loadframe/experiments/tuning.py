@@ -14,8 +14,7 @@ from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.reading import open_run
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.tuning_answer import answer
-from loadframe.experiments.tuning_proof import proved
+from loadframe.experiments.tuning_proof import answer, proved
 from loadframe.experiments.tuning_space import vary
 from loadframe.experiments.tuning_trials import Start, Trials
 from loadframe.model import SettingValue, Tuning, TuningTrial
