@@ -1,7 +1,7 @@
 """The loop: measure, name the cause, change one thing, prove the gain, name the next limit, write it down; and the
 other verbs that measure. What a run folder says: experiments.reading."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -308,17 +308,13 @@ def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
     blocks = study.measure.blocks.min
     book.progress.phase(f"measuring the {len(low)} levels to forecast from", len(low) * blocks)
     for block in range(1, MOST_TIMES * blocks + 1):
-        if block > blocks and (_undisturbed(book, treatment, low) >= blocks or not book.budget.affords(study.levels)):
+        steps = book.of(treatment)
+        calm = [step.level for step in steps if not is_disturbed(step, steps)]
+        enough = min(calm.count(level) for level in low) >= blocks
+        if block > blocks and (enough or not book.budget.affords(study.levels)):
             break
         measure_block(book, treatment, low, block, round_number=1)
     asked = [level for level in study.levels if level > up_to]
     forecast = forecasting.predict_run(book.bench.run, asked, treatment=treatment, ahead=True)
     book.bench.run.write_record(FILE, SCHEMA, forecast)
     return forecast
-
-
-def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> int:
-    """Undisturbed steps at the level that has fewest of them."""
-    steps = book.of(treatment)
-    calm = [step.level for step in steps if not is_disturbed(step, steps)]
-    return min(calm.count(level) for level in levels)

@@ -20,7 +20,6 @@ from loadframe.experiments.limits_now import limits
 from loadframe.formats.said import words as one_line
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
-from loadframe.host.listening import Peer
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port, without_secrets
 from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
@@ -142,7 +141,13 @@ def of_command(text: str, *, port: int | None = None, path: str = "/", name: str
         target["pass_environment"] = sorted(secrets)
     if not line.takes_port:
         target["listen"] = port
-    sentences = (f"The command starts {what}, which listens on {_port(line, port)}.",)
+    if not line.takes_port:
+        where = f"port {port}; while it is measured, that has to be free"
+    elif line.port:
+        where = f"port {line.port}; Loadframe gives it a free port instead"
+    else:
+        where = "a free port from Loadframe"
+    sentences = (f"The command starts {what}, which listens on {where}.",)
     declared = [option.knob.setting for option in given if _values(option)]
     hint = (
         f"It may vary {' and '.join(declared)}. Declare further settings of yours under [target.setting.NAME]."
@@ -151,12 +156,6 @@ def of_command(text: str, *, port: int | None = None, path: str = "/", name: str
     )
     hints = (*([SECRETS.format(", ".join(sorted(secrets)))] if secrets else []), hint)
     return Beginning(name, _toml(name, what, target, path, given), sentences, hints, secrets)
-
-
-def _port(line: CommandLine, port: int | None) -> str:
-    if not line.takes_port:
-        return f"port {port}; while it is measured, that has to be free"
-    return f"port {line.port}; Loadframe gives it a free port instead" if line.port else "a free port from Loadframe"
 
 
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
@@ -189,15 +188,12 @@ def _peers(pid: int) -> Iterator[str]:
         yield "It has no open connection that it made."
     for peer in known[:MOST_PEERS]:
         count = f"{peer.connections:,} connection{'' if peer.connections == 1 else 's'}"
-        yield f"It has {count} to {joined(peer.number, peer.port)}{_named(peer)}."
+        here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
+        holders = listening.first_of(listening.holders([socket.inode for socket in here]))
+        named = "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
+        yield f"It has {count} to {joined(peer.number, peer.port)}{named}."
     if len(known) > MOST_PEERS:
         yield f"It is connected to {len(known) - MOST_PEERS:,} further addresses."
-
-
-def _named(peer: Peer) -> str:
-    here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
-    holders = listening.first_of(listening.holders([socket.inode for socket in here]))
-    return "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
 
 
 def _limits(process: Discovered) -> Iterator[str]:
@@ -325,20 +321,20 @@ def _value(value: Any) -> str:
 
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:
     """The setting to suggest, or an example where none is found. folder: the command's working directory."""
-    suggestions = [*_of_environment(environment), *_of_files(command, folder)]
+    of_environment = [
+        Suggestion(
+            _setting_name(name), int(value), f"{name} is set by your command.", {"apply": "environment", "name": name}
+        )
+        for name, value in environment.items()
+        if re.fullmatch(r"[1-9][0-9]{0,7}", value)
+    ]
+    suggestions = [*of_environment, *_of_files(command, folder)]
     named = [suggestion for suggestion in suggestions if _bounds_work(suggestion.name)]
     return next(iter(named or suggestions), Suggestion("pool", 4, EXAMPLE, {"apply": "environment", "name": "POOL"}))
 
 
 def _bounds_work(name: str) -> bool:
     return any(part in name for cause in (*PARALLELISM, HOT) for part in NAMED[cause])
-
-
-def _of_environment(environment: Mapping[str, str]) -> Iterator[Suggestion]:
-    for name, value in environment.items():
-        if re.fullmatch(r"[1-9][0-9]{0,7}", value):
-            apply = {"apply": "environment", "name": name}
-            yield Suggestion(_setting_name(name), int(value), f"{name} is set by your command.", apply)
 
 
 def _of_files(command: Sequence[str], folder: Path) -> Iterator[Suggestion]:

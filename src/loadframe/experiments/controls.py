@@ -150,7 +150,10 @@ def _measured(
     if kind == "less":
         left_s = book.budget.left_s() - afterwards_s(book, round_, levels, treatments=1)
         most = max(BLOCKS, min(MOST_BLOCKS, int(left_s / book.budget.cost_s(2 * list(levels)))))
-        judged, plan = partial(_of_less, halvings=_halvings(other)), Plan(BLOCKS, most)
+        change = other.changes[0]
+        once, less = _number(change.before), _number(change.after)
+        halvings = max(1.0, math.log2(once / less)) if once and less else 1.0  # 1 where that is not known
+        judged, plan = partial(_of_less, halvings=halvings), Plan(BLOCKS, most)
     taken: list[Step] = []
     book.progress.phase(other.title, 2 * BLOCKS * len(levels))
     verdict, holds, because = None, None, NO_BUDGET
@@ -212,12 +215,6 @@ def lessened(remedy: Remedy) -> Remedy | None:
     less = max(1, int(min(before / 2, before * before / after)))
     title = f"less than there was: {changes[0].setting} = {less}"
     return replace(remedy, id=f"{remedy.id}.less", title=title, changes=(replace(changes[0], after=less),))
-
-
-def _halvings(less: Remedy) -> float:
-    """How often the former value is halved; 1 where that is not known."""
-    before, after = (_number(value) for value in (less.changes[0].before, less.changes[0].after))
-    return max(1.0, math.log2(before / after)) if before and after else 1.0
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:

@@ -66,18 +66,15 @@ def predict(
 
 def remember(forecast: Forecast) -> Forecast:
     if forecast.scored:
-        scores.add(state_directory(), _source(forecast), forecast.scored)
+        path = Path(forecast.source)
+        source = str(path.resolve()) if path.exists() else forecast.source
+        scores.add(state_directory(), source, forecast.scored)
     return forecast
 
 
 def calibration() -> Calibration | None:
     """How often the intervals of all forecasts scored on this machine held; None before the first."""
     return scoring.calibrate(scores.read(state_directory()))
-
-
-def _source(forecast: Forecast) -> str:
-    path = Path(forecast.source)
-    return str(path.resolve()) if path.exists() else forecast.source
 
 
 FILE = "forecasts.json"

@@ -64,7 +64,10 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(round_.treatment)
     book.bench.recover(name)
-    order = _order(before, levels)
+    # The order of the first block before the restart, for a fast-growing cost differs within a block. In both blocks
+    # after it: between the two steps of each level lies one block, where another order may put none.
+    places = {step.level: step.number for step in sorted(before, key=lambda step: step.number, reverse=True)}
+    order = sorted(levels, key=lambda level: places.get(level, 0))
     after = [
         [book.take(StepRequest(name, level, round_.number, block)) for level in order]
         for block in range(1, FEWEST_BLOCKS + 1)
@@ -88,13 +91,6 @@ def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examine
 
 def _not_restarted(growth: Growth, why: str) -> Mechanism:
     return Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=f"not confirmed: {why}")
-
-
-def _order(before: Sequence[Step], levels: Sequence[float]) -> list[float]:
-    """That of the first block before the restart, for a fast-growing cost differs within a block. Of both blocks after
-    it: between the two steps of each level lies one block, where another order may put none."""
-    places = {step.level: step.number for step in sorted(before, key=lambda step: step.number, reverse=True)}
-    return sorted(levels, key=lambda level: places.get(level, 0))
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:

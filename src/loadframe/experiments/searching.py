@@ -87,7 +87,10 @@ class _Finder:
                 break
             done = self._try(trial)
             self.trials.append(done)
-            self._say(done)
+            how = f"met ({done.throughput:,.0f}/s)" if done.met else done.missed
+            note = f"; {done.note}" if done.note else ""
+            unit = self.book.bench.axis_unit
+            self.book.progress.say(f"{done.load:g} {unit}, {done.seconds:.2g} s: {how}{note}")
             if done.met and not done.counted and not trial.recovery:
                 break  # the budget has no window that is long enough
             if done.counted or trial.recovery:
@@ -179,12 +182,6 @@ class _Finder:
             ended_early=True,
             counted=not proposal.recovery,
         )
-
-    def _say(self, trial: CapacityTrial) -> None:
-        unit = self.book.bench.axis_unit
-        how = f"met ({trial.throughput:,.0f}/s)" if trial.met else trial.missed
-        note = f"; {trial.note}" if trial.note else ""
-        self.book.progress.say(f"{trial.load:g} {unit}, {trial.seconds:.2g} s: {how}{note}")
 
 
 def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) -> Capacity:

@@ -158,7 +158,7 @@ class Trials:
         failed = ""
         try:
             for level in self.levels:
-                if self._hopeless(steps):
+                if steps and (within.missed(self.objective, steps) or self._is_slow(steps)):
                     break
                 name = self.treatment(proposal.point)
                 steps.append(self.book.take(StepRequest(name, level, TRIALS_ROUND, number, purpose="trial")))
@@ -264,11 +264,7 @@ class Trials:
         for value in self.start.blocks():
             self.search.observe(Outcome(self.space.start, value))
 
-    def _hopeless(self, steps: Sequence[Step]) -> bool:
-        if not steps:
-            return False
-        if within.missed(self.objective, steps):
-            return True
+    def _is_slow(self, steps: Sequence[Step]) -> bool:
         floors = self.floors(self.start)
         return any(step.throughput < floors[step.level] for step in steps)
 

@@ -1,6 +1,7 @@
 """Begin a watch: find and check its subject with all that Loadframe knows, then become the light process that stays."""
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -83,7 +84,7 @@ def of_process(pid: int, wishes: Wishes) -> WatchPlan:
     process = identity.identify(pid) if pid > 0 else None
     if process is None:
         raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
-    name = _name(pid)
+    name = re.sub(r"[^\w.-]", "-", comm_of(pid)) or "process"
     ports = listening.ports_of([member.pid for member in identity.family(pid)])
     plan = WatchPlan(f"{name} (pid {pid})", "", find=how_to_find(pid, ports), kinds=("process",), load=CONNECTIONS)
     return _wished(plan, wishes, f"{name}-{pid}")
@@ -265,13 +266,3 @@ def _command(text: str) -> tuple[str, ...]:
     if program is None or not os.access(program, os.X_OK):
         raise UsageError(f"--command: {text[:80]!r} names no program", remedy="Name one by its path.")
     return (str(Path(program).absolute()), *words[1:])
-
-
-def _name(pid: int) -> str:
-    return (
-        "".join(character if character.isalnum() or character in "-_." else "-" for character in comm_of(pid))
-        or "process"
-    )
-
-
-__all__ = ["Wishes", "begin", "of_process", "of_server", "of_study"]

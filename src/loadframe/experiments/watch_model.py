@@ -2,7 +2,7 @@
 regime. Imported by the lasting process: keep imports light."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -247,11 +247,13 @@ class Model:
                 continue
             times, loads = [row[0] for row in rows], [row[1][0] for row in rows]
             grows = leak(times, [float(row[1][at] or 0.0) for row in rows], loads, ceiling, level=LEVEL)
-            wait_s = 0.0 if grows is None else _too_early_s(name, grows)
-            if grows is None or wait_s:
+            if grows is None:
                 self._over(f"leak {name}", t_s)
-                if grows is not None:
-                    self._waiting[name] = grows, rows[0][0] + wait_s
+                continue
+            patience = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
+            if grows.watched_s < max(patience, default=0.0):
+                self._over(f"leak {name}", t_s)
+                self._waiting[name] = grows, rows[0][0] + max(patience)
                 continue
             self._leaks[name] = grows
             alarms.append(self._leaking(name, grows, ceiling, t_s))
@@ -404,12 +406,6 @@ def _checked(fit: Any) -> dict[str, Any]:
     }
 
 
-def _too_early_s(name: str, grows: Leak) -> float:
-    """Seconds that it has to be watched before it is reported; 0 where it has been."""
-    early = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
-    return max((watched_s for watched_s in early if grows.watched_s < watched_s), default=0.0)
-
-
 def _amount(name: str, value: float) -> str:
     if name.endswith("rss"):
         mebibytes = value / 2**20
@@ -419,6 +415,3 @@ def _amount(name: str, value: float) -> str:
 
 def _first(words: str) -> str:
     return words[:1].upper() + words[1:]
-
-
-__all__: Sequence[str] = ["LEVEL", "MONTH_S", "Model", "Sample"]

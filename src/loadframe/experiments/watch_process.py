@@ -192,18 +192,13 @@ class RealReader:
         if there and self._port is not None and parts["connections"].due(now_s):
             with parts["connections"].taken(now_s):
                 try:
-                    families = self._listening(now_s)
-                    values[CONNECTIONS] = float(established(self._port, families, asking=self._asking))
+                    if now_s >= self._families_due_s or self._who != self._families_of:  # so that only theirs are read
+                        self._families, self._families_of = families_of(self._port, asking=self._asking), self._who
+                        self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
+                    values[CONNECTIONS] = float(established(self._port, self._families, asking=self._asking))
                 except RecordingError:  # a kernel without sock_diag
                     self._port = None
         return values
-
-    def _listening(self, now_s: float) -> tuple[int, ...]:
-        """Families of the sockets that listen at the port, so that only their tables are read."""
-        if self._port is not None and (now_s >= self._families_due_s or self._who != self._families_of):
-            self._families, self._families_of = families_of(self._port, asking=self._asking), self._who
-            self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
-        return self._families
 
 
 def _mounts() -> list[str]:

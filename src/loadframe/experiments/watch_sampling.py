@@ -136,7 +136,11 @@ class Service:
         for pid in set(self.pids) - set(pids):
             self._forget(pid)
         self.pids = tuple(pids)
-        self._limits = self._read_limits() if pids else {}
+        self._limits = {}
+        with suppress(RecordingError, IndexError):  # no process
+            limits = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits"))
+            if (limit := limits.get("open_files.limit", math.inf)) < math.inf:
+                self._limits = {"target.open_files.limit": float(limit)}
 
     def look(self, into: Look) -> bool:
         """Add their metrics; False where the main process has ended."""
@@ -224,12 +228,6 @@ class Service:
             return 0 < path.stat().st_size == len(os.listdir(path)) - 1  # noqa: PTH208 - listing it opens it
         except OSError:
             return False
-
-    def _read_limits(self) -> dict[str, float]:
-        with suppress(RecordingError):
-            limit = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits")).get("open_files.limit", math.inf)
-            return {"target.open_files.limit": float(limit)} if limit < math.inf else {}
-        return {}
 
 
 def derived(values: dict[str, float]) -> dict[str, float]:
