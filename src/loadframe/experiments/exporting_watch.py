@@ -1,7 +1,7 @@
 """Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,6 @@ def export_watch(folder: Path, name: str) -> bytes:
 # --- the formats ------------------------------------------------------------------------------------------------------
 
 
-def _openmetrics(folder: Path) -> bytes:
-    return openmetrics.of_watch(lines(folder), folder.resolve().name).encode()
-
-
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:
     """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
@@ -116,10 +112,6 @@ def _sample(line: WatchLine) -> dict[str, Any]:
     }
 
 
-def _alarms(folder: Path) -> Iterator[polars.DataFrame]:
-    yield _frame((_alarm(line) for line in _bounded(folder, ("alarm",))), ALARM)
-
-
 def _alarm(line: WatchLine) -> dict[str, Any]:
     data = line.data
     load, ends = _table(data.get("at_load")), _table(data.get("ends_s"))
@@ -139,15 +131,22 @@ def _alarm(line: WatchLine) -> dict[str, Any]:
     }
 
 
-def _gaps(folder: Path) -> Iterator[polars.DataFrame]:
-    yield _frame(({**line.data, "n": line.n} for line in _bounded(folder, ("gap",))), GAP)
+def _gap(line: WatchLine) -> dict[str, Any]:
+    return {**line.data, "n": line.n}
 
 
-def _frame(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Any]) -> polars.DataFrame:
-    """What is no value of its column's type is left out."""
+def _table_of(
+    kind: str, row: Callable[[WatchLine], Mapping[str, Any]], columns: Mapping[str, Any]
+) -> Callable[[Path], Iterator[polars.DataFrame]]:
+    """A table of the lines of a kind; what is no value of its column's type is left out."""
     read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
-    data = [[read[kind](row.get(name)) for name, kind in columns.items()] for row in rows]
-    return polars.DataFrame(data, schema=dict(columns), orient="row")
+
+    def tables(folder: Path) -> Iterator[polars.DataFrame]:
+        rows = map(row, _bounded(folder, (kind,)))
+        data = [[read[type_](cells.get(name)) for name, type_ in columns.items()] for cells in rows]
+        yield polars.DataFrame(data, schema=dict(columns), orient="row")
+
+    return tables
 
 
 def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
@@ -176,9 +175,15 @@ def _list(value: object) -> list[Any]:
 
 
 WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
-    ExportFormat("openmetrics", ".prom", "the last line of each kind, and the alarms", "Prometheus", _openmetrics),
+    ExportFormat(
+        "openmetrics",
+        ".prom",
+        "the last line of each kind, and the alarms",
+        "Prometheus",
+        lambda folder: openmetrics.of_watch(lines(folder), folder.resolve().name).encode(),
+    ),
     *both("samples", "every sample and unit of work", _samples),
-    *both("alarms", "every alarm with its evidence", _alarms),
-    *both("gaps", "every gap with its reason", _gaps),
+    *both("alarms", "every alarm with its evidence", _table_of("alarm", _alarm, ALARM)),
+    *both("gaps", "every gap with its reason", _table_of("gap", _gap, GAP)),
 )
 """The formats of `loadframe export` for a watch."""

@@ -48,18 +48,18 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     """Confirm the growth of a private target by a restart and two blocks, where a pause has shown what the cost
     follows: requests there are as cheap as at first and become dearer again."""
     round_, study = examined.round, book.bench.study
-    levels, growing = (
-        book.levels(round_.treatment),
-        next((finding for finding in round_.findings if finding.id in GROWTH), None),
-    )
+    levels = book.levels(round_.treatment)
+    growing = next((finding for finding in round_.findings if finding.id in GROWTH), None)
     growth = None if growing is None else grown(study.load.axis, book.of(round_.treatment))
     if growing is None or growth is None:
         return examined
-    if study.target.is_running:
-        return _with(examined, growing, _not_restarted(growth, "a service that runs is not restarted"))
-    if not book.budget.affords(FEWEST_BLOCKS * levels):
+    why = "a service that runs is not restarted" if study.target.is_running else ""
+    if not why and not book.budget.affords(FEWEST_BLOCKS * levels):
         why = "too little of the budget was left for a restart and two blocks; give measure.budget more time"
-        return _with(examined, growing, _not_restarted(growth, why))
+    if why:
+        because = f"not confirmed: {why}"
+        mechanism = Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=because)
+        return _with(examined, growing, mechanism)
     name = book.next_treatment("restarted without a change", round_.state)
     book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(round_.treatment)
@@ -87,10 +87,6 @@ def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examine
     settled = replace(growing, mechanism=mechanism)
     findings = tuple(settled if finding.id == growing.id else finding for finding in round_.findings)
     return replace(examined, round=replace(round_, findings=findings))
-
-
-def _not_restarted(growth: Growth, why: str) -> Mechanism:
-    return Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=f"not confirmed: {why}")
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:

@@ -167,26 +167,21 @@ def promising_first(
     for remedy in may:
         if not book.budget.affords([levels[-1]], proof_s):
             break
-        if _shows(book, examined, remedy, levels[-1], before):
+        round_, state = examined.round, state_after(examined.round.state, remedy)
+        name = book.next_treatment(remedy.title, state, remedy=remedy)
+        try:
+            book.bench.use(name)
+            step = book.take(StepRequest(name, levels[-1], round_.number, purpose="sizing"))
+        except UNFIT:
+            book.bench.recover(round_.treatment)
+            continue
+        if step.throughput >= SHOWS * before:
             promising = remedy
             break
     book.bench.use(examined.round.treatment)
     if promising is None:
         return tuple(remedies)
     return (promising, *(remedy for remedy in remedies if remedy is not promising))
-
-
-def _shows(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float, before: float) -> bool:
-    round_ = examined.round
-    state = state_after(round_.state, remedy)
-    name = book.next_treatment(remedy.title, state, remedy=remedy)
-    try:
-        book.bench.use(name)
-        step = book.take(StepRequest(name, level, round_.number, purpose="sizing"))
-    except UNFIT:
-        book.bench.recover(round_.treatment)
-        return False
-    return step.throughput >= SHOWS * before
 
 
 MOST_IN_SERIES = 3

@@ -68,8 +68,13 @@ class Alarms:
     def _begin(self, work: Callable[[], None], again_s: Sequence[float] = ()) -> None:
         def guarded() -> None:
             for pause_s in (*again_s, None):
-                why = _failure(work)
-                if not why:
+                try:
+                    work()
+                except UserError as error:
+                    why = error.fact
+                except (OSError, subprocess.SubprocessError) as error:
+                    why = str(error) or type(error).__name__
+                else:
                     return
                 again = pause_s is not None and not self._ending.is_set()
                 self._failed(f"{why}; it is tried again after {pause_s:g} s" if again else why)
@@ -115,16 +120,6 @@ class Alarms:
         if process.returncode != 0:
             words = " ".join(said.decode("utf-8", "replace").split())[-200:]
             raise UserError(f"{receiver} did not take the alarm: {words or process.returncode}", remedy="Correct it.")
-
-
-def _failure(work: Callable[[], None]) -> str:
-    try:
-        work()
-    except UserError as error:
-        return error.fact
-    except (OSError, subprocess.SubprocessError) as error:
-        return str(error) or type(error).__name__
-    return ""
 
 
 def filled(text: str) -> str:
