@@ -91,11 +91,11 @@ def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
     if not any(starts):
         return None
-    title = "restarted without the change"
+    title, why_not = "restarted without the change", "" if _affords(book, round_, levels) else NO_BUDGET
     if book.bench.study.target.is_running:
-        return Control("sham", title, None, None, "skipped: Loadframe may not restart this server")
-    if not _affords(book, round_, levels):
-        return Control("sham", title, None, None, NO_BUDGET)
+        why_not = "skipped: Loadframe may not restart this server"
+    if why_not:
+        return Control("sham", title, None, None, why_not)
     name = book.next_treatment(title, round_.state)
     book.progress.phase(f"{book.called(before)}, {title}", 2 * BLOCKS * len(levels))
     taken: list[Step] = []

@@ -17,8 +17,9 @@ from loadframe.bench.driver_user import driver_user
 from loadframe.diagnosis.pipelines import in_words
 from loadframe.errors import TargetError
 from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections
+from loadframe.experiments.watch_find import running
 from loadframe.experiments.watch_ledger import SOURCES
-from loadframe.host.identity import Identity, alive, identify
+from loadframe.host.identity import Identity, alive
 from loadframe.host.leases import Lease
 from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
@@ -146,19 +147,12 @@ def _subject(
             stack.callback(attached.close)
             yield _attached(attached, pid)
         elif pid is not None:
-            process = _process(pid)
+            process = running(pid)
             yield Subject(
                 f"{comm_of(pid) or 'a process'} (pid {pid})", Place(pid=pid), frozenset({"process"}), process=process
             )
         else:
             yield Subject("this machine")
-
-
-def _process(pid: int) -> Identity:
-    process = identify(pid) if pid > 0 else None
-    if process is None:
-        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
-    return process
 
 
 def _attached(server: Attached, pid: int | None) -> Subject:
@@ -175,7 +169,7 @@ def _attached(server: Attached, pid: int | None) -> Subject:
         server.configured(),
         server.effective(),
         local,
-        None if pid is None else _process(pid),
+        None if pid is None else running(pid),
     )
 
 
@@ -205,12 +199,12 @@ def _private(stack: ExitStack, study: Study) -> Subject:
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
     if row.attachable is None or row.one_system:  # a web server, a cache, a cluster: asked directly
-        limits, process = study.target.limit, _process(pid)
+        limits, process = study.target.limit, running(pid)
         return Subject(words, Place(pid=pid), kinds, target, asked, used, process=process, declared=limits)
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
     server = enter()
     stack.callback(server.close)
-    return Subject(words, Place(pid=pid), kinds, server, asked, used, process=_process(pid), enter=enter)
+    return Subject(words, Place(pid=pid), kinds, server, asked, used, process=running(pid), enter=enter)
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:

@@ -50,13 +50,7 @@ class Wanted:
 def profile_around(book: Bookkeeping, examined: Examined) -> None:
     """Profile a state below its bend and past it, if there is also time for proving a remedy afterwards."""
     for wanted in _missing(book, around(examined)):
-        if _has_room(book, wanted, book.remedy_s(book.bench.study.measure.blocks.max)):
-            _profile(book, wanted)
-
-
-def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0) -> bool:
-    """Take one sampled step in addition to a reserve; returns whether it was."""
-    return _has_room(book, wanted, reserve_s) and _profile(book, wanted)
+        profile_at(book, wanted, reserve_s=book.remedy_s(book.bench.study.measure.blocks.max))
 
 
 def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
@@ -64,10 +58,7 @@ def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
     profiles = around(first)
     final = [replace(profiles[-1], treatment=last)] if last != first.round.treatment else []
     for wanted in _missing(book, [*final, *profiles]):
-        if _has_room(book, wanted, 0.0):
-            _profile(book, wanted)
-        elif book.bench.study.measure.profile == "auto":
-            _leave_out(book, wanted, "give measure.budget more time: it had no room for this step")
+        profile_at(book, wanted, no_room="give measure.budget more time: it had no room for this step")
 
 
 def _missing(book: Bookkeeping, profiles: Sequence[Wanted]) -> list[Wanted]:
@@ -90,18 +81,21 @@ def around(examined: Examined) -> list[Wanted]:
     ]
 
 
-def _has_room(book: Bookkeeping, wanted: Wanted, reserve_s: float) -> bool:
+def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
+    """Take one sampled step, if the budget has room for it and a reserve; returns whether it was taken. A failure is
+    recorded with its reason, as is no_room, and the run goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
-    return measure.profile == "auto" and book.budget.affords([wanted.level], reserve_s + longer_s)
-
-
-def _profile(book: Bookkeeping, wanted: Wanted) -> bool:
-    """Returns whether it was taken; a failure is recorded with its reason, and the run goes on."""
+    if measure.profile != "auto":
+        return False
+    if not book.budget.affords([wanted.level], reserve_s + longer_s):
+        if no_room:
+            _leave_out(book, wanted, no_room)
+        return False
     book.progress.phase(
         f"profiling at {book.bench.study.load.axis} {wanted.level:g}: {book.called(wanted.treatment)}", 1
     )
-    window_s = max(book.bench.study.measure.window, WINDOW_S)
+    window_s = max(measure.window, WINDOW_S)
     try:
         book.bench.take_profile(wanted.place, treatment=wanted.treatment, level=wanted.level, window_s=window_s)
     except UserError as error:

@@ -14,7 +14,7 @@ from loadframe.connections.address import decide, is_here, parted
 from loadframe.errors import MachineError, StudyError, TargetError, UsageError
 from loadframe.experiments.watch_alarms import filled
 from loadframe.experiments.watch_child import check_webhook
-from loadframe.experiments.watch_find import how_to_find, listening_users, run_by, whose
+from loadframe.experiments.watch_find import how_to_find, listening_users, run_by, running, whose
 from loadframe.experiments.watch_sources import RUN_AS
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.path_text import why_no_text
@@ -81,9 +81,7 @@ def of_study(study: Study, wishes: Wishes) -> WatchPlan:
 
 def of_process(pid: int, wishes: Wishes) -> WatchPlan:
     """The plan for any process. TargetError where there is none."""
-    process = identity.identify(pid) if pid > 0 else None
-    if process is None:
-        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
+    running(pid)
     name = re.sub(r"[^\w.-]", "-", comm_of(pid)) or "process"
     ports = listening.ports_of([member.pid for member in identity.family(pid)])
     plan = WatchPlan(f"{name} (pid {pid})", "", find=how_to_find(pid, ports), kinds=("process",), load=CONNECTIONS)

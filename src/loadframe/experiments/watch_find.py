@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from loadframe.errors import RecordingError
+from loadframe.errors import RecordingError, TargetError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.privilege import US, Privilege, of_uid
@@ -141,6 +141,14 @@ def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
         "command_line": line if line and all(word.isprintable() for word in line) else None,
         **whose(pid),
     }
+
+
+def running(pid: int) -> identity.Identity:
+    """TargetError where there is no such process."""
+    process = identity.identify(pid) if pid > 0 else None
+    if process is None:
+        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
+    return process
 
 
 def whose(pid: int) -> dict[str, Any]:
