@@ -27,6 +27,7 @@ from loadframe.kinds.service.finding import name_of
 from loadframe.kinds.service.kind import PATH
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
 from loadframe.masking import remember
+from loadframe.progress import counted
 from loadframe.study.declaration import NAME
 from loadframe.system.files import regular_file
 from loadframe.units import show
@@ -187,11 +188,10 @@ def _peers(pid: int) -> Iterator[str]:
     if not known:
         yield "It has no open connection that it made."
     for peer in known[:MOST_PEERS]:
-        count = f"{peer.connections:,} connection{'' if peer.connections == 1 else 's'}"
         here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
         holders = listening.first_of(listening.holders([socket.inode for socket in here]))
         named = "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
-        yield f"It has {count} to {joined(peer.number, peer.port)}{named}."
+        yield f"It has {counted(peer.connections, 'connection')} to {joined(peer.number, peer.port)}{named}."
     if len(known) > MOST_PEERS:
         yield f"It is connected to {len(known) - MOST_PEERS:,} further addresses."
 

@@ -219,7 +219,7 @@ def look_around(
         return []
     blocks = book.bench.study.measure.blocks.min
     book.progress.phase(
-        f"{book.against(after, before)} at the {len(levels)} remaining level{'' if len(levels) == 1 else 's'}",
+        f"{book.against(after, before)} at the {counted(len(levels), 'remaining level')}",
         len(per_block) * blocks,
     )
     return interleaved(

@@ -16,7 +16,6 @@ from loadframe.recording.listeners import Asking, users_of
 from loadframe.system.trust import user
 
 MOST_PIDS = 256
-MOST_LIST = 4096
 MOST_THREADS = 64
 """Of a service whose children are looked up thread by thread; with more, a walk over all processes costs less."""
 
@@ -118,16 +117,9 @@ class Finder:
 
 
 def _children(pid: int, task: str) -> list[int]:
-    try:
-        descriptor = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    try:
-        return [int(word) for word in os.read(descriptor, MOST_LIST).split()]
-    except OSError:
-        return []
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):  # it has ended
+        return [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_bytes().split()]
+    return []
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:

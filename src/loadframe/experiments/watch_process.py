@@ -20,7 +20,7 @@ from loadframe.experiments.watch_alarms import answer, printed, say
 from loadframe.experiments.watch_find import Finder, Ports, run_by
 from loadframe.experiments.watch_journal import Clocks, Journal
 from loadframe.experiments.watch_ledger import Ledger, Part
-from loadframe.experiments.watch_sampling import Look, Machine, Service, derived, fullest, metrics
+from loadframe.experiments.watch_sampling import Look, Machine, Service, derived, metrics
 from loadframe.experiments.watch_sources import Counters, DatabaseCounters, ExposedCounters
 from loadframe.experiments.watch_unit import Unit, work_of
 from loadframe.experiments.watch_watcher import Watcher
@@ -40,7 +40,9 @@ from loadframe.host.privilege import (
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model.watch import WatchPlan
 from loadframe.progress import counted
+from loadframe.recording import snapshot_machine
 from loadframe.recording.listeners import FAMILIES, Asking, established, families_of
+from loadframe.recording.snapshot import Place, read, take
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
@@ -57,7 +59,8 @@ CHILD_WITHIN_S = 600.0
 """A child takes seconds; one that hangs would block all later ones."""
 CLOSED_WITHIN_S = 5.0
 DONE, MUST_ACT, ALARM, INTERRUPTED = 0, 1, 3, 130
-FILESYSTEMS = "proc/self/mounts"
+SPACE = "system.filesystem.space"
+FILESYSTEMS = tuple(source for source in snapshot_machine.SOURCES if SPACE in source.metrics)
 
 
 class RealReader:
@@ -94,7 +97,6 @@ class RealReader:
         ]
         self._imported: set[int] = set()
         self._who = self._said = ""
-        self._mounts = _mounts()
         self._silent: set[str] = set()
         if plan.find or plan.server:
             self._look_for()
@@ -188,7 +190,9 @@ class RealReader:
                 values |= self._service.states()
         if parts["filesystems"].due(now_s):
             with parts["filesystems"].taken(now_s):
-                values |= fullest(self._mounts)
+                look = take(Place(), FILESYSTEMS)
+                space = read(look, look, FILESYSTEMS).values
+                values |= {SPACE: space[SPACE]} if SPACE in space else {}
         if there and self._port is not None and parts["connections"].due(now_s):
             with parts["connections"].taken(now_s):
                 try:
@@ -199,20 +203,6 @@ class RealReader:
                 except RecordingError:  # a kernel without sock_diag
                     self._port = None
         return values
-
-
-def _mounts() -> list[str]:
-    """Mount points on disks; network file systems are left out: one that hangs would hang the watch."""
-    mounts: dict[bytes, str] = {}
-    try:
-        virtual = {line.split()[-1] for line in Path("/proc/filesystems").read_bytes().splitlines() if b"nodev" in line}
-        for line in Path("/", FILESYSTEMS).read_bytes().splitlines():
-            device, mount, kind, options, *_ = line.split(b" ")
-            if (kind not in virtual or kind == b"overlay") and b"ro" not in options.split(b","):
-                mounts.setdefault(device, os.fsdecode(mount.replace(b"\\040", b" ")))
-    except (OSError, ValueError):
-        return ["/"]
-    return list(mounts.values())
 
 
 def _children_s() -> float:

@@ -186,12 +186,7 @@ class Service:
         self._next_thread = start + len(chosen)
         for name in chosen:
             with suppress(OSError):
-                descriptor = os.open(f"{folder}/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    text = os.read(descriptor, 1024)
-                finally:
-                    os.close(descriptor)
-                state = text.rpartition(b")")[2].split()[:1]
+                state = Path(folder, name, "stat").read_bytes().rpartition(b")")[2].split()[:1]
                 word = STATES.get(state[0] if state else b"", "other")
                 counts[word] = counts.get(word, 0) + 1
         total = sum(counts.values())
@@ -237,15 +232,3 @@ def derived(values: dict[str, float]) -> dict[str, float]:
     if busiest is not None:
         values["system.disk.busy"] = min(1.0, busiest)
     return values
-
-
-def fullest(paths: Sequence[str]) -> dict[str, float]:
-    """Use of the fullest file system at these paths, as df(1) computes it for an ordinary user."""
-    shares = []
-    for path in paths:
-        with suppress(OSError):
-            status = os.statvfs(path)
-            used = status.f_blocks - status.f_bfree
-            if used + status.f_bavail > 0:
-                shares.append(used / (used + status.f_bavail))
-    return {"system.filesystem.space": max(shares)} if shares else {}
