@@ -15,6 +15,7 @@ from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments.proof import take_block, verdict_on
 from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.trying import Attempt, afterwards_s, of_treatment
+from loadframe.ledger.reading import as_number
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import (
     Change,
@@ -245,10 +246,5 @@ def _half(change: Change, declared: Sequence[SettingValue]) -> Change | None:
 
 
 def _number(value: SettingValue | None) -> float | None:
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    number = as_number(value)
+    return number if number is not None and math.isfinite(number) else None
