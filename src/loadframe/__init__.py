@@ -69,9 +69,16 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.choosing import services
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.exporting import export, exports
-    from loadframe.experiments.forecasting import calibration, predict, predict_run
-    from loadframe.experiments.growth import following_of_run, forecast_growth, windows_of_run
-    from loadframe.experiments.learning import learn, predict_observed
+    from loadframe.experiments.forecasting import (
+        calibration,
+        following_of_run,
+        forecast_growth,
+        learn,
+        predict,
+        predict_observed,
+        predict_run,
+        windows_of_run,
+    )
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.ndb import check_ndb, read_ndb_config, start_ndb
     from loadframe.experiments.profiling import write_speedscope

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
+from loadframe.analysis.disturbance import is_disturbed
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import StudyError
 from loadframe.experiments import (
     answer_writing,
@@ -19,18 +21,15 @@ from loadframe.experiments import (
 )
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.experiments.examination import clamped_in
-from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.fleet_limits import beside_fewer, limits_of_fleet, others_found
-from loadframe.experiments.foretelling import first_sweep
-from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
+from loadframe.experiments.frame import HERE, Executor, alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.reading import conclude, open_run
-from loadframe.experiments.side_by_side import declare, measure_side_by_side
+from loadframe.experiments.side_by_side import declare, measure_side_by_side, one_of_each_kind, try_restarts
 from loadframe.experiments.stopping import concluding
-from loadframe.experiments.sweep import curve_of, sweep
+from loadframe.experiments.sweep import curve_of, measure_block, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
-from loadframe.experiments.warm_restart import one_of_each_kind, try_restarts
 from loadframe.experiments.writing import finish, partial, write_down
 from loadframe.model import (
     WORK,
@@ -49,7 +48,7 @@ from loadframe.model import (
 )
 from loadframe.model.fleet import FleetDrivers, FleetLimit
 from loadframe.prediction import resources
-from loadframe.prediction.forecasting import score
+from loadframe.prediction.forecasting import came, score
 from loadframe.progress import Progress
 from loadframe.reporting import answers, words
 from loadframe.reporting.json_shapes import comparison_json
@@ -205,7 +204,7 @@ def ladder(
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
-    return answer_writing.write_ladder(run)
+    return answer_writing.write(run, run.ladder())
 
 
 def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
@@ -280,4 +279,43 @@ def tune(
     resumed_from = str(resume) if resume is not None else ""
     answer_writing.save_tuning(run, replace(tuned, resumed_from=resumed_from))
     run.close()
-    return answer_writing.write_tuning(run)
+    return answer_writing.write(run, run.tuning())
+
+
+# --- start small and predict: the low levels, a forecast of the others before they are measured, its score ---
+
+FILE, SCHEMA = "forecast.json", "forecast-record"
+MOST_TIMES = 2
+"""While others use the machine, the low levels are measured in up to this many times the study's fewest blocks."""
+
+
+def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
+    """The curve of the first state; if the study asks for it, forecast from the low levels and scored by the others."""
+    up_to = book.bench.study.load.forecast_up_to
+    if up_to is None:
+        return sweep(book, treatment, round_number=1)
+    forecast = _foretell(book, treatment, up_to)
+    curve, run = sweep(book, treatment, round_number=1), book.bench.run
+    measured = resources.observe(book.of(treatment), name=str(run.path), axis=book.bench.study.load.axis)
+    beyond = [row for row in measured.rows if row.load > forecast.measured[-1]]
+    scored = forecasting.remember(score(forecast, beyond))
+    run.write_record(FILE, SCHEMA, came(scored, measured, curve))
+    return curve
+
+
+def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
+    study = book.bench.study
+    low = [level for level in study.levels if level <= up_to]
+    blocks = study.measure.blocks.min
+    book.progress.phase(f"measuring the {len(low)} levels to forecast from", len(low) * blocks)
+    for block in range(1, MOST_TIMES * blocks + 1):
+        steps = book.of(treatment)
+        calm = [step.level for step in steps if not is_disturbed(step, steps)]
+        enough = min(calm.count(level) for level in low) >= blocks
+        if block > blocks and (enough or not book.budget.affords(study.levels)):
+            break
+        measure_block(book, treatment, low, block, round_number=1)
+    asked = [level for level in study.levels if level > up_to]
+    forecast = forecasting.predict_run(book.bench.run, asked, treatment=treatment, ahead=True)
+    book.bench.run.write_record(FILE, SCHEMA, forecast)
+    return forecast

@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.analysis.by_the_hour import driver
 from loadframe.analysis.observed import learn
-from loadframe.experiments.learning import predict_observed
+from loadframe.experiments.forecasting import predict_observed
 from loadframe.experiments.watch_import import begin_from, mapping_of
 from loadframe.model import Observed
 from loadframe.reporting.observed_report import render_learned

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loadframe.analysis.observed import learn
-from loadframe.experiments.learning import predict_observed
+from loadframe.experiments.forecasting import predict_observed
 from loadframe.model import Observed
 from loadframe.reporting.forecasts import render_forecast
 from loadframe.reporting.observed_report import render_learned

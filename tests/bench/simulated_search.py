@@ -8,6 +8,7 @@ from pathlib import Path
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments import tuning, tuning_trials
 from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.frame import HERE
 from loadframe.experiments.sweep import curve_of
 from loadframe.model import SettingValue, TargetState, Tuning
 from loadframe.runs.folder import RunFolder
@@ -49,7 +50,8 @@ def examined(book: Bookkeeping) -> Examined:
 
 def tune(book: Bookkeeping, folder: Path, *, trials: int = 20, **more: object) -> Tuning:
     run = RunFolder.create(folder, "tuned")
-    found = tuning.tune(book, run, examined(book), trials=trials, memory_bytes=16 * GB, **more)  # type: ignore[arg-type]
+    wanted = {"earlier": (), "searching": HERE.trials, **more}
+    found = tuning.tune(book, run, examined(book), trials=trials, memory_bytes=16 * GB, **wanted)  # type: ignore[arg-type]
     assert tuple(run.tuning_trials()) == found.trials, "every trial is in the run folder"
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.experiments.growth import windows_of_steps
+from loadframe.experiments.forecasting import windows_of_steps
 from loadframe.model import Latency, Step
 
 

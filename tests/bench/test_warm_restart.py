@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from loadframe.errors import TargetError
-from loadframe.experiments.warm_restart import try_restarts
+from loadframe.experiments.side_by_side import try_restarts
 from loadframe.model import Ending, Endpoint, WarmRestart
 from loadframe.runs.folder import RunFolder
 
@@ -62,7 +62,7 @@ class Caches:
 @pytest.fixture
 def restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Two caches ended, where so many do not come back: what was told, and what the run has kept of it."""
-    monkeypatch.setattr("loadframe.experiments.warm_restart.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("loadframe.experiments.side_by_side.time.sleep", lambda seconds: None)
 
     def make(*never_back: tuple[str, Ending]) -> tuple[list[str], list[WarmRestart]]:
         book = Mock(bench=Caches(set(never_back)))

@@ -31,7 +31,6 @@ def test_changes_and_points_are_the_same_thing() -> None:
     changes = {"pool": 256 * MB, "flush": "direct"}
     assert SPACE.changes(SPACE.point(changes)) == changes
     assert SPACE.changes(SPACE.start) == {}
-    assert SPACE.settings(SPACE.start) == {"pool": 64 * MB, "sort": MB, "flush": "fsync"}
 
 
 def test_a_value_between_two_is_taken_for_the_nearest_in_ratio() -> None:

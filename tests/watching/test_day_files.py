@@ -21,8 +21,8 @@ from watch_farm import BEGUN_S, DAY_S, SimulatedClocks
 WRITES = """
 import sys
 from pathlib import Path
-from loadframe.experiments.watch_journal import Journal, RealClocks
-journal = Journal(Path(sys.argv[1]), RealClocks())
+from loadframe.experiments.watch_journal import Journal, Clocks
+journal = Journal(Path(sys.argv[1]), Clocks())
 while journal.write("sample", {"values": {"a": "x" * 3000}}):
     print(journal.n, flush=True)
 """
@@ -31,12 +31,12 @@ while journal.write("sample", {"values": {"a": "x" * 3000}}):
 FILLS = """
 import sys
 from pathlib import Path
-from loadframe.experiments.watch_journal import Journal, RealClocks
+from loadframe.experiments.watch_journal import Journal, Clocks
 from loadframe.formats.watch_days import lines
 folder = Path(sys.argv[1])
 filler = folder / "filler"
 filler.write_bytes(b"x" * 300_000)
-journal = Journal(folder / "w", RealClocks())
+journal = Journal(folder / "w", Clocks())
 written = 0
 while journal.write("sample", {"values": {"a": "x" * 3000}}):
     written += 1

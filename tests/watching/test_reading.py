@@ -16,7 +16,7 @@ import pytest
 
 from loadframe.experiments.watch_find import Finder, how_to_find
 from loadframe.experiments.watch_process import RealReader
-from loadframe.experiments.watch_sampling import MOST_READ, Held, Service
+from loadframe.experiments.watch_sampling import MOST_READ, Held, Look, Service
 from loadframe.model.watch import WatchPlan
 
 FORKS = """
@@ -107,14 +107,14 @@ def test_cpu_time_from_before_a_worker_was_seen_is_no_use_of_now(forking: Forkin
     service.follow((forking.pid,))
     for pids in ((forking.pid,), (forking.pid, forking.turn())):
         service.follow(pids)
-        counters: dict[str, float] = {}
-        assert service.look({}, counters)
-        found.append(counters["target.cpu.cores"])
+        look = Look(0.0)
+        assert service.look(look)
+        found.append(look.counters["target.cpu.cores"])
     forking.turn()
-    after: dict[str, float] = {}
-    assert service.look({}, after) and service.pids == (forking.pid,)
+    after = Look(0.0)
+    assert service.look(after) and service.pids == (forking.pid,)
     assert found[1] - found[0] < 0.2
-    assert after["target.cpu.cores"] >= found[1], "a worker that ends takes nothing away"
+    assert after.counters["target.cpu.cores"] >= found[1], "a worker that ends takes nothing away"
 
 
 @pytest.mark.parametrize("by_thread", [True, False])
@@ -213,13 +213,13 @@ def test_a_limit_of_open_files_that_was_changed_is_read_again() -> None:
         for most in (100, 90):
             resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most, 100))
             service.follow((process.pid,))
-            gauges: dict[str, float] = {}
-            assert service.look(gauges, {})
-            found.append(gauges["target.open_files.limit"])
+            look = Look(0.0)
+            assert service.look(look)
+            found.append(look.gauges["target.open_files.limit"])
         process.kill()
         process.wait()
-        assert not service.look({}, {})
+        assert not service.look(Look(0.0))
         service.follow((process.pid,))
-        assert not service.look({}, {}), "its files are gone, whatever has its number later"
+        assert not service.look(Look(0.0)), "its files are gone, whatever has its number later"
         service.close()
     assert found == [100.0, 90.0]

@@ -13,7 +13,7 @@ import pytest
 
 from loadframe.errors import TargetError
 from loadframe.experiments.watch_find import Ports
-from loadframe.experiments.watch_journal import RealClocks
+from loadframe.experiments.watch_journal import Clocks
 from loadframe.experiments.watch_unit import Done, Unit, work_of
 from waiting import await_that
 
@@ -90,7 +90,7 @@ def test_there_is_never_more_than_one_and_one_that_waited_is_late() -> None:
         at_once.pop()
         return "" if not at_once else "two at once"
 
-    unit, now_s = Unit(work, RealClocks()), time.monotonic()
+    unit, now_s = Unit(work, Clocks()), time.monotonic()
     unit.begin(now_s)
     assert begun.acquire(timeout=WITHIN_S) and unit.running
     for _ in range(2):  # the first of them waits, the second one is left out
@@ -116,7 +116,7 @@ def breaks() -> str:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("work", "error"), [(fails, "exit status 1"), (breaks, "a fault of Loadframe")])
 def test_one_that_fails_is_told_and_the_next_one_is_begun(work: Callable[[], str], error: str) -> None:
-    unit = Unit(work, RealClocks())
+    unit = Unit(work, Clocks())
     for _ in range(2):
         unit.begin(time.monotonic())
         (one,) = done(unit, 1)

@@ -20,6 +20,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.experiments.watch import Wishes, of_study
 from loadframe.experiments.watch_find import Finder, Ports, how_to_find, listening_users
 from loadframe.experiments.watch_process import RealReader
+from loadframe.experiments.watch_sampling import Look
 from loadframe.experiments.watch_sources import DatabaseCounters, run
 from loadframe.experiments.watch_unit import work_of
 from loadframe.host.privilege import FREE, free_user, of_uid
@@ -217,7 +218,7 @@ def test_a_database_socket_of_another_user_is_told_no_password(open_folder: Path
     ) as other:
         assert other.stdout is not None and other.stdout.readline() == "ready\n"
         with pytest.raises(TargetError) as refused:
-            counters.look({}, {})
+            counters.look(Look(0.0))
         counters.close()
         assert other.stdout.readline() == "0\n", "bytes that it was told"
     assert f"is held by user {users.stranger}, and the service is that of user {users.service}" in str(refused.value)

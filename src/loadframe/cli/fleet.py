@@ -13,7 +13,7 @@ from loadframe.cli.common import MUST_ACT, PLAIN, Json, command, missing, show
 from loadframe.cli.terminal import say
 
 if TYPE_CHECKING:
-    from loadframe.experiments.executor import Executor
+    from loadframe.experiments.frame import Executor
     from loadframe.study import Study
 
 app = typer.Typer(no_args_is_help=True, **PLAIN)
@@ -34,7 +34,7 @@ def executor_of(
 ) -> Iterator[Executor]:
     """Where a verb's work is done: on this machine; or on the hosts of the fleet in this file, which drive the steps of
     one bench (drives), or take whole trials side by side (capacities: searches with the study's alternatives)."""
-    from loadframe.experiments.executor import HERE
+    from loadframe.experiments.frame import HERE
 
     if fleet is None:
         yield HERE

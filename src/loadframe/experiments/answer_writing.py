@@ -7,8 +7,8 @@ from loadframe.analysis import cpu_use
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.tuning_answer import with_file
-from loadframe.experiments.writing import Ended, copied, finish
+from loadframe.experiments.tuning_proof import with_file
+from loadframe.experiments.writing import Ended, copied, finish, summary_of
 from loadframe.kinds import registry
 from loadframe.model import Capacity, Ladder, Tuning
 from loadframe.reporting.document import About
@@ -16,7 +16,6 @@ from loadframe.reporting.reports import render_page
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import DAMAGED
-from loadframe.runs.record import describe_study
 
 LADDER, TUNING = ("ladder.json", "ladder-record"), ("tuning.json", "tuning-record")
 
@@ -25,11 +24,10 @@ Answer = TypeVar("Answer", Ladder, Tuning)
 
 def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
     """Write the ladder as far as it went; it is on the disk when this returns. A later call replaces it."""
-    study, bench = run.declared(), run.bench()
     ladder = Ladder(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
+        study=summary_of(run, run.declared()),
         host=run.host(),
         rungs=climbed.rungs,
         total=climbed.total,
@@ -46,17 +44,9 @@ def save_tuning(run: RunFolder, tuning: Tuning) -> None:
     run.write_record(*TUNING, replace(tuning, trials=()))
 
 
-def write_ladder(run: RunFolder) -> Ladder:
-    """Write record, tables and report of a finished ladder. RunError where there is no record or no finished step."""
-    return _write_down(run, run.ladder())
-
-
-def write_tuning(run: RunFolder) -> Tuning:
-    """Write record, tables and report of a search for settings that has ended. RunError as `write_ladder`."""
-    return _write_down(run, run.tuning())
-
-
-def _write_down(run: RunFolder, answer: Answer | None) -> Answer:
+def write(run: RunFolder, answer: Answer | None) -> Answer:
+    """Write record, tables and report of a finished ladder, or of a search for settings that has ended. RunError where
+    there is no record or no finished step."""
     if answer is None or not run.steps():
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped early; run it again.")
     answer = whole(run, answer, finish(run))

@@ -21,7 +21,6 @@ from loadframe.experiments.limits_now import limits
 from loadframe.formats.said import words as one_line
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
-from loadframe.host.listening import Peer
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port, without_secrets
 from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
@@ -29,6 +28,7 @@ from loadframe.kinds.service.finding import name_of
 from loadframe.kinds.service.kind import PATH
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
 from loadframe.masking import remember
+from loadframe.progress import counted
 from loadframe.study.declaration import NAME
 from loadframe.system.files import regular_file
 from loadframe.units import show
@@ -116,15 +116,13 @@ def _check_words(name: str, path: str) -> None:
         raise UsageError(f"--path {one_line(wrong[0], 80)!r} is not a path", remedy="It begins with /, as in /about.")
 
 
-def of_command(
-    text: str, *, port: int | None = None, folder: Path | None = None, path: str = "/", name: str = ""
-) -> Beginning:
-    """The study of a service that this command starts. port: the number in it at which the service listens, where that
-    is not the value of a usual flag. folder: the command's working directory; None: the current one. StudyError."""
+def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
+    """The study of a service that this command starts in the current directory. port: the number in it at which the
+    service listens, where that is not the value of a usual flag. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)
-    program = _program(line, folder)
+    program = _program(line)
     runtime = runtime_of(os.path.realpath(program), go=is_go(Path(program)), interpreter=interpreter_of(Path(program)))
     framework = framework_of(line.words)
     given = knobs_of(runtime.id, framework.id if framework is not None else "", line.words, line.environment)
@@ -138,14 +136,20 @@ def of_command(
     name = name or _name(line.words)
     command = with_knobs(line, given)
     target: dict[str, Any] = {"kind": "service", "command": list(command.words)}
-    target |= {"folder": str((folder or Path.cwd()).absolute())}
+    target |= {"folder": str(Path.cwd())}
     if command.environment:
         target["environment"] = dict(command.environment)
     if secrets:
         target["pass_environment"] = sorted(secrets)
     if not line.takes_port:
         target["listen"] = port
-    sentences = (f"The command starts {what}, which listens on {_port(line, port)}.",)
+    if not line.takes_port:
+        where = f"port {port}; while it is measured, that has to be free"
+    elif line.port:
+        where = f"port {line.port}; Loadframe gives it a free port instead"
+    else:
+        where = "a free port from Loadframe"
+    sentences = (f"The command starts {what}, which listens on {where}.",)
     declared = [option.knob.setting for option in given if _values(option)]
     hint = (
         f"It may vary {' and '.join(declared)}. Declare further settings of yours under [target.setting.NAME]."
@@ -154,12 +158,6 @@ def of_command(
     )
     hints = (*([SECRETS.format(", ".join(sorted(secrets)))] if secrets else []), hint)
     return Beginning(name, _toml(name, what, target, path, given), sentences, hints, secrets)
-
-
-def _port(line: CommandLine, port: int | None) -> str:
-    if not line.takes_port:
-        return f"port {port}; while it is measured, that has to be free"
-    return f"port {line.port}; Loadframe gives it a free port instead" if line.port else "a free port from Loadframe"
 
 
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
@@ -191,16 +189,12 @@ def _peers(pid: int) -> Iterator[str]:
     if not known:
         yield "It has no open connection that it made."
     for peer in known[:MOST_PEERS]:
-        count = f"{peer.connections:,} connection{'' if peer.connections == 1 else 's'}"
-        yield f"It has {count} to {joined(peer.number, peer.port)}{_named(peer)}."
+        here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
+        holders = listening.first_of(listening.holders([socket.inode for socket in here]))
+        named = "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
+        yield f"It has {counted(peer.connections, 'connection')} to {joined(peer.number, peer.port)}{named}."
     if len(known) > MOST_PEERS:
         yield f"It is connected to {len(known) - MOST_PEERS:,} further addresses."
-
-
-def _named(peer: Peer) -> str:
-    here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
-    holders = listening.first_of(listening.holders([socket.inode for socket in here]))
-    return "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
 
 
 def _limits(process: Discovered) -> Iterator[str]:
@@ -216,10 +210,10 @@ def _limits(process: Discovered) -> Iterator[str]:
         yield f"It has {use_:,} of at most {most_:,} open files."
 
 
-def _program(line: CommandLine, folder: Path | None) -> str:
+def _program(line: CommandLine) -> str:
     word = line.words[0]
     if "/" in word:
-        program = str((folder or Path.cwd()) / word) if os.access((folder or Path.cwd()) / word, os.X_OK) else None
+        program = str(Path.cwd() / word) if os.access(word, os.X_OK) else None
     else:
         program = located(word, line.environment.get("PATH", ""))
     if program is None:
@@ -328,20 +322,20 @@ def _value(value: Any) -> str:
 
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:
     """The setting to suggest, or an example where none is found. folder: the command's working directory."""
-    suggestions = [*_of_environment(environment), *_of_files(command, folder)]
+    of_environment = [
+        Suggestion(
+            _setting_name(name), int(value), f"{name} is set by your command.", {"apply": "environment", "name": name}
+        )
+        for name, value in environment.items()
+        if re.fullmatch(r"[1-9][0-9]{0,7}", value)
+    ]
+    suggestions = [*of_environment, *_of_files(command, folder)]
     named = [suggestion for suggestion in suggestions if _bounds_work(suggestion.name)]
     return next(iter(named or suggestions), Suggestion("pool", 4, EXAMPLE, {"apply": "environment", "name": "POOL"}))
 
 
 def _bounds_work(name: str) -> bool:
     return any(part in name for cause in (*SERVED_AT_ONCE, HOT) for part in NAMED[cause])
-
-
-def _of_environment(environment: Mapping[str, str]) -> Iterator[Suggestion]:
-    for name, value in environment.items():
-        if re.fullmatch(r"[1-9][0-9]{0,7}", value):
-            apply = {"apply": "environment", "name": name}
-            yield Suggestion(_setting_name(name), int(value), f"{name} is set by your command.", apply)
 
 
 def _of_files(command: Sequence[str], folder: Path) -> Iterator[Suggestion]:

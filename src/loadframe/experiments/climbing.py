@@ -14,7 +14,7 @@ from loadframe.changes.journal import differences
 from loadframe.errors import UserError
 from loadframe.experiments.proof import by_level, grouped_orders, in_groups, prove, verdict_on
 from loadframe.experiments.side_by_side import START, changed, state_of
-from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.stopping import UNFIT
 from loadframe.kinds import registry as targets
 from loadframe.model import Change, Compared, Interaction, Rung, SettingValue, Step, TargetState, Verdict
 from loadframe.study.declaration import ChangeTable
@@ -196,11 +196,11 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
     blocks decided nothing, so they do not flatter what was kept."""
     kept, study = climbed.kept, book.bench.study
     wanted, missing = analysis.states(kept), list[str]()
-    if not book.budget.affords(list(study.levels) * len(wanted) * study.measure.blocks.min):
+    if not _affords(book, wanted, study.measure.blocks.min):
         if len(wanted) > len(analysis.rising(kept)):
             missing.append("What is lost at the top without each change was not measured: the budget is used up.")
         wanted = analysis.rising(kept)
-    if not book.budget.affords(list(study.levels) * len(wanted) * FEWEST_BLOCKS):
+    if not _affords(book, wanted, FEWEST_BLOCKS):
         return _from_trials(climbed)
     what = f"the whole ladder, {len(wanted)} states of it"
     steps = _measured(book, states, wanted, what, len(study.change) + 1)
@@ -214,18 +214,14 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
     climbs = zip(decomposition.gains, itertools.pairwise(analysis.rising(kept)), strict=True)
     gains = dict(zip(kept, (known(gain, *pair) for gain, pair in climbs), strict=True))
     tops = dict(zip(kept, decomposition.at_top, strict=True))
-    rungs = tuple(
-        replace(rung, comparison=_again(rung.comparison, gains.get(rung.change)), at_top=tops.get(rung.change))
-        for rung in _with_shares(climbed.rungs, decomposition.shares)
-    )
+    rungs = []
+    for rung in _with_shares(climbed.rungs, decomposition.shares):
+        tried, gain = rung.comparison, gains.get(rung.change)
+        if gain is not None:
+            tried = Compared(verdict=gain) if tried is None else Compared(verdict=tried.verdict, fresh=gain)
+        rungs.append(replace(rung, comparison=tried, at_top=tops.get(rung.change)))
     total = Compared(verdict=known(decomposition.total, (), kept), levels=analysis.level_ratios(samples, kept))
-    return Climbed(rungs, total, analysis.interactions(samples, kept), tuple(missing))
-
-
-def _again(tried: Compared | None, gain: Verdict | None) -> Compared | None:
-    if gain is None:
-        return tried
-    return Compared(verdict=gain) if tried is None else Compared(verdict=tried.verdict, fresh=gain)
+    return Climbed(tuple(rungs), total, analysis.interactions(samples, kept), tuple(missing))
 
 
 def _from_trials(climbed: Climbed) -> Climbed:
@@ -256,7 +252,7 @@ def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) ->
         later = () if interaction.partner is not None else kept[kept.index(interaction.change) + 1 :]
         for partner in later:
             wanted = analysis.pair_states(kept, interaction.change, partner)
-            if not book.budget.affords(list(study.levels) * len(wanted) * study.measure.blocks.min):
+            if not _affords(book, wanted, study.measure.blocks.min):
                 missing.append(
                     f"With which change {interaction.change} interacts was not looked for to the end: no time was left."
                 )
@@ -267,6 +263,10 @@ def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) ->
             interactions += [pair] if pair.verdict.decided else []
             number += 1
     return replace(climbed, interactions=tuple(interactions), missing=tuple(missing))
+
+
+def _affords(book: Bookkeeping, wanted: Sequence[State], blocks: int) -> bool:
+    return book.budget.affords(list(book.bench.study.levels) * len(wanted) * blocks)
 
 
 def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:

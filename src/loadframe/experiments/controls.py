@@ -12,9 +12,10 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
-from loadframe.experiments import sizing
-from loadframe.experiments.proof import verdict_on
-from loadframe.experiments.trying import Attempt, afterwards_s
+from loadframe.experiments.proof import take_block, verdict_on
+from loadframe.experiments.stopping import UNFIT
+from loadframe.experiments.trying import Attempt, afterwards_s, of_treatment
+from loadframe.ledger.reading import as_number
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import (
     Change,
@@ -25,7 +26,6 @@ from loadframe.model import (
     Round,
     SettingValue,
     Step,
-    StepRequest,
     Trial,
     Verdict,
 )
@@ -50,7 +50,8 @@ def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequen
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings):
         return round_
     less, half = _lessened(trial), halved(trial.remedy, knobs_of(book.bench.study))
-    controls = [sham] if (sham := _sham(book, round_, trial, levels)) else []
+    sham = _sham(book, round_, trial, levels)
+    controls = [] if sham is None else [sham]
     if less is not None:
         controls.append(_measured("less", book, round_, trial, levels, less))
     if half is not None and trial.verdict.decision == "better" and trial.verdict.has_ratio:
@@ -91,11 +92,11 @@ def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
     if not any(starts):
         return None
-    title = "restarted without the change"
+    title, why_not = "restarted without the change", "" if _affords(book, round_, levels) else NO_BUDGET
     if book.bench.study.target.is_running:
-        return Control("sham", title, None, None, "skipped: Loadframe may not restart this server")
-    if not _affords(book, round_, levels):
-        return Control("sham", title, None, None, NO_BUDGET)
+        why_not = "skipped: Loadframe may not restart this server"
+    if why_not:
+        return Control("sham", title, None, None, why_not)
     name = book.next_treatment(title, round_.state)
     book.progress.phase(f"{book.called(before)}, {title}", 2 * BLOCKS * len(levels))
     taken: list[Step] = []
@@ -103,10 +104,11 @@ def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float
         for treatment in (before, name):
             if treatment == name:
                 book.bench.recover(name)
-            taken += [_take(book, round_, block, treatment, level) for level in levels]
+            order = [(treatment, level) for level in levels]
+            taken += take_block(book, order, block=block, round_number=round_.number)
     verdict = verdict_on(taken, before, name)
     if trial.verdict.decision != "better" or not trial.verdict.has_ratio:
-        sides = ([step for step in taken if step.treatment == treatment] for treatment in (before, name))
+        sides = of_treatment(taken, before), of_treatment(taken, name)
         return Control("sham", title, verdict, *of_failures(verdict, *sides))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
 
@@ -149,22 +151,25 @@ def _measured(
     if kind == "less":
         left_s = book.budget.left_s() - afterwards_s(book, round_, levels, treatments=1)
         most = max(BLOCKS, min(MOST_BLOCKS, int(left_s / book.budget.cost_s(2 * list(levels)))))
-        judged, plan = partial(_of_less, halvings=_halvings(other)), Plan(BLOCKS, most)
+        change = other.changes[0]
+        once, less = _number(change.before), _number(change.after)
+        halvings = max(1.0, math.log2(once / less)) if once and less else 1.0  # 1 where that is not known
+        judged, plan = partial(_of_less, halvings=halvings), Plan(BLOCKS, most)
     taken: list[Step] = []
     book.progress.phase(other.title, 2 * BLOCKS * len(levels))
     verdict, holds, because = None, None, NO_BUDGET
     try:
         for block in range(1, (plan.last if plan else BLOCKS) + 1):
-            order = (trial.treatment_before, name)
-            for treatment in order if block % 2 else order[::-1]:
-                taken += [_take(book, round_, block, treatment, level) for level in levels]
+            pair = (trial.treatment_before, name)
+            order = [(treatment, level) for treatment in (pair if block % 2 else pair[::-1]) for level in levels]
+            taken += take_block(book, order, block=block, round_number=round_.number)
             if block >= BLOCKS:
                 judge = partial(comparison.verdict, plan=plan) if plan else comparison.verdict_at_end
                 verdict = verdict_on(taken, trial.treatment_before, name, judge)
                 holds, because = judged(verdict, trial.told)
             if holds is not None:
                 break
-    except sizing.UNFIT as error:
+    except UNFIT as error:
         book.bench.recover(trial.treatment_after)
         return Control(kind, other.title, None, None, f"skipped: the target does not work with it: {error.fact}")
     return Control(kind, other.title, verdict, holds, because)
@@ -213,12 +218,6 @@ def lessened(remedy: Remedy) -> Remedy | None:
     return replace(remedy, id=f"{remedy.id}.less", title=title, changes=(replace(changes[0], after=less),))
 
 
-def _halvings(less: Remedy) -> float:
-    """How often the former value is halved; 1 where that is not known."""
-    before, after = (_number(value) for value in (less.changes[0].before, less.changes[0].after))
-    return max(1.0, math.log2(before / after)) if before and after else 1.0
-
-
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
     """A stage that limits passes in proportion to its workers; less where another limit was near, or each operation has
     a fixed cost. So less must cost, and the more, the more the whole way gave."""
@@ -247,14 +246,5 @@ def _half(change: Change, declared: Sequence[SettingValue]) -> Change | None:
 
 
 def _number(value: SettingValue | None) -> float | None:
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _take(book: Bookkeeping, round_: Round, block: int, treatment: str, level: float) -> Step:
-    return book.take(StepRequest(treatment, level, round_.number, block, purpose="proof"))
+    number = as_number(value)
+    return number if number is not None and math.isfinite(number) else None

@@ -17,6 +17,7 @@ from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.windows import look, sighted
 from loadframe.errors import TargetError
+from loadframe.experiments.proof import judged_levels
 from loadframe.host.processes import most_open_files
 from loadframe.kinds.base import Attached, Target
 from loadframe.ledger.reading import Series, as_number, clamped, read_limits
@@ -38,6 +39,11 @@ class Examined:
     round: Round
     situation: Situation
     bend: float | None
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """At which its remedies are judged."""
+        return judged_levels(self.round.curve, self.bend)
 
 
 def examine(

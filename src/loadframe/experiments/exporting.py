@@ -10,7 +10,7 @@ import numpy as np
 import polars
 
 from loadframe.errors import RunError, UsageError
-from loadframe.experiments.profiling import speedscope_text
+from loadframe.experiments.profiling import speedscope
 from loadframe.experiments.reading import conclude
 from loadframe.formats.json_text import write_json
 from loadframe.formats.said import words
@@ -40,31 +40,19 @@ MOST_REQUESTS = 20_000_000
 # --- the formats ------------------------------------------------------------------------------------------------------
 
 
-def _bencher(run: RunFolder) -> bytes:
-    return (write_json(tables.bencher_json(conclude(run)), indent=2) + "\n").encode()
-
-
 def _hdrhistogram(run: RunFolder) -> bytes:
-    intervals = list(_intervals(run))
+    middles, intervals = bin_latencies_ms(), list[Interval]()
+    for step in sorted(run.steps(), key=lambda step: step.window_start_s):
+        counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
+        if step.counts and counts is not None and payload is not None:
+            longest = float(middles[counts > 0].max(initial=0.0))
+            length_s, title = step.window_end_s - step.window_start_s, f"{step.treatment}@{step.level:g}"
+            intervals.append(Interval(title, step.window_start_s, length_s, longest, payload))
     if not intervals:
         raise RunError(
             f"{run.path} has no histogram of latencies", remedy="A run keeps them in latency/; measure the study again."
         )
     return combined_log(intervals).encode()
-
-
-def _intervals(run: RunFolder) -> Iterator[Interval]:
-    middles = bin_latencies_ms()
-    for step in sorted(run.steps(), key=lambda step: step.window_start_s):
-        counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
-        if step.counts and counts is not None and payload is not None:
-            longest = float(middles[counts > 0].max(initial=0.0))
-            length_s = step.window_end_s - step.window_start_s
-            yield Interval(f"{step.treatment}@{step.level:g}", step.window_start_s, length_s, longest, payload)
-
-
-def _speedscope(run: RunFolder) -> bytes:
-    return speedscope_text(run).encode()
 
 
 def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
@@ -123,14 +111,15 @@ def both(
     name: str, what: str, make: Callable[[Source], Iterable[polars.DataFrame]]
 ) -> tuple[ExportFormat[Source], ExportFormat[Source]]:
     """The CSV and the Parquet format of the same tables."""
-    text, binary = (
-        (lambda source: tables.csv_bytes([*make(source)])),
-        (lambda source: tables.parquet_bytes([*make(source)])),
-    )
     return (
-        ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", text),
-        ExportFormat(f"{name}.parquet", ".parquet", what, "data frames", binary, True),
-    )
+        ExportFormat(
+            f"{name}.csv", ".csv", what, "spreadsheets", lambda source: tables.csv_bytes([*make(source)])
+        ),
+        ExportFormat(
+            f"{name}.parquet", ".parquet", what, "data frames", lambda source: tables.parquet_bytes([*make(source)]),
+            binary=True,
+        ),
+    )  # fmt: skip
 
 
 FORMATS: tuple[ExportFormat[RunFolder], ...] = (
@@ -141,9 +130,15 @@ FORMATS: tuple[ExportFormat[RunFolder], ...] = (
         "Prometheus",
         lambda run: openmetrics.of_runs([conclude(run)]).encode(),
     ),
-    ExportFormat("bencher", ".json", "throughput and latency at each load", "Bencher", _bencher),
+    ExportFormat(
+        "bencher",
+        ".json",
+        "throughput and latency at each load",
+        "Bencher",
+        lambda run: (write_json(tables.bencher_json(conclude(run)), indent=2) + "\n").encode(),
+    ),
     ExportFormat("hdrhistogram", ".hlog", "the latencies of each step", "HdrHistogram", _hdrhistogram),
-    ExportFormat("speedscope", ".speedscope.json", "the sampled stacks", "speedscope", _speedscope),
+    ExportFormat("speedscope", ".speedscope.json", "the sampled stacks", "speedscope", speedscope),
     *both("curve", "throughput and latency at each load, with intervals", _of_case(tables.curve_table)),
     *both("steps", "every step with its metrics", _of_case(tables.steps_table)),
     *both("limits", "every limit with its use and the load at which it runs out", _of_case(tables.limits_table)),

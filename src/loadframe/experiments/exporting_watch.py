@@ -1,7 +1,7 @@
 """Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,6 @@ def export_watch(folder: Path, name: str) -> bytes:
 # --- the formats ------------------------------------------------------------------------------------------------------
 
 
-def _openmetrics(folder: Path) -> bytes:
-    return openmetrics.of_watch(lines(folder), folder.resolve().name).encode()
-
-
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:
     """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
@@ -116,10 +112,6 @@ def _sample(line: WatchLine) -> dict[str, Any]:
     }
 
 
-def _alarms(folder: Path) -> Iterator[polars.DataFrame]:
-    yield _frame([_alarm(line) for line in _bounded(folder, ("alarm",))], ALARM)
-
-
 def _alarm(line: WatchLine) -> dict[str, Any]:
     data = line.data
     load, ends = _table(data.get("at_load")), _table(data.get("ends_s"))
@@ -127,24 +119,34 @@ def _alarm(line: WatchLine) -> dict[str, Any]:
         str(evidence.get("text", "")) for evidence in _list(data.get("evidence")) if isinstance(evidence, Mapping)
     ]
     return {
-        "n": line.n, "at_s": line.at_s, **{name: _text(data.get(name)) for name in ("alarm", "about", "title")},
-        "evidence": ". ".join(sentences), "try": " ".join(str(advice) for advice in _list(data.get("try"))),
-        "at_load": _number(load.get("load")), "at_load_low": _number(load.get("low")),
-        "at_load_high": _number(load.get("high")), "ends_s": _number(ends.get("value")),
-        "ends_s_low": _number(ends.get("low")), "ends_s_high": _number(ends.get("high")),
-    }  # fmt: skip
+        **data,
+        "n": line.n,
+        "at_s": line.at_s,
+        "evidence": ". ".join(sentences),
+        "try": " ".join(str(advice) for advice in _list(data.get("try"))),
+        "at_load": load.get("load"),
+        **{f"at_load_{end}": load.get(end) for end in ("low", "high")},
+        "ends_s": ends.get("value"),
+        **{f"ends_s_{end}": ends.get(end) for end in ("low", "high")},
+    }
 
 
-def _gaps(folder: Path) -> Iterator[polars.DataFrame]:
-    rows = []
-    for line in _bounded(folder, ("gap",)):
-        numbers = {name: _number(line.data.get(name)) for name in ("from_s", "to_s", "seconds")}
-        rows.append({"n": line.n, **numbers, **{name: _text(line.data.get(name)) for name in ("reason", "words")}})
-    yield _frame(rows, GAP)
+def _gap(line: WatchLine) -> dict[str, Any]:
+    return {**line.data, "n": line.n}
 
 
-def _frame(rows: list[dict[str, Any]], columns: Mapping[str, Any]) -> polars.DataFrame:
-    return polars.DataFrame([[row.get(name) for name in columns] for row in rows], schema=dict(columns), orient="row")
+def _table_of(
+    kind: str, row: Callable[[WatchLine], Mapping[str, Any]], columns: Mapping[str, Any]
+) -> Callable[[Path], Iterator[polars.DataFrame]]:
+    """A table of the lines of a kind; what is no value of its column's type is left out."""
+    read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
+
+    def tables(folder: Path) -> Iterator[polars.DataFrame]:
+        rows = map(row, _bounded(folder, (kind,)))
+        data = [[read[type_](cells.get(name)) for name, type_ in columns.items()] for cells in rows]
+        yield polars.DataFrame(data, schema=dict(columns), orient="row")
+
+    return tables
 
 
 def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
@@ -173,9 +175,15 @@ def _list(value: object) -> list[Any]:
 
 
 WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
-    ExportFormat("openmetrics", ".prom", "the last line of each kind, and the alarms", "Prometheus", _openmetrics),
+    ExportFormat(
+        "openmetrics",
+        ".prom",
+        "the last line of each kind, and the alarms",
+        "Prometheus",
+        lambda folder: openmetrics.of_watch(lines(folder), folder.resolve().name).encode(),
+    ),
     *both("samples", "every sample and unit of work", _samples),
-    *both("alarms", "every alarm with its evidence", _alarms),
-    *both("gaps", "every gap with its reason", _gaps),
+    *both("alarms", "every alarm with its evidence", _table_of("alarm", _alarm, ALARM)),
+    *both("gaps", "every gap with its reason", _table_of("gap", _gap, GAP)),
 )
 """The formats of `loadframe export` for a watch."""

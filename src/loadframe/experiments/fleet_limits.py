@@ -128,7 +128,7 @@ def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
 def _of_links(
     taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLink], highest: float
 ) -> Iterator[FleetLimit]:
-    carried = {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
+    carried = _carried(links)
     targets = {link.driver: link.target for link in links}
     for driver, rate in carried.items():
         moved = [(step, there.moved_bytes_per_s[driver]) for step, there in taken if driver in there.moved_bytes_per_s]
@@ -148,7 +148,7 @@ def _of_links(
 def _of_others(taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLink]) -> Iterator[FleetLimit]:
     """Other traffic of each link, in the step that had most; and what else left the target's host."""
     target = next((there.target for _, there in taken if there.target), "")
-    rates = {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
+    rates = _carried(links)
     hosts = dict.fromkeys(host for _, there in taken for host in there.links)
     for host in hosts:
         ceiling = max(rates.values(), default=0.0) if host == target else rates.get(host, 0.0)
@@ -161,6 +161,11 @@ def _of_others(taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLin
         most = max(seen, key=lambda use: use.others_bytes_per_s - use.error_bytes_per_s)
         unknown = "" if ceiling else "what the link carries by itself is not known"
         yield _others_of(target, driver, most.others_bytes_per_s, ceiling, most.error_bytes_per_s, unknown)
+
+
+def _carried(links: Sequence[FleetLink]) -> dict[str, float]:
+    """What each link carries by itself (bytes/s), by driver, where its encryption is not the limit."""
+    return {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
 
 
 def _others_of(
@@ -226,18 +231,12 @@ def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDriver
     bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
     if len(bench.drivers) < 2:
         return None
-    level = _asked_at(bench.study.load.axis, curve)
+    # On an axis other than clients or rate the same clients ask for more, so the last point: what the curve shows.
+    of_clients = bench.study.load.axis in CLIENT_AXES | RATE_AXES
+    level = (curve.peak if of_clients else curve.points[-1]).load
     if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):
         return None
     return beside(book, treatment, level, bench.drivers[:-1])
-
-
-def _asked_at(axis: str, curve: Curve) -> float:
-    """The peak where clients or rate are the load. On any other axis the same clients ask for more, so the last point:
-    that is what the curve shows."""
-    if axis in CLIENT_AXES | RATE_AXES:
-        return curve.peak.load
-    return curve.points[-1].load
 
 
 def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:

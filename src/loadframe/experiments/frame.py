@@ -1,31 +1,34 @@
 """The frame around every experiment: a run folder, the bench, and what is kept and reported however it ends."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget, TellsRun
+from loadframe.bench.checking import check_study
 from loadframe.bench.declared import distributions, knobs_of
 from loadframe.changes import durable, lists, places
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import climbing
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.profiling import (
+    around,
     looks_for_a_collector,
-    past_the_bend,
     profile_around,
     profile_at,
     with_collecting,
 )
 from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.stopping import kept_of_a_stop
+from loadframe.experiments.tuning_proof import kept_s
+from loadframe.experiments.tuning_trials import Trials
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
-from loadframe.model import Curve, SettingValue, Step, TargetState
+from loadframe.model import Capacity, Curve, SettingValue, Step, TargetState
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
@@ -33,6 +36,37 @@ from loadframe.runs.folder import REPORT, BenchFacts, Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.runs.progress_log import Told
 from loadframe.study import Study
+
+
+class Executor:
+    """Where the work of an experiment is done: on this machine, one step after the other. Those of fleets (fleet/)
+    override its methods."""
+
+    def check_study(self, study: Study) -> None:
+        """UserError where the study cannot be carried out."""
+        check_study(study)
+
+    def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
+        """What takes the steps of a run. say: called with what the user should read at once."""
+        return RealBench(study, run, say)
+
+    def trials(self, tuned: Trials, most: int) -> None:
+        """Take trials up to that number as far as the budget goes; each is reported to the search and kept."""
+        book = tuned.book
+        left = max(0, most - len(tuned.done))
+        book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
+        while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
+            tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
+
+    def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
+        """Before any change of a ladder is tried: set what takes the book's blocks. notes: appended for the reader."""
+
+    def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
+        """The capacity found here, completed with those of other settings."""
+        return here
+
+
+HERE = Executor()
 
 
 def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
@@ -143,10 +177,9 @@ def looked_at(
 
 def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
     """Profile a state below its bend and past it, and examine it again with what that shows of its runtime."""
-    round_ = examined.round
-    place, level = past_the_bend(examined)
-    if looks_for_a_collector(book.bench.study.target.kind, book.of(round_.treatment), level):
-        profile_at(book, place, round_.treatment, level, reserve_s=book.remedy_s(book.bench.study.measure.blocks.min))
+    round_, wanted, study = examined.round, around(examined)[-1], book.bench.study
+    if looks_for_a_collector(study.target.kind, book.of(round_.treatment), wanted.level):
+        profile_at(book, wanted, reserve_s=book.remedy_s(study.measure.blocks.min))
     profile_around(book, examined)
     return looked_at(book, round_.number, round_.treatment, round_.state, effective, round_.curve)
 

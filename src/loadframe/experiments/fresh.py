@@ -11,7 +11,7 @@ from loadframe.analysis import student
 from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis.mechanism import AT_ONCE, CONFIDENCE
-from loadframe.experiments.proof import orders, take_block
+from loadframe.experiments.proof import interleaved
 from loadframe.model import Step, Verdict, by_block
 
 BLOCKS = 3
@@ -57,13 +57,8 @@ def measure_again(
     if blocks < BLOCKS:
         return []
     book.progress.phase(f"measuring {book.against(after, before)} again, in fresh blocks", blocks * len(per_block))
-    taken: list[Step] = []
-    drawn = orders(book.random, (before, after), levels)
-    for block, order in zip(range(done + 1, done + blocks + 1), drawn, strict=False):
-        if block > done + BLOCKS and not book.budget.affords(per_block, reserve_s):
-            break
-        taken += take_block(book, order, round_number=round_number, block=block)
-    return taken
+    numbers = range(done + 1, done + blocks + 1)
+    return interleaved(book, (before, after), levels, numbers, BLOCKS, reserve_s, round_number=round_number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +84,8 @@ def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS
     book.progress.phase(f"{book.against(after, before)} at {level:g}, where no request waits for another", 2 * blocks)
-    taken: list[Step] = []
-    drawn = orders(book.random, (before, after), [level])
-    for block, order in zip(range(1, blocks + 1), drawn, strict=False):
-        taken += take_block(book, order, round_number=round_number, block=block, purpose="curve")
+    numbers = range(1, blocks + 1)
+    taken = interleaved(book, (before, after), [level], numbers, blocks, round_number=round_number, purpose="curve")
     return of_steps(taken, before, after)
 
 

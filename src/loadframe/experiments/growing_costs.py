@@ -48,23 +48,26 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     """Confirm the growth of a private target by a restart and two blocks, where a pause has shown what the cost
     follows: requests there are as cheap as at first and become dearer again."""
     round_, study = examined.round, book.bench.study
-    levels, growing = (
-        book.levels(round_.treatment),
-        next((finding for finding in round_.findings if finding.id in GROWTH), None),
-    )
+    levels = book.levels(round_.treatment)
+    growing = next((finding for finding in round_.findings if finding.id in GROWTH), None)
     growth = None if growing is None else grown(study.load.axis, book.of(round_.treatment))
     if growing is None or growth is None:
         return examined
-    if study.target.is_running:
-        return _with(examined, growing, _not_restarted(growth, "a service that runs is not restarted"))
-    if not book.budget.affords(FEWEST_BLOCKS * levels):
+    why = "a service that runs is not restarted" if study.target.is_running else ""
+    if not why and not book.budget.affords(FEWEST_BLOCKS * levels):
         why = "too little of the budget was left for a restart and two blocks; give measure.budget more time"
-        return _with(examined, growing, _not_restarted(growth, why))
+    if why:
+        because = f"not confirmed: {why}"
+        mechanism = Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=because)
+        return _with(examined, growing, mechanism)
     name = book.next_treatment("restarted without a change", round_.state)
     book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(round_.treatment)
     book.bench.recover(name)
-    order = _order(before, levels)
+    # The order of the first block before the restart, for a fast-growing cost differs within a block. In both blocks
+    # after it: between the two steps of each level lies one block, where another order may put none.
+    places = {step.level: step.number for step in sorted(before, key=lambda step: step.number, reverse=True)}
+    order = sorted(levels, key=lambda level: places.get(level, 0))
     after = [
         [book.take(StepRequest(name, level, round_.number, block)) for level in order]
         for block in range(1, FEWEST_BLOCKS + 1)
@@ -84,17 +87,6 @@ def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examine
     settled = replace(growing, mechanism=mechanism)
     findings = tuple(settled if finding.id == growing.id else finding for finding in round_.findings)
     return replace(examined, round=replace(round_, findings=findings))
-
-
-def _not_restarted(growth: Growth, why: str) -> Mechanism:
-    return Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=f"not confirmed: {why}")
-
-
-def _order(before: Sequence[Step], levels: Sequence[float]) -> list[float]:
-    """That of the first block before the restart, for a fast-growing cost differs within a block. Of both blocks after
-    it: between the two steps of each level lies one block, where another order may put none."""
-    places = {step.level: step.number for step in sorted(before, key=lambda step: step.number, reverse=True)}
-    return sorted(levels, key=lambda level: places.get(level, 0))
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:

@@ -17,8 +17,9 @@ from loadframe.bench.driver_user import driver_user
 from loadframe.diagnosis.pipelines import in_words
 from loadframe.errors import TargetError
 from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections
+from loadframe.experiments.watch_find import running
 from loadframe.experiments.watch_ledger import SOURCES
-from loadframe.host.identity import Identity, alive, identify
+from loadframe.host.identity import Identity, alive
 from loadframe.host.leases import Lease
 from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
@@ -146,19 +147,12 @@ def _subject(
             stack.callback(attached.close)
             yield _attached(attached, pid)
         elif pid is not None:
-            process = _process(pid)
+            process = running(pid)
             yield Subject(
                 f"{comm_of(pid) or 'a process'} (pid {pid})", Place(pid=pid), frozenset({"process"}), process=process
             )
         else:
             yield Subject("this machine")
-
-
-def _process(pid: int) -> Identity:
-    process = identify(pid) if pid > 0 else None
-    if process is None:
-        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
-    return process
 
 
 def _attached(server: Attached, pid: int | None) -> Subject:
@@ -175,7 +169,7 @@ def _attached(server: Attached, pid: int | None) -> Subject:
         server.configured(),
         server.effective(),
         local,
-        None if pid is None else _process(pid),
+        None if pid is None else running(pid),
     )
 
 
@@ -205,12 +199,12 @@ def _private(stack: ExitStack, study: Study) -> Subject:
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
     if row.attachable is None or row.one_system:  # a web server, a cache, a cluster: asked directly
-        limits, process = study.target.limit, _process(pid)
+        limits, process = study.target.limit, running(pid)
         return Subject(words, Place(pid=pid), kinds, target, asked, used, process=process, declared=limits)
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
     server = enter()
     stack.callback(server.close)
-    return Subject(words, Place(pid=pid), kinds, server, asked, used, process=_process(pid), enter=enter)
+    return Subject(words, Place(pid=pid), kinds, server, asked, used, process=running(pid), enter=enter)
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
@@ -298,8 +292,18 @@ def ledger_of(
         missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
         values = {name: value for name, value in values.items() if name.startswith(own)}
     values |= stages or {}
-    pairs = resident or _resident_while_watched(subject, watch)
-    _add_memory(_kind(subject), pairs, values, missing)
+    kind = _kind(subject)
+    names = f"{kind}.connections", "target.memory.rss"
+    pairs = resident or [
+        (metrics[names[0]], metrics[names[1]])
+        for _, metrics in watch.intervals
+        if all(name in metrics for name in names)
+    ]
+    expected = memory_at_full(kind, pairs, values)
+    if expected is not None:
+        values[f"{kind}.memory_at_full"] = expected
+    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
+        missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
     warnings = [f"the watched process ended after {watch.watched_s:.0f} s"] if watch.ended else []
     if resident:
         warnings.append("memory per connection was measured with idle connections; statements take more")
@@ -369,23 +373,6 @@ def _asked(subject: Subject) -> dict[str, float]:
     settings = {**subject.effective, **worked_out, **subject.configured}
     numbers = ((name, as_number(value)) for name, value in settings.items())
     return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}
-
-
-def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float, float]]:
-    names = f"{_kind(subject)}.connections", "target.memory.rss"
-    return [
-        (values[names[0]], values[names[1]]) for _, values in watch.intervals if all(name in values for name in names)
-    ]
-
-
-def _add_memory(
-    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
-) -> None:
-    expected = memory_at_full(kind, pairs, values)
-    if expected is not None:
-        values[f"{kind}.memory_at_full"] = expected
-    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"

@@ -75,7 +75,7 @@ def check_ndb(
     case = Case(cluster_of(config), hosts, read)
     return NdbReport(
         file=name,
-        data_nodes=tuple(_data_node(node) for node in case.cluster.data_nodes),
+        data_nodes=tuple(map(_data_node, case.cluster.data_nodes)),
         management_nodes=len(case.cluster.of_kind("ndb_mgmd")),
         api_slots=len(case.cluster.of_kind("mysqld")),
         servers=tuple(NdbServer(server.file, server.connections) for server in read),

@@ -14,7 +14,6 @@ from loadframe.diagnosis.others import COLLECTING, TOLD_BY
 from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
 from loadframe.errors import RunError, UserError
 from loadframe.experiments.examination import Examined
-from loadframe.experiments.proof import judged_levels
 from loadframe.formats.json_text import write_json
 from loadframe.formats.named_files import write_whole
 from loadframe.model import (
@@ -40,6 +39,8 @@ AROUND_S = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
+    """Each state and place has one profile only."""
+
     place: ProfilePlace
     treatment: str
     level: float
@@ -47,39 +48,26 @@ class Wanted:
 
 def profile_around(book: Bookkeeping, examined: Examined) -> None:
     """Profile a state below its bend and past it, if there is also time for proving a remedy afterwards."""
-    done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
-    for wanted in _around(examined):
-        known = (wanted.place, wanted.treatment) in done
-        if not known and _has_room(book, wanted, book.remedy_s(book.bench.study.measure.blocks.max)):
-            _profile(book, wanted)
-
-
-def profile_at(book: Bookkeeping, place: ProfilePlace, treatment: str, level: float, *, reserve_s: float = 0.0) -> bool:
-    """Take one sampled step in addition to a reserve; returns whether it was. Each state and place has one only."""
-    wanted = Wanted(place, treatment, level)
-    return _has_room(book, wanted, reserve_s) and _profile(book, wanted)
-
-
-def past_the_bend(examined: Examined) -> tuple[ProfilePlace, float]:
-    """Place and level at which a profile shows what limits a state."""
-    last = _around(examined)[-1]
-    return last.place, last.level
+    for wanted in _missing(book, around(examined)):
+        profile_at(book, wanted, reserve_s=book.remedy_s(book.bench.study.measure.blocks.max))
 
 
 def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
     """At the end: profile the final state, and what there was no time for before; the rest is recorded as missing."""
-    around = _around(first)
+    profiles = around(first)
+    final = [replace(profiles[-1], treatment=last)] if last != first.round.treatment else []
+    for wanted in _missing(book, [*final, *profiles]):
+        profile_at(book, wanted, no_room="give measure.budget more time: it had no room for this step")
+
+
+def _missing(book: Bookkeeping, profiles: Sequence[Wanted]) -> list[Wanted]:
     done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
-    final = [replace(around[-1], treatment=last)] if last != first.round.treatment else []
-    for wanted in (profile for profile in (*final, *around) if (profile.place, profile.treatment) not in done):
-        if _has_room(book, wanted, 0.0):
-            _profile(book, wanted)
-        elif book.bench.study.measure.profile == "auto":
-            _leave_out(book, wanted, "give measure.budget more time: it had no room for this step")
+    return [wanted for wanted in profiles if (wanted.place, wanted.treatment) not in done]
 
 
-def _around(examined: Examined) -> list[Wanted]:
-    """Below the bend and past it; of a curve without a bend both ends, of a single level that level."""
+def around(examined: Examined) -> list[Wanted]:
+    """Below the bend and past it; of a curve without a bend both ends, of a single level that level. The last one shows
+    what limits the state."""
     round_ = examined.round
     loads = [point.load for point in round_.curve.points]
     if examined.bend is None:
@@ -88,22 +76,25 @@ def _around(examined: Examined) -> list[Wanted]:
     held = [load for load in loads if load <= examined.bend] or loads[:1]
     return [
         Wanted("below", round_.treatment, held[-1]),
-        Wanted("past", round_.treatment, judged_levels(round_.curve, examined.bend)[0]),
+        Wanted("past", round_.treatment, examined.levels[0]),
     ]
 
 
-def _has_room(book: Bookkeeping, wanted: Wanted, reserve_s: float) -> bool:
+def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
+    """Take one sampled step, if the budget has room for it and a reserve; returns whether it was taken. A failure is
+    recorded with its reason, as is no_room, and the run goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
-    return measure.profile == "auto" and book.budget.affords([wanted.level], reserve_s + longer_s)
-
-
-def _profile(book: Bookkeeping, wanted: Wanted) -> bool:
-    """Returns whether it was taken; a failure is recorded with its reason, and the run goes on."""
+    if measure.profile != "auto":
+        return False
+    if not book.budget.affords([wanted.level], reserve_s + longer_s):
+        if no_room:
+            _leave_out(book, wanted, no_room)
+        return False
     book.progress.phase(
         f"profiling at {book.bench.study.load.axis} {wanted.level:g}: {book.called(wanted.treatment)}", 1
     )
-    window_s = max(book.bench.study.measure.window, WINDOW_S)
+    window_s = max(measure.window, WINDOW_S)
     try:
         book.bench.take_profile(wanted.place, treatment=wanted.treatment, level=wanted.level, window_s=window_s)
     except UserError as error:
@@ -143,7 +134,7 @@ def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
     return len(step.treatment), step.treatment, step.place in ("past", "highest")
 
 
-def speedscope_text(run: RunFolder) -> str:
+def speedscope(run: RunFolder) -> bytes:
     """All sampled stacks of a run in speedscope's format. RunError where there are none."""
     titled = [
         TitledStacks(
@@ -161,14 +152,14 @@ def speedscope_text(run: RunFolder) -> str:
             f"{run.path} has no profiles",
             remedy='Run it again with measure.profile = "auto" and a budget that has room for them.',
         )
-    return write_json(speedscope_json(run.path.name, titled))
+    return write_json(speedscope_json(run.path.name, titled)).encode()
 
 
 def write_speedscope(run: RunFolder, path: Path) -> None:
     """Write the same to a file. RunError also where `path` cannot be written."""
-    text = speedscope_text(run)
+    data = speedscope(run)
     try:
-        write_whole(path, text.encode())
+        write_whole(path, data)
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Choose another place.") from error
 
@@ -250,12 +241,11 @@ def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
         for treatment in {step.treatment for step in steps}
         for profile in sampled(run, treatment)
     }
-    return [
-        replace(step, metrics={**step.metrics, **known[step.treatment, step.level]})
-        if (step.treatment, step.level) in known
-        else step
-        for step in steps
-    ]
+    return [_with(step, known.get((step.treatment, step.level), {})) for step in steps]
+
+
+def _with(step: Step, metrics: Mapping[str, float]) -> Step:
+    return replace(step, metrics={**step.metrics, **metrics}) if metrics else step
 
 
 def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
@@ -275,9 +265,9 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
     ):
         return {}
     run = book.bench.run
-    first = next(iter(reversed(list(sampled(run, before)))), None)
+    first = next(reversed(list(sampled(run, before))), None)
     place = next((step.place for step, _ in _sources(run, before)), None)
-    if first is None or place is None or not profile_at(book, place, after, first.level):
+    if first is None or place is None or not profile_at(book, Wanted(place, after, first.level)):
         return {}
     last = next(
         (profile for profile in reversed(list(sampled(run, after, named=True))) if profile.level == first.level), None
@@ -287,9 +277,4 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
 
 def with_collector(steps: Sequence[Step], cores: Mapping[str, float]) -> list[Step]:
     """The same steps with the CPUs of their treatment's collector, where that was sampled."""
-    return [
-        replace(step, metrics={**step.metrics, GC_SAMPLED_CORES: cores[step.treatment]})
-        if step.treatment in cores
-        else step
-        for step in steps
-    ]
+    return [_with(step, {GC_SAMPLED_CORES: cores[step.treatment]} if step.treatment in cores else {}) for step in steps]

@@ -40,6 +40,7 @@ Samples = dict[float, list[float]]
 """Throughputs in the order of their blocks, by level."""
 
 Proof = tuple[Compared, list[Step]]
+Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
@@ -137,17 +138,13 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
 
-def compared(
-    steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
-) -> Compared:
+def compared(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Compared:
     """The verdict on two treatments in these steps, over all levels, with their ratio at each."""
     verdict = verdict_on(steps, before, after, judge)
     return Compared(verdict=verdict, levels=level_ratios(steps, before, after, judge))
 
 
-def verdict_on(
-    steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
-) -> Verdict:
+def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
     """`judge`'s verdict on the throughputs of two treatments, without unsettled levels; see `_known`."""
     kept = settled(steps)
     verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
@@ -162,17 +159,13 @@ def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, er
     )
 
 
-def _known(
-    verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
-) -> Verdict:
+def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
     """Widen the interval by what disturbances may have cost; decide nothing where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
 
-def _one_served(
-    verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict]
-) -> Verdict | None:
+def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge) -> Verdict | None:
     """The verdict, without a ratio, where at a level all requests of one side failed in all blocks, and the other side
     served in all. None where that may be chance, or another level shows the opposite. Of equal states, which fail in a
     share p of their blocks, n blocks of L levels show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n."""
@@ -226,14 +219,39 @@ def look_around(
         return []
     blocks = book.bench.study.measure.blocks.min
     book.progress.phase(
-        f"{book.against(after, before)} at the {len(levels)} remaining level{'' if len(levels) == 1 else 's'}",
+        f"{book.against(after, before)} at the {counted(len(levels), 'remaining level')}",
         len(per_block) * blocks,
     )
+    return interleaved(
+        book,
+        (before, after),
+        levels,
+        range(1, blocks + 1),
+        FEWEST_BLOCKS,
+        reserve_s + next_s,
+        round_number=round_number,
+        purpose="curve",
+    )
+
+
+def interleaved(
+    book: Bookkeeping,
+    treatments: Sequence[str],
+    levels: Sequence[float],
+    blocks: range,
+    surely: int,
+    reserve_s: float = 0.0,
+    *,
+    round_number: int,
+    purpose: Purpose = "proof",
+) -> list[Step]:
+    """The treatments at all levels in these blocks: the first ones surely, the others as the budget allows besides a
+    reserve."""
     taken: list[Step] = []
-    for block, order in zip(range(1, blocks + 1), orders(book.random, (before, after), levels), strict=False):
-        if block > FEWEST_BLOCKS and not book.budget.affords(per_block, reserve_s + next_s):
+    for block, order in zip(blocks, orders(book.random, treatments, levels), strict=False):
+        if block >= blocks.start + surely and not book.budget.affords([level for _, level in order], reserve_s):
             break
-        taken += take_block(book, order, round_number=round_number, block=block, purpose="curve")
+        taken += take_block(book, order, round_number=round_number, block=block, purpose=purpose)
     return taken
 
 
@@ -307,7 +325,7 @@ def grain_of(step: Step) -> float:
 
 
 def level_ratios(
-    steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
+    steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
     """After / before at each settled level where it is known; `verdict_on` all gives their geometric mean."""
     kept, ratios = settled(steps), []

@@ -11,7 +11,16 @@ from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import answer_writing
 from loadframe.experiments.sweep import check_enough, curve_of
-from loadframe.experiments.writing import concluded, ended, examined, partial, quality_of, renewed, write_down
+from loadframe.experiments.writing import (
+    concluded,
+    ended,
+    examined,
+    partial,
+    quality_of,
+    renewed,
+    summary_of,
+    write_down,
+)
 from loadframe.model import (
     Capacity,
     CaseStudy,
@@ -23,12 +32,10 @@ from loadframe.model import (
     RunAnswer,
     State,
     Step,
-    StudySummary,
     Tuning,
 )
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import REPORT, RunFolder
-from loadframe.runs.record import describe_study
 from loadframe.study import Study, validate
 
 
@@ -56,7 +63,14 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
         rounds = answer.rounds
     elif not rounds:
         rounds = tuple(partial(run))
-    study, summary = _study(run, answer)
+    study: Study | None = None
+    try:
+        study = run.declared()
+        summary = summary_of(run, study)
+    except StudyError:
+        if not isinstance(answer, Investigation):
+            raise
+        summary = answer.study
     if study is not None and within_latency_p95_ms is not None:
         table = run.study()
         table["objective"] = {**table.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
@@ -97,9 +111,9 @@ def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
     """Write the report of a run again, and the tables where it has no conclusion. RunError."""
     match study.answer:
         case Ladder():
-            return answer_writing.write_ladder(run)
+            return answer_writing.write(run, run.ladder())
         case Tuning():
-            return answer_writing.write_tuning(run)
+            return answer_writing.write(run, run.tuning())
         case Capacity() as capacity:
             return answer_writing.write_capacity(run, capacity)
         case Investigation() as investigation if run.investigation() is not None:
@@ -107,16 +121,6 @@ def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
             return investigation
         case _:
             return write_down(run, partial(run), interrupted=not run.closed())
-
-
-def _study(run: RunFolder, answer: RunAnswer | None) -> tuple[Study | None, StudySummary]:
-    try:
-        study, bench = run.declared(), run.bench()
-    except StudyError:
-        if not isinstance(answer, Investigation):
-            raise
-        return None, answer.study
-    return study, describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit)
 
 
 def _states(

@@ -27,6 +27,12 @@ SHORTEST_WINDOW_S = 0.3
 """As for the windows of a study: in less, nothing can be measured."""
 USUAL_TRIALS = 25
 """Length of the progress bar: benchmarks/search.py."""
+OF_THE_DRIVER = {
+    "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the capacity may be the driver's.",
+    "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was short "
+    "of, so the capacity is that of both together.",
+}
+"""Warnings by flags of decisive steps."""
 
 
 def objective_of(study: Study) -> CapacityObjective:
@@ -81,7 +87,10 @@ class _Finder:
                 break
             done = self._try(trial)
             self.trials.append(done)
-            self._say(done)
+            how = f"met ({done.throughput:,.0f}/s)" if done.met else done.missed
+            note = f"; {done.note}" if done.note else ""
+            unit = self.book.bench.axis_unit
+            self.book.progress.say(f"{done.load:g} {unit}, {done.seconds:.2g} s: {how}{note}")
             if done.met and not done.counted and not trial.recovery:
                 break  # the budget has no window that is long enough
             if done.counted or trial.recovery:
@@ -174,12 +183,6 @@ class _Finder:
             counted=not proposal.recovery,
         )
 
-    def _say(self, trial: CapacityTrial) -> None:
-        unit = self.book.bench.axis_unit
-        how = f"met ({trial.throughput:,.0f}/s)" if trial.met else trial.missed
-        note = f"; {trial.note}" if trial.note else ""
-        self.book.progress.say(f"{trial.load:g} {unit}, {trial.seconds:.2g} s: {how}{note}")
-
 
 def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) -> Capacity:
     """Search the capacity of the state that the study declares, as far as the budget goes."""
@@ -218,17 +221,8 @@ def _warnings(finder: _Finder) -> list[str]:
     if search.propose() is not None:
         warnings.append("The budget ended before the search did: give measure.budget more time.")
     decisive = {load for load in (search.low, search.high) if load is not None}
-    limited = sorted({step.level for step in steps if "driver-limited" in step.flags and step.level in decisive})
-    if limited:
-        where = ", ".join(f"{level:g}" for level in limited)
-        warnings.append(
-            f"driver.limited: at {where} the load driver was the bottleneck, so the capacity may be the driver's."
-        )
-    beside = sorted({step.level for step in steps if "driver-beside" in step.flags and step.level in decisive})
-    if beside:
-        where = ", ".join(f"{level:g}" for level in beside)
-        warnings.append(
-            f"driver.beside: at {where} the load driver had a quarter or more of the CPUs that the target was short "
-            "of, so the capacity is that of both together."
-        )
+    for flag, words in OF_THE_DRIVER.items():
+        levels = sorted({step.level for step in steps if flag in step.flags and step.level in decisive})
+        if levels:
+            warnings.append(words.format(", ".join(f"{level:g}" for level in levels)))
     return warnings

@@ -1,9 +1,12 @@
-"""A study's alternatives against its target, all measured in the same blocks, each with its own limits and causes."""
+"""A study's alternatives against its target, all measured in the same blocks, each with its own limits and causes.
+And what a cache still has after a restart: every object is requested once, and its origin counts the fetches."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
+from typing import get_args
 
 from loadframe.analysis import comparison
 from loadframe.analysis.divergence import divergence
@@ -11,14 +14,17 @@ from loadframe.analysis.selection import one_of_each_block
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings
+from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.examination import examine
 from loadframe.experiments.proof import by_level, orders, take_block, verdict_on, verdicts_at_each_level
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Witness
+from loadframe.model import Alternative, Ending, Round, SettingValue, Step, TargetState, WarmRestart, Witness
+from loadframe.reporting.alternatives import warm_restart_sentence
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
 from loadframe.study.declaration import AlternativeTable, StateTable
+from loadframe.workloads.base import AsksForObjects
 
 START = "A"
 """The treatment that a study declares."""
@@ -185,3 +191,59 @@ def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
     sides = [{(step.level, step.block): step for step in of_each if step.treatment == name} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())
     return [side[key] for side in sides for key in both]
+
+
+# --- what a cache still has after a restart ---
+
+FETCHES = "fetches"
+"""Counter of a cache: requests that it passed on to its origin."""
+POLL_S = 0.25
+
+
+def one_of_each_kind(run: RunFolder) -> list[str]:
+    """The first treatment of each kind of target: restarting every treatment would take as long as measuring them."""
+    kinds: dict[str, str] = {}
+    for treatment in run.treatments().values():
+        kinds.setdefault(treatment.kind, treatment.name)
+    return list(kinds.values())
+
+
+def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
+    """End each cache among these treatments cleanly, and by SIGKILL, and record what it still has, at the study's
+    lowest level. One that does not come back is not ended again."""
+    level = book.bench.study.levels[0]
+    for treatment in filter(book.bench.is_cache, treatments):
+        for how in get_args(Ending):
+            survival = warm_restart(book.bench, treatment, level, how)
+            run.append_line("survival.jsonl", "survival", survival)
+            book.progress.say(warm_restart_sentence(survival))
+            if survival.kept is None:
+                break
+
+
+def warm_restart(bench: Bench, treatment: str, level: float, how: Ending) -> WarmRestart:
+    """What the cache of a treatment still has of all objects of a level after it was ended that way."""
+    workload = bench.workload
+    assert isinstance(workload, AsksForObjects), "a cache is asked for objects"
+    asked, kept, failed = workload.objects_at(level), None, ""
+    try:
+        bench.use(treatment)
+        workload.set_level(bench.endpoint, level)
+        workload.warm(bench.endpoint, level)
+        bench.end(how)
+        bench.use(treatment)
+        before = _fetched(bench)
+        workload.warm(bench.endpoint, level)
+        kept = min(max(asked - round(_fetched(bench) - before), 0), asked)
+    except (TargetError, WorkloadError) as error:  # the rest is measured already: recorded with this failure
+        failed = error.fact
+    return WarmRestart(treatment, bench.kind, how, asked, kept, failed)
+
+
+def _fetched(bench: Bench) -> float:
+    """A thread may report a fetch a moment after the answer, so read until two readings agree."""
+    fetched, seen = bench.counters()[FETCHES], -1.0
+    while fetched != seen:
+        time.sleep(POLL_S)
+        fetched, seen = bench.counters()[FETCHES], fetched
+    return fetched

@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import NotRecovered, TargetError, TooFewRequests
+from loadframe.errors import CageError, NotRecovered, StudyError, TargetError, TooFewRequests, WorkloadError
 from loadframe.model import NOT_RECOVERED, Stop
 
 LOG_LINES = 6
 """Last lines of its log that are kept."""
+UNFIT = (TargetError, CageError, StudyError, WorkloadError)
+"""Errors that show that the target cannot work in a state."""
 
 
 @contextmanager

@@ -159,7 +159,11 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
         if block > blocks.min and (
             spent + book.budget.cost_s(levels) > SWEEP_SHARE * started_left
             or not book.budget.affords(levels, book.remedy_s(blocks.max))
-            or _precise(_curve(book, treatment), study.measure.precision)
+            or all(
+                point.throughput > 0
+                and (point.throughput_high - point.throughput_low) / 2 <= study.measure.precision * point.throughput
+                for point in _curve(book, treatment).points
+            )
         ):
             break
         if _overdrawn(book, treatment):
@@ -233,10 +237,3 @@ def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) 
 
 def _curve(book: Bookkeeping, treatment: str) -> Curve:
     return curve_of(book.steps, book.bench.study, treatment)
-
-
-def _precise(curve: Curve, precision: float) -> bool:
-    return all(
-        point.throughput > 0 and (point.throughput_high - point.throughput_low) / 2 <= precision * point.throughput
-        for point in curve.points
-    )

@@ -11,27 +11,31 @@ from loadframe.diagnosis import conclusion, judging
 from loadframe.diagnosis.remedies import joined, propose, proposed_for, state_after
 from loadframe.diagnosis.remedies.declared import ways_back
 from loadframe.errors import NotRecovered
-from loadframe.experiments import fresh, sizing
+from loadframe.experiments import fresh
 from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
-from loadframe.experiments.proof import judged_levels
-from loadframe.experiments.sizing import UNFIT
-from loadframe.experiments.stopping import fell_in
+from loadframe.experiments.stopping import UNFIT, fell_in
 from loadframe.experiments.trying import (
     NO_ERROR,
     Attempt,
     afterwards_s,
+    apply,
     attempt,
     beside,
     held_at_the_fall,
     judged,
     measured_again,
+    of_treatment,
     prove_remedy,
 )
-from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy, Verdict
+from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 """The word in `remedies.allow` that permits changes in a layer."""
+
+
+WhyNot = Callable[[Remedy], str | None]
+Note = Callable[[Round], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,60 +46,67 @@ class Tried:
     kept: tuple[str, TargetState] | None
 
 
-def try_remedies(
-    book: Bookkeeping, examined: Examined, already: set[str], note: Callable[[Round], None] = lambda latest: None
-) -> Tried:
+def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note: Note = lambda latest: None) -> Tried:
     """Prove the remedies for a round's findings in turn, until one is kept; those that may not or cannot be tried are
     listed with the reason. Where none helps alone, those with another limit behind them are lifted together. already:
     ids of remedies that did not help, grows until another state is kept. note: called after each trial."""
-    round_, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
+    round_, why_not = examined.round, partial(_why_not, book, examined)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
     untried = [remedy for remedy in proposed_for(round_, examined.situation) if remedy.id not in already]
-    for proposed in promising_first(book, examined, untried, levels, partial(_why_not, book, examined)):
-        because = _why_not(book, examined, proposed) if kept is None else KEPT_FIRST
+    for proposed in promising_first(book, examined, untried, examined.levels, why_not):
+        because = why_not(proposed) if kept is None else KEPT_FIRST
         if because is not None:
             round_ = _shown(round_, proposed, because)
             continue
-        try:
-            applied = sizing.apply(book, examined, proposed, round_.curve.points[-1].load)
-            held = held_at_the_fall(book, round_, applied)
-            tried = attempt(book, examined, applied, levels)
-        except sizing.UNFIT as error:
-            if isinstance(error, NotRecovered) and fell_in(book, error)[0] == round_.treatment:
-                raise
-            round_ = _shown(round_, proposed, f"the target does not work with it: {error.fact}")
-            already.add(proposed.id)
-            book.bench.recover(round_.treatment)
-            continue
-        before, round_ = round_, judged(round_, tried)
-        note(round_)
-        if tried.promising:
-            tried = measured_again(book, round_, tried, levels)
-            round_ = judged(before, tried)
-            note(round_)
-        if held and not tried.trial.kept and tried.trial.told.decision != "worse":
-            tried = replace(tried, trial=replace(tried.trial, kept=True, note=held), holds=True)
-            round_ = judged(before, tried)
-        if tried.trial.kept:
+        round_, tried = _try(book, examined, round_, proposed, note)
+        if tried is not None and tried.trial.kept:
             kept = tried
-            reserve_s = less_s(book, round_, tried.trial, levels)
-            round_ = replace(
-                round_, tried=(*round_.tried[:-1], beside(book, round_, tried, levels, reserve_s=reserve_s))
+            round_ = beside(
+                book, round_, tried, examined.levels, reserve_s=less_s(book, round_, tried.trial, examined.levels)
             )
-        else:
-            already.add(proposed.id)
+            continue
+        already.add(proposed.id)
+        if tried is not None:
             fruitless.append(tried)
             book.bench.use(round_.treatment)
     if kept is None:
-        round_, kept = lift_together(book, examined, round_, fruitless, partial(_why_not, book, examined), note)
+        round_, kept = lift_together(book, examined, round_, fruitless, why_not, note)
     if kept is not None:
         note(round_)
-        round_ = hold_against(book, round_, kept, levels)
+        round_ = hold_against(book, round_, kept, examined.levels)
         already.difference_update(attempted.applied.remedy.id for attempted in fruitless)
         already.update(ways_back(kept.applied.remedy))
     note(round_)
     return Tried(round_, None if kept is None else (kept.applied.treatment, kept.applied.state))
+
+
+def _try(
+    book: Bookkeeping, examined: Examined, round_: Round, remedy: Remedy, note: Note, doubt: str = "", several: int = 0
+) -> tuple[Round, Attempt | None]:
+    """The round with the trial of a remedy, which a promising one has again in fresh blocks. None where the target does
+    not work with it. doubt: as for `judged`. several: changes of which each is proved alone afterwards."""
+    levels = examined.levels
+    try:
+        applied = apply(book, examined, remedy)
+        held = "" if several else held_at_the_fall(book, round_, applied)
+        tried = attempt(book, examined, applied)
+    except UNFIT as error:
+        if isinstance(error, NotRecovered) and fell_in(book, error)[0] == round_.treatment:
+            raise
+        book.bench.recover(round_.treatment)
+        return _shown(round_, remedy, f"the target does not work with it: {error.fact}"), None
+    before, round_ = round_, judged(round_, tried, doubt)
+    note(round_)
+    if tried.promising:
+        alone_s = book.budget.cost_s(2 * FEWEST_BLOCKS * several * list(levels))
+        tried = measured_again(book, round_, tried, levels, reserve_s=alone_s)
+        round_ = judged(before, tried, doubt)
+        note(round_)
+    if held and not tried.trial.kept and tried.trial.told.decision != "worse":
+        tried = replace(tried, trial=replace(tried.trial, kept=True, note=held), holds=True)
+        round_ = judged(before, tried, doubt)
+    return round_, tried
 
 
 def _shown(round_: Round, remedy: Remedy, because: str) -> Round:
@@ -123,9 +134,8 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
             return f"it changes {change.setting} ({change.layer}), which the study's remedies.allow does not name"
     if not book.error.left:
         return NO_ERROR
-    levels = judged_levels(examined.round.curve, examined.bend)
-    proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * levels)]  # a sizing step and two blocks
-    if not book.budget.affords(proof, afterwards_s(book, examined.round, levels, treatments=1)):
+    proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * examined.levels)]  # sizing and two blocks
+    if not book.budget.affords(proof, afterwards_s(book, examined.round, examined.levels, treatments=1)):
         return "too little of the budget is left to prove it; give measure.budget more time"
     return None
 
@@ -141,7 +151,7 @@ def promising_first(
     examined: Examined,
     remedies: Sequence[Remedy],
     levels: Sequence[float],
-    why_not: Callable[[Remedy], str | None],
+    why_not: WhyNot,
 ) -> tuple[Remedy, ...]:
     """The same remedies, but of the guessed ones for the first cause the first that shows a gain in a single step at
     the highest level comes first: a proof of a useless one costs ten times as much. That decides the order alone.
@@ -157,7 +167,15 @@ def promising_first(
     for remedy in may:
         if not book.budget.affords([levels[-1]], proof_s):
             break
-        if _shows(book, examined, remedy, levels[-1], before):
+        round_, state = examined.round, state_after(examined.round.state, remedy)
+        name = book.next_treatment(remedy.title, state, remedy=remedy)
+        try:
+            book.bench.use(name)
+            step = book.take(StepRequest(name, levels[-1], round_.number, purpose="sizing"))
+        except UNFIT:
+            book.bench.recover(round_.treatment)
+            continue
+        if step.throughput >= SHOWS * before:
             promising = remedy
             break
     book.bench.use(examined.round.treatment)
@@ -166,32 +184,22 @@ def promising_first(
     return (promising, *(remedy for remedy in remedies if remedy is not promising))
 
 
-def _shows(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float, before: float) -> bool:
-    round_ = examined.round
-    state = state_after(round_.state, remedy)
-    name = book.next_treatment(remedy.title, state, remedy=remedy)
-    try:
-        book.bench.use(name)
-        step = book.take(StepRequest(name, level, round_.number, purpose="sizing"))
-    except UNFIT:
-        book.bench.recover(round_.treatment)
-        return False
-    return step.throughput >= SHOWS * before
-
-
 MOST_IN_SERIES = 3
 """Limits that are lifted together at most."""
 TOGETHER = "several changes were made at once"
-
-WhyNot = Callable[[Remedy], str | None]
-Note = Callable[[Round], None]
+ALONE = {
+    True: "the other changes alone give less",
+    False: "the other changes alone give as much: it may be omitted",
+    None: "what it adds to the others is not proved",
+}
+"""What the other changes show of one that is reverted, by whether it is needed."""
 
 
 def lift_together(
     book: Bookkeeping, examined: Examined, round_: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
 ) -> tuple[Round, Attempt | None]:
     """Try remedies together of which none had helped alone. why_not: the reason why one may not be tried, else None."""
-    levels, done = judged_levels(round_.curve, examined.bend), set[frozenset[str]]()
+    done = set[frozenset[str]]()
     for first in fruitless:
         chain, last = [first.applied.remedy], first
         while len(chain) < MOST_IN_SERIES and (behind := _behind(chain, last, why_not, done)) is not None:
@@ -202,28 +210,18 @@ def lift_together(
             done.add(frozenset(remedy.id for remedy in chain))
             together = joined(chain)
             because = why_not(together)
-            if because is None:
-                try:
-                    applied = sizing.apply(book, examined, together, round_.curve.points[-1].load)
-                except sizing.UNFIT as error:
-                    because = f"the target does not work with it: {error.fact}"
-                    book.bench.recover(round_.treatment)
             if because is not None:
-                round_ = replace(round_, untried=(*round_.untried, UntriedRemedy(together, because)))
+                round_ = _shown(round_, together, because)
                 break
-            last = attempt(book, examined, applied, levels)
-            before, round_ = round_, judged(round_, last, TOGETHER)
-            note(round_)
-            if last.promising:
-                alone_s = book.budget.cost_s(2 * FEWEST_BLOCKS * len(chain) * list(levels))
-                last = measured_again(book, round_, last, levels, reserve_s=alone_s)
-                round_ = judged(before, last, TOGETHER)
-                note(round_)
+            round_, tried = _try(book, examined, round_, together, note, TOGETHER, len(chain))
+            if tried is None:
+                break
+            last = tried
             if last.trial.kept:
-                round_ = replace(round_, tried=(*round_.tried[:-1], beside(book, round_, last, levels)))
+                round_ = beside(book, round_, last, examined.levels)
                 note(round_)
-                round_ = _taken_back(book, round_, last, chain, levels)
-                return _without_idle(book, examined, round_, last, chain, levels, why_not)
+                round_ = _taken_back(book, round_, last, chain, examined.levels)
+                return _without_idle(book, examined, round_, last, chain, why_not)
             book.bench.use(round_.treatment)
     return round_, None
 
@@ -260,28 +258,22 @@ def _taken_back(
         )
         try:
             proved, steps = prove_remedy(book, without, whole, levels, round_number=round_.number)
-        except sizing.UNFIT as error:
+        except UNFIT as error:
             book.bench.recover(whole)
             controls.append(Control("without", remedy.title, None, None, f"left out: {error.fact}"))
             continue
         verdict = proved.verdict
-        before = [step for step in steps if step.treatment == without]
-        after = [step for step in steps if step.treatment == whole]
+        before, after = of_treatment(steps, without), of_treatment(steps, whole)
         doubt = "" if verdict.clears_noise else judging.IN_NOISE
         findings = judging.judge(findings, remedy, verdict, before, after, doubt=doubt)
-        controls.append(_worth(remedy, verdict))
+        needed = True if verdict.decision == "better" else False if judging.without_effect(verdict) else None
+        controls.append(Control("without", remedy.title, verdict, needed, ALONE[needed]))
     trial = replace(round_.tried[-1], controls=tuple(controls))
     return replace(round_, tried=(*round_.tried[:-1], trial), findings=findings)
 
 
 def _without_idle(
-    book: Bookkeeping,
-    examined: Examined,
-    round_: Round,
-    kept: Attempt,
-    chain: Sequence[Remedy],
-    levels: Sequence[float],
-    why_not: WhyNot,
+    book: Bookkeeping, examined: Examined, round_: Round, kept: Attempt, chain: Sequence[Remedy], why_not: WhyNot
 ) -> tuple[Round, Attempt]:
     """Keep only the changes that are needed, if they prove better alone."""
     idle = {control.title for control in round_.tried[-1].controls if control.holds is False}
@@ -291,20 +283,10 @@ def _without_idle(
     remedy = needed[0] if len(needed) == 1 else joined(needed)
     if why_not(remedy) is not None:
         return round_, kept
-    alone = attempt(book, examined, sizing.apply(book, examined, remedy, round_.curve.points[-1].load), levels)
-    alone = measured_again(book, round_, alone, levels)
+    alone = attempt(book, examined, apply(book, examined, remedy))
+    alone = measured_again(book, round_, alone, examined.levels)
     if not alone.trial.kept:
         return round_, kept
     whole = replace(round_.tried[-1], kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")
-    trial = beside(book, round_, alone, levels)
-    return replace(round_, tried=(*round_.tried[:-1], whole, trial)), alone
-
-
-def _worth(remedy: Remedy, verdict: Verdict) -> Control:
-    if verdict.decision == "better":
-        return Control("without", remedy.title, verdict, True, "the other changes alone give less")
-    if judging.without_effect(verdict):
-        return Control(
-            "without", remedy.title, verdict, False, "the other changes alone give as much: it may be omitted"
-        )
-    return Control("without", remedy.title, verdict, None, "what it adds to the others is not proved")
+    round_ = replace(round_, tried=(*round_.tried[:-1], whole, alone.trial))
+    return beside(book, round_, alone, examined.levels), alone

@@ -1,4 +1,5 @@
-"""One remedy against the state before it: applied, proved, measured again if it is kept, and judged."""
+"""One remedy against the state before it: made large enough, proved, measured again if it is kept, and judged. A raised
+limit that is full again at the highest load would have the trial judge the size, not the cause."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +8,9 @@ from statistics import fmean
 
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import judging
+from loadframe.diagnosis.findings import is_overrun
 from loadframe.diagnosis.operational import OPERATIONAL, served_at_once
+from loadframe.diagnosis.remedies import resized, state_after
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh
@@ -24,10 +27,11 @@ from loadframe.experiments.proof import (
     prove,
     tail_price,
 )
-from loadframe.experiments.sizing import Applied
-from loadframe.experiments.stopping import note_fall
+from loadframe.experiments.stopping import UNFIT, note_fall
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Limit, Round, Step, StepRequest, Trial, Verdict
+from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import rules_for
+from loadframe.model import Limit, Remedy, Round, Step, StepRequest, TargetState, Trial, Verdict
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -35,6 +39,56 @@ FIRST = 1 - ERROR
 """Confidence of the first remedy's interval, whose lower end spends half of the error that all share."""
 NOT_MORE = "faster requests may have given the gain: the response time at the lowest load is not known well enough"
 FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
+FURTHER = 4.0
+"""A limit that is full again is raised to four times its ceiling."""
+MOST_SIZES = 4
+"""After 4^3 times the first estimate, size is not the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A remedy as applied. full: the limit that it raises and the load still overruns."""
+
+    remedy: Remedy
+    treatment: str
+    state: TargetState
+    full: Limit | None
+
+
+def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
+    """Bring the target to the state after the remedy. A raised silent limit is tested by a step at the highest load,
+    and raised further while it is full again and requests pay for it. Raises one of UNFIT, leaving the state
+    unknown."""
+    round_ = examined.round
+    silent = {limit.id for limit in round_.limits if limit.thrash_metric and not limit.loud}
+    applied: Applied | None = None
+    for _ in range(MOST_SIZES):
+        state = state_after(round_.state, remedy)
+        name, full = book.next_treatment(remedy.title, state, remedy=remedy), None
+        try:
+            book.bench.use(name)
+            if silent.intersection(remedy.addresses):
+                full = _full_again(book, round_, remedy, name, state)
+        except UNFIT:
+            if applied is None:
+                raise
+            book.bench.recover(applied.treatment)
+            break
+        applied = Applied(remedy, name, state, full)
+        larger = resized(remedy, examined.situation, full.id, FURTHER * full.ceiling) if full is not None else None
+        if larger is None or larger.changes == remedy.changes:
+            break
+        remedy = larger
+    assert applied is not None, "the first size is applied, or raises"
+    return applied
+
+
+def _full_again(book: Bookkeeping, round_: Round, remedy: Remedy, name: str, state: TargetState) -> Limit | None:
+    """None where the raised limit is large enough."""
+    step = book.take(StepRequest(name, round_.curve.points[-1].load, round_.number, purpose="sizing"))
+    rules = rules_for(book.bench.study.target.limit, [step])
+    limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]
+    return next((limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +114,21 @@ class Attempt:
         return tuple(finding.id for finding in self.after.round.findings if finding.id not in own)
 
 
-def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Sequence[float]) -> Attempt:
+def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
     """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or it clears
     noise."""
     round_, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
-    proved, steps = prove_remedy(book, round_.treatment, name, levels, round_number=round_.number)
+    proved, steps = prove_remedy(book, round_.treatment, name, examined.levels, round_number=round_.number)
     verdict = proved.verdict
-    before, after = _of(steps, round_.treatment), _of(steps, name)
+    before, after = of_treatment(steps, round_.treatment), of_treatment(steps, name)
     better = verdict.decision == "better"
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
     cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
+    full = ""
+    if (limit := applied.full) is not None:
+        full = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
     trial = Trial(
         remedy=replace(
             remedy,
@@ -88,7 +145,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=round_.treatment,
         treatment_after=name,
-        note=_cure(before, after, proved=cures) if fell else _full(applied.full),
+        note=_cure(before, after, proved=cures) if fell else full,
         operations=operation_times(before, after),
         deciding=tuple(step.number for step in steps),
     )
@@ -176,7 +233,7 @@ def measured_again(
 def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     before, after = trial.treatment_before, trial.treatment_after
     again = compared(steps, before, after)
-    verdict, sides = again.verdict, (_of(steps, before), _of(steps, after))
+    verdict, sides = again.verdict, (of_treatment(steps, before), of_treatment(steps, after))
     ended = verdict.decision != "worse" and judging.cures_failures(*sides)
     cures = ended and not judging.by_chance(verdict, *sides)
     better = trial.verdict.decision == "better"
@@ -201,7 +258,7 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
         return replace(round_, tried=(*round_.tried, trial))
     steps = served_at_once(tried.again or tried.steps, tried.unloaded.responses_s)
     steps = with_collector(steps, tried.collecting)
-    before, after = sides(trial, steps)
+    before, after = of_treatment(steps, trial.treatment_before), of_treatment(steps, trial.treatment_after)
     findings = judging.judge(
         round_.findings,
         trial.remedy,
@@ -221,15 +278,11 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
     return replace(round_, tried=(*round_.tried, trial), findings=findings)
 
 
-def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
-    return _of(steps, trial.treatment_before), _of(steps, trial.treatment_after)
-
-
 def beside(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
-) -> Trial:
-    """A kept remedy's trial with the ratios at its other levels, as the budget allows besides a reserve; in more than
-    the fewest blocks only if there is room for another remedy."""
+) -> Round:
+    """The round with the ratios of the remedy kept last at its other levels, as the budget allows besides a reserve; in
+    more than the fewest blocks only if there is room for another remedy."""
     trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
     before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
     others = [level for level in _other_levels(book, round_, levels) if level not in done]
@@ -237,7 +290,8 @@ def beside(
     further = look_around(book, before, after, others, round_number=round_.number, reserve_s=reserve_s, next_s=next_s)
     around = [*unloaded, *further]
     ratios = (*trial.levels, *level_ratios(around, before, after))
-    return replace(trial, levels=tuple(sorted(ratios, key=lambda row: row.load)))
+    trial = replace(trial, levels=tuple(sorted(ratios, key=lambda row: row.load)))
+    return replace(round_, tried=(*round_.tried[:-1], trial))
 
 
 def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float], *, treatments: int) -> float:
@@ -252,7 +306,7 @@ def known(verdict: Verdict) -> bool:
     return verdict.decided or judging.without_effect(verdict)
 
 
-def _of(steps: Sequence[Step], treatment: str) -> list[Step]:
+def of_treatment(steps: Sequence[Step], treatment: str) -> list[Step]:
     return [step for step in steps if step.treatment == treatment]
 
 
@@ -267,12 +321,6 @@ def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str
     first, second = (100 * judging.failed_share(side) for side in (before, after))
     fell = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
     return fell if proved else f"{fell}, which may be chance: too few requests failed, or too unevenly"
-
-
-def _full(limit: Limit | None) -> str:
-    if limit is None:
-        return ""
-    return f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
 
 
 def _memory(steps: Sequence[Step]) -> float | None:

@@ -1,7 +1,7 @@
 """The search for settings on a real target: trial after trial, and the proof of the best."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from loadframe.analysis.selection import select
@@ -11,54 +11,16 @@ from loadframe.errors import RunError
 from loadframe.experiments import within
 from loadframe.experiments.answer_writing import save_tuning
 from loadframe.experiments.examination import Examined
-from loadframe.experiments.executor import HERE
 from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.reading import open_run
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.tuning_answer import Answers
-from loadframe.experiments.tuning_proof import proved
+from loadframe.experiments.tuning_proof import answer, proved
 from loadframe.experiments.tuning_space import vary
 from loadframe.experiments.tuning_trials import Start, Trials
-from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning, TuningTrial
+from loadframe.model import SettingValue, Tuning, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe.tuning.search import Search, Space
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a search derives from the first curve. left_out: settings that are not varied, and why. tries: proposed by a
-    diagnosis. levels: at which settings are judged, the highest first. asked: the objective besides throughput."""
-
-    space: Space
-    left_out: Mapping[str, str]
-    tries: tuple[Mapping[str, SettingValue], ...]
-    levels: tuple[float, ...]
-    asked: CapacityObjective | None
-
-    def trials(
-        self, book: Bookkeeping, run: RunFolder, search: Search, state: TargetState, levels: tuple[float, ...]
-    ) -> Trials:
-        """Empty trials, to be judged at these levels."""
-        start = Start.of(select(book.of(START)).steps, levels)
-        names = {self.space.start: START}
-        return Trials(book, run, self.space, search, levels, state, start, objective=self.asked, names=names)
-
-
-def planned(book: Bookkeeping, examined: Examined, memory_bytes: float | None) -> Plan:
-    """From the start's first curve. memory_bytes: as for tuning_space.vary."""
-    study, round_ = book.bench.study, examined.round
-    remedies = [
-        {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}
-        for remedy in propose(round_.findings, examined.situation)
-        if remedy.price.durability is None or study.remedies.durability == "relax"
-    ]
-    first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
-    space, left_out = vary(study, round_.effective, memory_bytes, first)
-    asked, start = within.asked(study), select(book.of(START)).steps
-    curve = round_.curve if asked is None else within.loads_within(round_.curve, start, asked)
-    levels = tuple(reversed(judged_levels(curve, examined.bend)))
-    return Plan(space, left_out, tuple(remedy for remedy in remedies if remedy), levels, asked)
+from loadframe.tuning.search import Search
 
 
 def tune(
@@ -68,23 +30,31 @@ def tune(
     *,
     trials: int,
     memory_bytes: float | None,
-    earlier: Sequence[TuningTrial] = (),
-    searching: Callable[[Trials, int], None] = HERE.trials,
+    earlier: Sequence[TuningTrial],
+    searching: Callable[[Trials, int], None],
 ) -> Tuning:
-    """Search from the study's state, and prove the best. examined: its first curve, which says what to try first.
-    memory_bytes: as for tuning_space.vary. earlier: trials of a run to continue. searching: takes the trials."""
-    round_ = examined.round
-    plan = planned(book, examined, memory_bytes)
-    search = Search(plan.space, tries=plan.tries, seed=book.random.randrange(2**32))
-    tuned = plan.trials(book, run, search, round_.state, plan.levels)
+    """Search from the study's state, and prove the best. examined: its first curve, which says what to try first, and
+    at which levels settings are judged, the highest first. memory_bytes: as for tuning_space.vary. earlier: trials of a
+    run to continue. searching: takes the trials."""
+    study, round_ = book.bench.study, examined.round
+    remedies = [
+        {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}
+        for remedy in propose(round_.findings, examined.situation)
+        if remedy.price.durability is None or study.remedies.durability == "relax"
+    ]
+    first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
+    space, left_out = vary(study, round_.effective, memory_bytes, first)
+    asked, steps = within.asked(study), select(book.of(START)).steps
+    curve = round_.curve if asked is None else within.loads_within(round_.curve, steps, asked)
+    levels = tuple(reversed(judged_levels(curve, examined.bend)))
+    search = Search(space, tries=[remedy for remedy in remedies if remedy], seed=book.random.randrange(2**32))
+    start, names = Start.of(steps, levels), {space.start: START}
+    tuned = Trials(book, run, space, search, levels, round_.state, start, objective=asked, names=names)
     tuned.begin(earlier)
-    answers = Answers(tuned, plan.left_out, tuple(finding.title for finding in round_.findings))
-    save_tuning(run, answers.stopped())
+    answered = partial(answer, tuned, left_out, tuple(finding.title for finding in round_.findings))
+    save_tuning(run, answered(()))
     searching(tuned, trials)
-    proofs = proved(tuned, lambda so_far: save_tuning(run, answers.so_far(so_far)))
-    if not proofs:
-        return answers.nothing_better()
-    return answers.so_far(proofs) if proofs[-1].told.held else answers.not_proved(proofs)
+    return answered(proved(tuned, lambda proofs: save_tuning(run, answered(proofs))), ended=True)
 
 
 def trials_of(path: Path, study: Study) -> list[TuningTrial]:

@@ -11,7 +11,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments import within
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.sweep import check_enough, measure_block
 from loadframe.model import CapacityObjective, SettingValue, Step, StepRequest, TargetState, TuningTrial, by_block
 from loadframe.progress import counted
@@ -149,7 +149,7 @@ class Trials:
         for trial in earlier:
             if all(name in known and value in known[name] for name, value in trial.changes.items()):
                 self.add(trial)
-        self.recalled = self._highest()
+        self.recalled = self.next_number - 1
 
     def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
         """Take and record a trial. kept_s: budget (s) that measuring the start again must leave."""
@@ -158,7 +158,7 @@ class Trials:
         failed = ""
         try:
             for level in self.levels:
-                if self._hopeless(steps):
+                if steps and (within.missed(self.objective, steps) or self._is_slow(steps)):
                     break
                 name = self.treatment(proposal.point)
                 steps.append(self.book.take(StepRequest(name, level, TRIALS_ROUND, number, purpose="trial")))
@@ -198,12 +198,12 @@ class Trials:
 
     def floors(self, start: Start) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
-        best = math.exp(max(0.0, self.search.leading_value()))
+        best = max(1.0, self.search.leading_gain())
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
 
     @property
     def next_number(self) -> int:
-        return 1 + self._highest()
+        return 1 + max((trial.number for trial in self.done), default=0)
 
     def add(self, trial: TuningTrial) -> None:
         """Learn from a trial and keep it; on the disk when this returns."""
@@ -239,9 +239,6 @@ class Trials:
         """Of two lines for one trial the later one counts."""
         self.run.append_line("trials.jsonl", "tuning-trial", trial)
 
-    def _highest(self) -> int:
-        return max((trial.number for trial in self.done), default=0)
-
     def _look_at_start_again(self) -> None:
         """Compare the trials so far with the start measured again, or if that fails with the old one."""
         before, self.sure = self.start.reference, True
@@ -267,11 +264,7 @@ class Trials:
         for value in self.start.blocks():
             self.search.observe(Outcome(self.space.start, value))
 
-    def _hopeless(self, steps: Sequence[Step]) -> bool:
-        if not steps:
-            return False
-        if within.missed(self.objective, steps):
-            return True
+    def _is_slow(self, steps: Sequence[Step]) -> bool:
         floors = self.floors(self.start)
         return any(step.throughput < floors[step.level] for step in steps)
 

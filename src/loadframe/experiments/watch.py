@@ -1,6 +1,7 @@
 """Begin a watch: find and check its subject with all that Loadframe knows, then become the light process that stays."""
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from loadframe.connections.address import decide, is_here, parted
 from loadframe.errors import MachineError, StudyError, TargetError, UsageError
 from loadframe.experiments.watch_alarms import filled
 from loadframe.experiments.watch_child import check_webhook
-from loadframe.experiments.watch_find import how_to_find, listening_users, run_by, whose
+from loadframe.experiments.watch_find import how_to_find, listening_users, run_by, running, whose
 from loadframe.experiments.watch_sources import RUN_AS
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.path_text import why_no_text
@@ -81,10 +82,8 @@ def of_study(study: Study, wishes: Wishes) -> WatchPlan:
 
 def of_process(pid: int, wishes: Wishes) -> WatchPlan:
     """The plan for any process. TargetError where there is none."""
-    process = identity.identify(pid) if pid > 0 else None
-    if process is None:
-        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
-    name = _name(pid)
+    running(pid)
+    name = re.sub(r"[^\w.-]", "-", comm_of(pid)) or "process"
     ports = listening.ports_of([member.pid for member in identity.family(pid)])
     plan = WatchPlan(f"{name} (pid {pid})", "", find=how_to_find(pid, ports), kinds=("process",), load=CONNECTIONS)
     return _wished(plan, wishes, f"{name}-{pid}")
@@ -266,13 +265,3 @@ def _command(text: str) -> tuple[str, ...]:
     if program is None or not os.access(program, os.X_OK):
         raise UsageError(f"--command: {text[:80]!r} names no program", remedy="Name one by its path.")
     return (str(Path(program).absolute()), *words[1:])
-
-
-def _name(pid: int) -> str:
-    return (
-        "".join(character if character.isalnum() or character in "-_." else "-" for character in comm_of(pid))
-        or "process"
-    )
-
-
-__all__ = ["Wishes", "begin", "of_process", "of_server", "of_study"]

@@ -68,8 +68,13 @@ class Alarms:
     def _begin(self, work: Callable[[], None], again_s: Sequence[float] = ()) -> None:
         def guarded() -> None:
             for pause_s in (*again_s, None):
-                why = _failure(work)
-                if not why:
+                try:
+                    work()
+                except UserError as error:
+                    why = error.fact
+                except (OSError, subprocess.SubprocessError) as error:
+                    why = str(error) or type(error).__name__
+                else:
                     return
                 again = pause_s is not None and not self._ending.is_set()
                 self._failed(f"{why}; it is tried again after {pause_s:g} s" if again else why)
@@ -115,16 +120,6 @@ class Alarms:
         if process.returncode != 0:
             words = " ".join(said.decode("utf-8", "replace").split())[-200:]
             raise UserError(f"{receiver} did not take the alarm: {words or process.returncode}", remedy="Correct it.")
-
-
-def _failure(work: Callable[[], None]) -> str:
-    try:
-        work()
-    except UserError as error:
-        return error.fact
-    except (OSError, subprocess.SubprocessError) as error:
-        return str(error) or type(error).__name__
-    return ""
 
 
 def filled(text: str) -> str:
@@ -173,38 +168,38 @@ def printed(text: str) -> int:
 
 
 OF_MYSQL = ("mariadb", "mysql")
-ADVICE: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("leak.target.memory.rss", (
+ADVICE: Mapping[str, tuple[str, ...]] = {
+    "leak.target.memory.rss": (
         "Plan a restart before that hour; it begins again at its starting size.",
         "A cache without a bound grows like this: lower its size, or flush it, and see whether memory is given back.",
-    )),
-    ("leak.target.open_files", (
+    ),
+    "leak.target.open_files": (
         "Look at what stays open: `ls -l /proc/PID/fd`.",
         "Raising the limit (LimitNOFILE, ulimit -n) only puts the hour off.",
-    )),
-    ("leak.system.filesystem.space", (
+    ),
+    "leak.system.filesystem.space": (
         "Find what grows: `du -x --max-depth=2` on that file system, twice an hour apart.",
-    )),
-    ("change.response", (
+    ),
+    "change.response": (
         "Compare what was changed at that time: a deployment, a setting, the size of the data.",
         "`loadframe investigate` on a copy of the service names the cause.",
-    )),
-    ("change.cpu", (
+    ),
+    "change.cpu": (
         "Compare what was changed at that time: a deployment, a setting, the mix of requests.",
-    )),
-    ("unit-fails", ("See the service's own log; each error stands in the day file.",)),
-    ("absent", ("See the service's own log. The watch goes on, and finds it once it is back.",)),
-    *((f"{kind}.table_open_cache", (
+    ),
+    "unit-fails": ("See the service's own log; each error stands in the day file.",),
+    "absent": ("See the service's own log. The watch goes on, and finds it once it is back.",),
+    **{f"{kind}.table_open_cache": (
         "Raise table_open_cache while there is room (SET GLOBAL, and the configuration file); each cached table takes "
         "up to two open files, so look at the limit of open files of its process first.",
-    )) for kind in OF_MYSQL),
-    *((f"{kind}.max_connections", (
+    ) for kind in OF_MYSQL},
+    **{f"{kind}.max_connections": (
         "Raise max_connections, or let fewer clients connect at a time (a pool).",
-    )) for kind in OF_MYSQL),
-    ("process.open_files", (
+    ) for kind in OF_MYSQL},
+    "process.open_files": (
         "Raise LimitNOFILE of the unit (or ulimit -n) and start the service again.",
-    )),
-)  # fmt: skip
+    ),
+}  # fmt: skip
 """By the id of a limit, or by the kind of an alarm with its subject."""
 OTHERWISE = (
     "`loadframe limits` shows all limits and what asks for this one.",
@@ -212,6 +207,16 @@ OTHERWISE = (
 )
 
 
-def advice_for(about: str) -> tuple[str, ...]:
-    """Sentences of advice, general ones where nothing is known of this limit."""
-    return next((advice for name, advice in ADVICE if name == about), OTHERWISE)
+def alarm_of(
+    alarm: str,
+    about: str,
+    title: str,
+    *evidence: tuple[str, str, float | None],
+    at_load: Mapping[str, float] | None = None,
+    ends_s: Mapping[str, float | None] | None = None,
+) -> WatchAlarm:
+    """An alarm as WatchAlarm has it, with advice, general where nothing is known of this limit. evidence: sentence,
+    metric and value of each."""
+    sentences = tuple({"text": text, "metric": metric, "value": value} for text, metric, value in evidence)
+    advice = next((ADVICE[name] for name in (f"{alarm}.{about}", alarm, about) if name in ADVICE), OTHERWISE)
+    return WatchAlarm(alarm, about, title, sentences, advice, at_load, ends_s)

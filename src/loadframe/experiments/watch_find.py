@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from loadframe.errors import RecordingError
+from loadframe.errors import RecordingError, TargetError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.privilege import US, Privilege, of_uid
@@ -16,7 +16,6 @@ from loadframe.recording.listeners import Asking, users_of
 from loadframe.system.trust import user
 
 MOST_PIDS = 256
-MOST_LIST = 4096
 MOST_THREADS = 64
 """Of a service whose children are looked up thread by thread; with more, a walk over all processes costs less."""
 
@@ -118,16 +117,9 @@ class Finder:
 
 
 def _children(pid: int, task: str) -> list[int]:
-    try:
-        descriptor = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    try:
-        return [int(word) for word in os.read(descriptor, MOST_LIST).split()]
-    except OSError:
-        return []
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):  # it has ended
+        return [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_bytes().split()]
+    return []
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
@@ -141,6 +133,14 @@ def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
         "command_line": line if line and all(word.isprintable() for word in line) else None,
         **whose(pid),
     }
+
+
+def running(pid: int) -> identity.Identity:
+    """TargetError where there is no such process."""
+    process = identity.identify(pid) if pid > 0 else None
+    if process is None:
+        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
+    return process
 
 
 def whose(pid: int) -> dict[str, Any]:

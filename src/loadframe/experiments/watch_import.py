@@ -18,7 +18,7 @@ from loadframe.analysis.saturation import grows
 from loadframe.analysis.saturation_of_rows import bend, ranges
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.watch_child import fitted
-from loadframe.experiments.watch_journal import Journal
+from loadframe.experiments.watch_journal import Clocks, Journal
 from loadframe.experiments.watch_ledger import Ledger
 from loadframe.experiments.watch_model import Model
 from loadframe.formats.observed import import_observed, named_series
@@ -45,11 +45,11 @@ WORDS = (
 """Replacements of the options of `curve` in its readers' messages by those of a watch."""
 
 
-class _Times:
+class _Times(Clocks):
     """The clocks of a watch at the time of a row; imported rows have no boot time."""
 
-    def __init__(self) -> None:
-        self.at_s = 0.0
+    def __init__(self, at_s: float) -> None:
+        self.at_s = at_s
 
     def wall(self) -> float:
         return self.at_s
@@ -57,8 +57,7 @@ class _Times:
     def boot(self) -> float:
         return 0.0
 
-    def monotonic(self) -> float:
-        return 0.0
+    monotonic = boot
 
 
 def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
@@ -78,8 +77,7 @@ def begin_from(
     rows = _read(files, mapping)
     _check_times(rows)
     model = Model(load.rpartition(".")[2].replace("_", " ") or "load", titles)
-    times = _Times()
-    times.at_s = rows.time_s[0]
+    times = _Times(rows.time_s[0])
     journal = Journal(folder, times)
     try:
         if journal.days():

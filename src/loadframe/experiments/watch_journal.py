@@ -5,11 +5,11 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from loadframe.errors import MachineError, RunError
 from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
@@ -29,30 +29,19 @@ MOST_LINES = 1 << 53
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
-class Clocks(Protocol):
-    """The clocks of a watch, and its sleep; tests and simulated days have their own."""
+class Clocks:
+    """The clocks of this machine; tests and simulated days have their own."""
 
     def wall(self) -> float:
         """Seconds since 1970; may be set back or forth."""
-
-    def boot(self) -> float:
-        """CLOCK_BOOTTIME: runs on while the machine is suspended."""
-
-    def monotonic(self) -> float:
-        """CLOCK_MONOTONIC: stands still while it is suspended."""
-
-
-@dataclass(frozen=True, slots=True)
-class RealClocks:
-    """The clocks of this machine."""
-
-    def wall(self) -> float:
         return time.time()
 
     def boot(self) -> float:
+        """CLOCK_BOOTTIME: runs on while the machine is suspended."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def monotonic(self) -> float:
+        """CLOCK_MONOTONIC: stands still while it is suspended."""
         return time.monotonic()
 
 
@@ -96,7 +85,11 @@ class Journal:
     ) -> bool:
         """Append a line; False if the disk does not take it: it is counted as lost. numbers: tables, in six digits."""
         at_s = self._clocks.wall()
-        self._turn_to(at_s)
+        number = int(at_s // DAY_S)
+        if number != self._day_number or self._descriptor is None:
+            self._close_day()
+            self._day, self._day_number = time.strftime("%Y-%m-%d", time.gmtime(at_s)), number
+            self._open_day()
         self.n += 1
         known = {"n": self.n, "kind": kind, "at_s": round(at_s, 3), "up_s": round(self._clocks.boot(), 3)}
         line = write_json({**known, **fields})[:-1]
@@ -178,13 +171,6 @@ class Journal:
 
     # --- inside ---
 
-    def _turn_to(self, at_s: float) -> None:
-        number = int(at_s // DAY_S)
-        if number != self._day_number or self._descriptor is None:
-            self._close_day()
-            self._day, self._day_number = time.strftime("%Y-%m-%d", time.gmtime(at_s)), number
-            self._open_day()
-
     def _open_day(self) -> None:
         for _ in range(2):
             try:
@@ -231,17 +217,17 @@ class Journal:
         lines: list[tuple[int, float, float]] = []
         names = self.days()
         for name in [name for name in names if name.endswith(TODAY)] or names[-1:]:
-            text = DayText(self.files, name, Budget(self.folder)) if not name.endswith(TODAY) else self._tail(name)
+            if name.endswith(TODAY):
+                start = max(0, self.files.state_of(name)[0] - TAIL_BYTES)
+                text: Iterable[bytes] = self.files.read_from(name, start, TAIL_BYTES).splitlines(keepends=True)
+            else:
+                text = DayText(self.files, name, Budget(self.folder))
             lines += [(line.n, line.at_s, line.up_s) for line in map(parse_line, text) if line is not None]
         last = max(lines, default=None)
         kept, _ = self.kept()
         number = kept.get("n") if kept is not None else None
         self.n = max(last[0] if last else 0, number if type(number) is int and number < MOST_LINES else 0)
         return last
-
-    def _tail(self, name: str) -> list[bytes]:
-        start = max(0, self.files.state_of(name)[0] - TAIL_BYTES)
-        return self.files.read_from(name, start, TAIL_BYTES).splitlines(keepends=True)
 
 
 def is_ours(name: str) -> bool:

@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,47 +34,21 @@ class Part:
         self._base_s, self._share = base_s, share
         self._thrifty_share, self._thrifty_s = thrifty_share, thrifty_s
         self._due_s = -math.inf
-        self._now_s = self._before_s = 0.0
 
     def due(self, now_s: float) -> bool:
         return now_s >= self._due_s
 
-    def taken(self, now_s: float) -> "Part":
-        """Context manager that measures its CPU time; a failure costs nothing."""
-        self._now_s = now_s
-        return self
-
-    def __enter__(self) -> None:
-        self._before_s = time.process_time()
-
-    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        if failed is None:
-            self.cost(self._now_s, time.process_time() - self._before_s)
+    @contextmanager
+    def taken(self, now_s: float) -> Iterator[None]:
+        """Measures its CPU time; a failure costs nothing."""
+        before_s = time.process_time()
+        yield
+        self.cost(now_s, time.process_time() - before_s)
 
     def cost(self, now_s: float, cpu_s: float) -> None:
         """Record its CPU time and set the next due time."""
         thrifty_s = min(cpu_s / self._thrifty_share, self._thrifty_s)
         self._due_s = now_s + max(self._base_s, thrifty_s, cpu_s / self._share)
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """The part of a rule that samples need. ceiling: a number, or the metric that has it."""
-
-    id: str
-    use: str
-    ceiling: float | str
-    harm: str
-
-    @classmethod
-    def of(cls, rule: LimitRule) -> "_Judged":
-        ceiling = 1.0 if rule.ceiling == "one" else rule.ceiling
-        return cls(
-            rule.id,
-            rule.use_at_this_moment,
-            ceiling if rule.most is None else rule.most,
-            rule.thrash or rule.errors or "",
-        )
 
 
 class Ledger:
@@ -86,7 +61,7 @@ class Ledger:
         self._by_use: dict[str, list[LimitRule]] = {}
         for rule in rules:
             self._by_use.setdefault(rule.use_at_this_moment, []).append(rule)
-        self._judged: dict[frozenset[str], list[_Judged]] = {}
+        self._judged: dict[frozenset[str], list[LimitRule]] = {}
         self._last: Snapshot | None = None
         self._place = Place()
         self.slow: dict[str, float] = {}
@@ -97,14 +72,15 @@ class Ledger:
         """(use, harms) of every limit with these values: share of the ceiling, and the rate of harm if counted."""
         use: dict[str, float] = {}
         harms: dict[str, float] = {}
-        for limit in self._judged_by(values):
-            ceiling = limit.ceiling
-            if isinstance(ceiling, str):
-                ceiling = values[ceiling] if ceiling in values else self.slow.get(ceiling, math.inf)
+        for rule in self._judged_by(values):
+            ceiling = 1.0 if rule.ceiling == "one" else rule.most
+            if ceiling is None:
+                ceiling = values.get(rule.ceiling, self.slow.get(rule.ceiling, math.inf))
             if 0 < ceiling < math.inf:
-                use[limit.id] = values[limit.use] / ceiling
-                if limit.harm in values:
-                    harms[limit.id] = values[limit.harm]
+                use[rule.id] = values[rule.use_at_this_moment] / ceiling
+                harm = rule.thrash or rule.errors or ""
+                if harm in values:
+                    harms[rule.id] = values[harm]
         return use, harms
 
     def look(self, pids: Sequence[int], values: Mapping[str, float]) -> dict[str, Any] | None:
@@ -129,7 +105,7 @@ class Ledger:
             "unread": len(unread),
         }  # fmt: skip
 
-    def _judged_by(self, there: Mapping[str, float]) -> list[_Judged]:
+    def _judged_by(self, there: Mapping[str, float]) -> list[LimitRule]:
         """Cached by set of names, of which a watch sees a few."""
         names = frozenset(there)
         judged = self._judged.get(names)
@@ -137,8 +113,8 @@ class Ledger:
             if len(self._judged) >= MOST_SETS:
                 self._judged.clear()
             ours = (rule for name in there for rule in self._by_use.get(name, ()))
-            rules = [rule for rule in (*self._stated(there), *ours) if rule.use_at_this_moment in there]
-            judged = self._judged[names] = [_Judged.of(rule) for rule in rules]
+            judged = [rule for rule in (*self._stated(there), *ours) if rule.use_at_this_moment in there]
+            self._judged[names] = judged
         return judged
 
     def _stated(self, there: Collection[str]) -> list[LimitRule]:

@@ -2,7 +2,7 @@
 regime. Imported by the lasting process: keep imports light."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from loadframe.analysis import kept
 from loadframe.analysis.approaching import Days, span
 from loadframe.analysis.regime import Change, Series
 from loadframe.analysis.saturation import Leak, leak
-from loadframe.experiments.watch_alarms import advice_for
+from loadframe.experiments.watch_alarms import alarm_of
 from loadframe.experiments.watch_rows import Gathering, Thinned, in_words, unjudged
 from loadframe.model.watch import WatchAlarm
 from loadframe.progress import counted
@@ -153,11 +153,12 @@ class Model:
             self._days.take(t_s, load)
         self._rows.add(t_s, [row.get("load"), *(row.get(name) for name in LEAKING)])
         alarms = self._approaches(t_s) + self._full_limits(t_s)
-        first = self._looked_s is None
         wait_s = FIRST_LOOK_S if t_s - self._rows.first_s < 4 * LOOK_S else LOOK_S
-        if first or t_s - (self._looked_s or 0.0) >= wait_s:
+        if self._looked_s is None:
             self._looked_s = t_s
-            alarms += [] if first else self._look_for_leaks(t_s)
+        elif t_s - self._looked_s >= wait_s:
+            self._looked_s = t_s
+            alarms += self._look_for_leaks(t_s)
         return alarms
 
     def _approaches(self, t_s: float) -> list[WatchAlarm]:
@@ -166,15 +167,17 @@ class Model:
             coming = self._days.approach(at["load"], at["low"], at["high"])
             if coming is None:
                 continue
-            ends = self._ends(t_s, coming.in_s, coming.low_s, coming.high_s)
             load, low, high = (plain(at[end]) for end in ("load", "low", "high"))
-            title = f"{_first(self._title(name))} will be reached at {load} ({low} to {high}) {self.load_name}"
-            evidence = (
-                {"text": f"Use is {self._use.get(name, 0):.0%} of the ceiling now", "metric": name,
-                 "value": self._use.get(name)},
-                {"text": f"{self.load_name}: {coming.words}", "metric": self.load_name, "value": None},
-            )  # fmt: skip
-            alarms.append(WatchAlarm("limit-ahead", name, title, evidence, advice_for(name), dict(at), ends))
+            alarm = alarm_of(
+                "limit-ahead",
+                name,
+                f"{_first(self._title(name))} will be reached at {load} ({low} to {high}) {self.load_name}",
+                (f"Use is {self._use.get(name, 0):.0%} of the ceiling now", name, self._use.get(name)),
+                (f"{self.load_name}: {coming.words}", self.load_name, None),
+                at_load=dict(at),
+                ends_s=self._ends(t_s, coming.in_s, coming.low_s, coming.high_s),
+            )
+            alarms.append(alarm)
         return alarms
 
     def _full_limits(self, t_s: float) -> list[WatchAlarm]:
@@ -198,13 +201,10 @@ class Model:
 
     def _reached(self, name: str, reading: _Read, full_s: float) -> WatchAlarm:
         lasts = counted(round(full_s / 60), "minute")
-        evidence = [{"text": f"{reading.share:.0%} of the ceiling, full at all readings for {lasts}",
-                     "metric": name, "value": reading.share}]  # fmt: skip
+        evidence = [(f"{reading.share:.0%} of the ceiling, full at all readings for {lasts}", name, reading.share)]
         if reading.harm is not None:
-            evidence.append(
-                {"text": f"Its harm is counted: {reading.harm:.3g}/s", "metric": name, "value": reading.harm}
-            )
-        return WatchAlarm("limit-reached", name, f"Full: {self._title(name)}", tuple(evidence), advice_for(name))
+            evidence.append((f"Its harm is counted: {reading.harm:.3g}/s", name, reading.harm))
+        return alarm_of("limit-reached", name, f"Full: {self._title(name)}", *evidence)
 
     def _slowly(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
         alarms = []
@@ -227,14 +227,15 @@ class Model:
         title = (
             f"{_first(NAMES[name])} is no longer what it was: {now:.3g}{unit} in place of {before:.3g}{unit}, {since}"
         )
-        evidence = (
-            {"text": f"Expected at this load: {before:.3g}{unit}", "metric": name, "value": before},
-            {"text": f"Found: {now:.3g}{unit}", "metric": name, "value": now},
-            {"text": f"{change.evidence / change.threshold:.3g} times the evidence that an alarm takes", "metric": name,
-             "value": None},
-        )  # fmt: skip
         self._told.pop(f"change {name}", None)  # learned as normal: the next change is another
-        return WatchAlarm("change", name, title, evidence, advice_for(f"change.{name}"))
+        return alarm_of(
+            "change",
+            name,
+            title,
+            (f"Expected at this load: {before:.3g}{unit}", name, before),
+            (f"Found: {now:.3g}{unit}", name, now),
+            (f"{change.evidence / change.threshold:.3g} times the evidence that an alarm takes", name, None),
+        )
 
     def _look_for_leaks(self, t_s: float) -> list[WatchAlarm]:
         alarms = []
@@ -246,11 +247,13 @@ class Model:
                 continue
             times, loads = [row[0] for row in rows], [row[1][0] for row in rows]
             grows = leak(times, [float(row[1][at] or 0.0) for row in rows], loads, ceiling, level=LEVEL)
-            wait_s = 0.0 if grows is None else _too_early_s(name, grows)
-            if grows is None or wait_s:
+            if grows is None:
                 self._over(f"leak {name}", t_s)
-                if grows is not None:
-                    self._waiting[name] = grows, rows[0][0] + wait_s
+                continue
+            patience = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
+            if grows.watched_s < max(patience, default=0.0):
+                self._over(f"leak {name}", t_s)
+                self._waiting[name] = grows, rows[0][0] + max(patience)
                 continue
             self._leaks[name] = grows
             alarms.append(self._leaking(name, grows, ceiling, t_s))
@@ -274,17 +277,18 @@ class Model:
         return entries
 
     def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
-        per_hour = grows.slope * 3600
-        ends = self._ends(t_s, grows.ends.load, grows.ends.low, grows.ends.high)
-        title = f"{_first(NAMES[name])} grows by {_amount(name, per_hour)} an hour"
+        per_hour, low, high = (_amount(name, slope * 3600) for slope in (grows.slope, grows.low, grows.high))
+        title = f"{_first(NAMES[name])} grows by {per_hour} an hour"
         title += ", whatever the load" if grows.load_known else "; what the load did is not known"
-        evidence = (
-            {"text": f"{_amount(name, self._values.get(name, 0))} now, ceiling {_amount(name, ceiling)}",
-             "metric": name, "value": self._values.get(name)},
-            {"text": f"{_amount(name, grows.low * 3600)} to {_amount(name, grows.high * 3600)} an hour, over "
-             f"{grows.watched_s / 3600:.1f} hours", "metric": name, "value": per_hour},
-        )  # fmt: skip
-        return WatchAlarm("leak", name, title, evidence, advice_for(f"leak.{name}"), None, ends)
+        now = self._values.get(name)
+        return alarm_of(
+            "leak",
+            name,
+            title,
+            (f"{_amount(name, now or 0)} now, ceiling {_amount(name, ceiling)}", name, now),
+            (f"{low} to {high} an hour, over {grows.watched_s / 3600:.1f} hours", name, grows.slope * 3600),
+            ends_s=self._ends(t_s, grows.ends.load, grows.ends.low, grows.ends.high),
+        )
 
     def _units(self, sample: Sample) -> list[WatchAlarm]:
         if sample.failed is None:
@@ -295,12 +299,8 @@ class Model:
         if self._failed != FAILED_IN_A_ROW:
             return []
         text = f"{FAILED_IN_A_ROW} units of work failed one after the other"
-        last = {
-            "text": f"The last one: {sample.error or 'no reason was given'}",
-            "metric": "unit",
-            "value": self._failed,
-        }
-        return [WatchAlarm("unit-fails", "unit", text, (last,), advice_for("unit-fails"))]
+        last = f"The last one: {sample.error or 'no reason was given'}", "unit", self._failed
+        return [alarm_of("unit-fails", "unit", text, last)]
 
     def _ceiling(self, name: str) -> float | None:
         """Where a leak ends."""
@@ -406,12 +406,6 @@ def _checked(fit: Any) -> dict[str, Any]:
     }
 
 
-def _too_early_s(name: str, grows: Leak) -> float:
-    """Seconds that it has to be watched before it is reported; 0 where it has been."""
-    early = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
-    return max((watched_s for watched_s in early if grows.watched_s < watched_s), default=0.0)
-
-
 def _amount(name: str, value: float) -> str:
     if name.endswith("rss"):
         mebibytes = value / 2**20
@@ -421,6 +415,3 @@ def _amount(name: str, value: float) -> str:
 
 def _first(words: str) -> str:
     return words[:1].upper() + words[1:]
-
-
-__all__: Sequence[str] = ["LEVEL", "MONTH_S", "Model", "Sample"]

@@ -18,9 +18,9 @@ from typing import Any
 from loadframe.errors import RecordingError, TargetError, UserError
 from loadframe.experiments.watch_alarms import answer, printed, say
 from loadframe.experiments.watch_find import Finder, Ports, run_by
-from loadframe.experiments.watch_journal import Journal, RealClocks
+from loadframe.experiments.watch_journal import Clocks, Journal
 from loadframe.experiments.watch_ledger import Ledger, Part
-from loadframe.experiments.watch_sampling import Look, Machine, Service, derived, fullest, metrics
+from loadframe.experiments.watch_sampling import Look, Machine, Service, derived, metrics
 from loadframe.experiments.watch_sources import Counters, DatabaseCounters, ExposedCounters
 from loadframe.experiments.watch_unit import Unit, work_of
 from loadframe.experiments.watch_watcher import Watcher
@@ -40,7 +40,9 @@ from loadframe.host.privilege import (
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model.watch import WatchPlan
 from loadframe.progress import counted
+from loadframe.recording import snapshot_machine
 from loadframe.recording.listeners import FAMILIES, Asking, established, families_of
+from loadframe.recording.snapshot import Place, read, take
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
@@ -57,7 +59,8 @@ CHILD_WITHIN_S = 600.0
 """A child takes seconds; one that hangs would block all later ones."""
 CLOSED_WITHIN_S = 5.0
 DONE, MUST_ACT, ALARM, INTERRUPTED = 0, 1, 3, 130
-FILESYSTEMS = "proc/self/mounts"
+SPACE = "system.filesystem.space"
+FILESYSTEMS = tuple(source for source in snapshot_machine.SOURCES if SPACE in source.metrics)
 
 
 class RealReader:
@@ -94,25 +97,22 @@ class RealReader:
         ]
         self._imported: set[int] = set()
         self._who = self._said = ""
-        self._mounts = _mounts()
         self._silent: set[str] = set()
         if plan.find or plan.server:
             self._look_for()
 
     def read(self, now_s: float) -> tuple[dict[str, float], bool]:
         """(metrics, whether the service is running). now_s: CLOCK_MONOTONIC."""
-        gauges: dict[str, float] = {}
-        counters: dict[str, float] = {}
-        self._machine.look(gauges, counters)
+        look = Look(now_s)
+        self._machine.look(look)
         if self._service.pids and self._parts["members"].due(now_s):
             with self._parts["members"].taken(now_s):
                 self._look_for()
-        there = self._service.look(gauges, counters)
+        there = self._service.look(look)
         if not there and self._parts["find"].due(now_s):
             with self._parts["find"].taken(now_s):
-                there = self._look_for() and self._service.look(gauges, counters)
-        look = Look(now_s, gauges, counters)
-        values = metrics(self._last, look) if self._last is not None else dict(gauges)
+                there = self._look_for() and self._service.look(look)
+        values = metrics(self._last, look)
         self._last = look
         for at in range(len(self._sources) if there or self._plan.server else 0):
             values |= self._counted(at, now_s)
@@ -125,12 +125,11 @@ class RealReader:
         part = self._parts["machine"]
         if not part.due(now_s):
             return self._rest
-        gauges: dict[str, float] = {}
-        counters: dict[str, float] = {}
+        look = Look(now_s)
         with part.taken(now_s):
-            self._machine.look_at_the_rest(gauges, counters)
-        before, self._last_of_machine = self._last_of_machine, Look(now_s, gauges, counters)
-        self._rest = derived(metrics(before, self._last_of_machine) if before is not None else gauges)
+            self._machine.look_at_the_rest(look)
+        self._rest = derived(metrics(self._last_of_machine, look))
+        self._last_of_machine = look
         return self._rest
 
     def pids(self) -> tuple[int, ...]:
@@ -165,10 +164,9 @@ class RealReader:
         if not part.due(now_s):
             return {}
         before_s = time.process_time() + _children_s()
-        gauges: dict[str, float] = {}
-        counters: dict[str, float] = {}
+        look = Look(now_s)
         try:
-            source.look(gauges, counters)
+            source.look(look)
             self._silent.discard(source.words)
         except UserError as error:
             if source.words not in self._silent:  # report once, until it answers again
@@ -180,9 +178,9 @@ class RealReader:
             spent_s = time.process_time() + _children_s() - before_s
             part.cost(now_s, spent_s if at in self._imported else 0.0)  # the first reading imports what it needs
             self._imported.add(at)
-        look = Look(time.monotonic(), gauges, counters)
+        look.at_s = time.monotonic()
         before, self._told[at] = self._told.get(at), look
-        return metrics(before, look) if before is not None else dict(gauges)
+        return metrics(before, look)
 
     def _now_and_then(self, now_s: float, there: bool) -> dict[str, float]:
         values: dict[str, float] = {}
@@ -192,36 +190,19 @@ class RealReader:
                 values |= self._service.states()
         if parts["filesystems"].due(now_s):
             with parts["filesystems"].taken(now_s):
-                values |= fullest(self._mounts)
+                look = take(Place(), FILESYSTEMS)
+                space = read(look, look, FILESYSTEMS).values
+                values |= {SPACE: space[SPACE]} if SPACE in space else {}
         if there and self._port is not None and parts["connections"].due(now_s):
             with parts["connections"].taken(now_s):
                 try:
-                    families = self._listening(now_s)
-                    values[CONNECTIONS] = float(established(self._port, families, asking=self._asking))
+                    if now_s >= self._families_due_s or self._who != self._families_of:  # so that only theirs are read
+                        self._families, self._families_of = families_of(self._port, asking=self._asking), self._who
+                        self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
+                    values[CONNECTIONS] = float(established(self._port, self._families, asking=self._asking))
                 except RecordingError:  # a kernel without sock_diag
                     self._port = None
         return values
-
-    def _listening(self, now_s: float) -> tuple[int, ...]:
-        """Families of the sockets that listen at the port, so that only their tables are read."""
-        if self._port is not None and (now_s >= self._families_due_s or self._who != self._families_of):
-            self._families, self._families_of = families_of(self._port, asking=self._asking), self._who
-            self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
-        return self._families
-
-
-def _mounts() -> list[str]:
-    """Mount points on disks; network file systems are left out: one that hangs would hang the watch."""
-    mounts: dict[bytes, str] = {}
-    try:
-        virtual = {line.split()[-1] for line in Path("/proc/filesystems").read_bytes().splitlines() if b"nodev" in line}
-        for line in Path("/", FILESYSTEMS).read_bytes().splitlines():
-            device, mount, kind, options, *_ = line.split(b" ")
-            if (kind not in virtual or kind == b"overlay") and b"ro" not in options.split(b","):
-                mounts.setdefault(device, os.fsdecode(mount.replace(b"\\040", b" ")))
-    except (OSError, ValueError):
-        return ["/"]
-    return list(mounts.values())
 
 
 def _children_s() -> float:
@@ -342,7 +323,7 @@ def give_up(plan: WatchPlan) -> None:
 
 def run(plan: WatchPlan, signals: Signals) -> int:
     """Run the whole watch; returns its exit code. UserError."""
-    clocks = RealClocks()
+    clocks = Clocks()
     journal = Journal(Path(plan.folder), clocks)
     children, reader = RealChildren(), RealReader(plan)
     if plan.find and not reader.pids() and not plan.server:

@@ -108,7 +108,7 @@ def _mean(rows: Sequence[tuple[float, list[float | None]]]) -> tuple[float, list
     return sum(t_s for t_s, _ in rows) / len(rows), columns
 
 
-SLOWER = "slower ones"
+SLOWER, FROM = "slower ones", "from %Y-%m-%d %H:%M UTC on"
 SLOW_S = LONGEST_S / FORESIGHT_OF_GROWTH
 """After this time all leaks that end within LONGEST_S are judged."""
 
@@ -149,11 +149,7 @@ def in_words(leaks: Iterable[Mapping[str, Any]], names: Mapping[str, str], amoun
             name = f"{name} by less than {amount(leak['metric'], per_hour)} an hour"
         elif per_hour is not None:
             name = f"{name}, which grows by {amount(leak['metric'], per_hour)} an hour and may be a log"
-        when = "" if leak["from_s"] is None else f"from {_moment(leak['from_s'])} on"
+        when = "" if leak["from_s"] is None else time.strftime(FROM, time.gmtime(min(leak["from_s"], 4e9)))
         said.setdefault(when or f"no time can be named: {leak['why']}", []).append(name)
     text = "; ".join(f"{', '.join(which)} ({when})" for when, which in said.items())
     return f"Leaks that cannot be judged yet: {text}" if text else ""
-
-
-def _moment(at_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(min(at_s, 4e9)))

@@ -3,9 +3,9 @@ imports only. Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.errors import RecordingError
@@ -27,20 +27,19 @@ STATES = {b"R": "running", b"D": "disk", b"S": "sleeping", b"I": "sleeping"}
 """proc_pid_stat(5). D: uninterruptible, mostly a disk."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Look:
     """gauges: current values; counters: cumulative, in units of their metric times seconds. at_s: CLOCK_MONOTONIC."""
 
     at_s: float
-    gauges: Mapping[str, float]
-    counters: Mapping[str, float]
+    gauges: dict[str, float] = field(default_factory=dict)
+    counters: dict[str, float] = field(default_factory=dict)
 
 
-def metrics(first: Look, last: Look) -> dict[str, float]:
+def metrics(first: Look | None, last: Look) -> dict[str, float]:
     """Gauges of the last look and rates between the two. A counter that fell was reset: it has no rate."""
     values = dict(last.gauges)
-    elapsed_s = last.at_s - first.at_s
-    if elapsed_s > 0:
+    if first is not None and (elapsed_s := last.at_s - first.at_s) > 0:
         for name, value in last.counters.items():
             before = first.counters.get(name)
             if before is not None and value >= before:
@@ -91,32 +90,32 @@ class Machine:
     def __init__(self, root: Path = Path("/")) -> None:
         self._files = Held(root)
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look(self, into: Look) -> None:
         """CPU metrics. Only the line of all CPUs is parsed: a machine may have hundreds."""
         text = self._files.read("proc/stat")
         fields = text[: text.find(b"\n")].split()
         if len(fields) < 9:
             return
         user, nice, system, _idle, _waiting, irq, softirq, steal = (int(field) for field in fields[1:9])
-        counters["system.cpu.busy_cores"] = (user + nice + system + irq + softirq) / TICKS
-        counters["system.cpu.steal_cores"] = steal / TICKS
-        gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
+        into.counters["system.cpu.busy_cores"] = (user + nice + system + irq + softirq) / TICKS
+        into.counters["system.cpu.steal_cores"] = steal / TICKS
+        into.gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
 
-    def look_at_the_rest(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look_at_the_rest(self, into: Look) -> None:
         """Add what needs fewer readings: counters count on between them."""
         read = self._files.read
         with suppress(RecordingError):
             amounts = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
-            gauges |= {name: float(amounts[name]) for name in MEMORY & amounts.keys()}
+            into.gauges |= {name: float(amounts[name]) for name in MEMORY & amounts.keys()}
         with suppress(RecordingError):
             disks = procfs.parse_diskstats(read("proc/diskstats"))
-            counters |= {f"system.disk.{name}.busy": disk.busy_ms / 1000 for name, disk in disks.items()}
+            into.counters |= {f"system.disk.{name}.busy": disk.busy_ms / 1000 for name, disk in disks.items()}
         for resource, names in PRESSURES.items():
             with suppress(RecordingError):
                 totals = procfs.parse_pressure(read(f"proc/pressure/{resource}"))
-                counters |= {name: totals[kind] for name in names if (kind := name.rpartition(".")[2]) in totals}
+                into.counters |= {name: totals[kind] for name in names if (kind := name.rpartition(".")[2]) in totals}
         with suppress(RecordingError):
-            gauges["system.threads.count"] = float(procfs.parse_threads(read("proc/loadavg")))
+            into.gauges["system.threads.count"] = float(procfs.parse_threads(read("proc/loadavg")))
 
     def close(self) -> None:
         self._files.close()
@@ -137,9 +136,13 @@ class Service:
         for pid in set(self.pids) - set(pids):
             self._forget(pid)
         self.pids = tuple(pids)
-        self._limits = self._read_limits() if pids else {}
+        self._limits = {}
+        with suppress(RecordingError, IndexError):  # no process
+            limits = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits"))
+            if (limit := limits.get("open_files.limit", math.inf)) < math.inf:
+                self._limits = {"target.open_files.limit": float(limit)}
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> bool:
+    def look(self, into: Look) -> bool:
         """Add their metrics; False where the main process has ended."""
         private = shared = threads = files = 0
         if not self._used:  # another service, or the first reading: its counters begin again
@@ -159,13 +162,13 @@ class Service:
             files += self._open_files(pid)
         if not self.pids:
             return False
-        counters["target.cpu.cores"] = self._cpu_s
-        counters["target.paging.major_faults"] = self._faults
-        gauges["target.memory.rss"] = float(private + shared)
-        gauges["target.threads.count"] = float(threads)
+        into.counters["target.cpu.cores"] = self._cpu_s
+        into.counters["target.paging.major_faults"] = self._faults
+        into.gauges["target.memory.rss"] = float(private + shared)
+        into.gauges["target.threads.count"] = float(threads)
         if files >= 0:
-            gauges["target.open_files"] = float(files)
-        gauges.update(self._limits)
+            into.gauges["target.open_files"] = float(files)
+        into.gauges.update(self._limits)
         return True
 
     def states(self) -> dict[str, float]:
@@ -183,12 +186,7 @@ class Service:
         self._next_thread = start + len(chosen)
         for name in chosen:
             with suppress(OSError):
-                descriptor = os.open(f"{folder}/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    text = os.read(descriptor, 1024)
-                finally:
-                    os.close(descriptor)
-                state = text.rpartition(b")")[2].split()[:1]
+                state = Path(folder, name, "stat").read_bytes().rpartition(b")")[2].split()[:1]
                 word = STATES.get(state[0] if state else b"", "other")
                 counts[word] = counts.get(word, 0) + 1
         total = sum(counts.values())
@@ -226,12 +224,6 @@ class Service:
         except OSError:
             return False
 
-    def _read_limits(self) -> dict[str, float]:
-        with suppress(RecordingError):
-            limit = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits")).get("open_files.limit", math.inf)
-            return {"target.open_files.limit": float(limit)} if limit < math.inf else {}
-        return {}
-
 
 def derived(values: dict[str, float]) -> dict[str, float]:
     """Replace the use of each disk by that of the busiest."""
@@ -240,15 +232,3 @@ def derived(values: dict[str, float]) -> dict[str, float]:
     if busiest is not None:
         values["system.disk.busy"] = min(1.0, busiest)
     return values
-
-
-def fullest(paths: Sequence[str]) -> dict[str, float]:
-    """Use of the fullest file system at these paths, as df(1) computes it for an ordinary user."""
-    shares = []
-    for path in paths:
-        with suppress(OSError):
-            status = os.statvfs(path)
-            used = status.f_blocks - status.f_bfree
-            if used + status.f_bavail > 0:
-                shares.append(used / (used + status.f_bavail))
-    return {"system.filesystem.space": max(shares)} if shares else {}

@@ -5,13 +5,14 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from loadframe.connections.address import Place, decide, joined, parted
 from loadframe.connections.bounds import MIB
 from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
 from loadframe.experiments.watch_find import Ports
+from loadframe.experiments.watch_sampling import Look
 from loadframe.host.privilege import Privilege
 from loadframe.host.to_its_end import until_end
 from loadframe.masking import masked
@@ -24,16 +25,18 @@ ITS_LOG = "Its own log says why; the watch goes on."
 RUN_AS = "Start the watch as the user who is to run it."
 
 
-class Counters(Protocol):
+class Counters:
     """words: its name in messages."""
 
-    words: str
+    words = ""
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look(self, into: Look) -> None:
         """Add the current values. TargetError where it does not answer."""
+        raise NotImplementedError
 
     def pid(self) -> int | None:
         """The process that answered, where the kernel reports it."""
+        return None
 
     def close(self) -> None:
         """Release what it holds."""
@@ -42,8 +45,8 @@ class Counters(Protocol):
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
 
 
-class DatabaseCounters:
-    """See Counters. One connection, opened again where it was lost."""
+class DatabaseCounters(Counters):
+    """One connection, opened again where it was lost."""
 
     def __init__(self, address: Mapping[str, str], ports: Ports) -> None:
         from loadframe.kinds.mysql.counters import MARIADB, MYSQL
@@ -62,7 +65,7 @@ class DatabaseCounters:
         self._connection: Any = None
         self._pid: int | None = None
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look(self, into: Look) -> None:
         status, settings = self._statements
         now_s = time.monotonic()
         try:
@@ -78,7 +81,7 @@ class DatabaseCounters:
             raise TargetError(f"{self.words} does not answer: {str(error)[:200]}", remedy=ITS_LOG) from error
         for name, value in self._counted(answers).items():
             spec = self._specs[name]
-            (counters if spec.cumulative else gauges)[spec.metric] = value
+            (into.counters if spec.cumulative else into.gauges)[spec.metric] = value
 
     def pid(self) -> int | None:
         return self._pid
@@ -137,8 +140,8 @@ def _show(what: str, names: list[str]) -> str:
     return f"SHOW GLOBAL {what} WHERE Variable_name IN ({listed})"
 
 
-class ExposedCounters:
-    """See Counters. An address that answers in Prometheus' text format or in JSON, or a command that prints lines."""
+class ExposedCounters(Counters):
+    """An address that answers in Prometheus' text format or in JSON, or a command that prints lines."""
 
     def __init__(self, source: Mapping[str, Any], port: int | None, ports: Ports, user: Privilege | None) -> None:
         self._source, self._port, self._ports, self._user = source, port, ports, user
@@ -146,7 +149,7 @@ class ExposedCounters:
         self._page: Any = None
         self.words = self._filled(str(source.get("url") or f"the command {' '.join(source.get('command', ()))[:80]}"))
 
-    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+    def look(self, into: Look) -> None:
         from loadframe.formats.exposition import ExpositionError, Page, Pick, read_json, read_lines
 
         source = self._source
@@ -155,7 +158,9 @@ class ExposedCounters:
             self._page = Page(self._pick)
         try:
             if source["form"] == "command":
-                exposed = read_lines(self._printed(), self._pick)
+                words = [self._filled(word) for word in source["command"]]
+                printed = run(words, self._user, within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
+                exposed = read_lines(printed, self._pick)
             else:
                 data, content_type = self._answered()
                 exposed = (
@@ -166,13 +171,7 @@ class ExposedCounters:
         except ExpositionError as error:
             raise TargetError(f"{self.words}: {error}", remedy="Correct target.metrics.") from error
         for name, value in exposed.values.items():
-            (counters if name in exposed.counted else gauges)[f"{OF}{name}"] = value
-
-    def pid(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing to close."""
+            (into.counters if name in exposed.counted else into.gauges)[f"{OF}{name}"] = value
 
     def _answered(self) -> tuple[bytes, str]:
         place = decide(self._source["host"], self._source["port"] or self._port or 80)
@@ -185,10 +184,6 @@ class ExposedCounters:
         if answer.status != 200:
             raise TargetError(f"{self.words} answered {answer.status}", remedy=ITS_LOG)
         return answer.body, answer.headers.get("content-type", "")[:100].lower()
-
-    def _printed(self) -> bytes:
-        words = [self._filled(word) for word in self._source["command"]]
-        return run(words, self._user, within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
 
     def _filled(self, text: str) -> str:
         return text.replace("{port}", str(self._port)) if self._port else text

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadframe.experiments.watch_alarms import Alarms, advice_for, say
-from loadframe.experiments.watch_journal import STATE, Clocks, Gaps, Journal, absent, lost_lines, since_last
+from loadframe.experiments.watch_alarms import Alarms, alarm_of, say
+from loadframe.experiments.watch_journal import STATE, Clocks, Gap, Gaps, Journal, absent, lost_lines, since_last
 from loadframe.experiments.watch_ledger import Ledger, Part
 from loadframe.experiments.watch_model import Model, Sample
 from loadframe.experiments.watch_unit import Unit
@@ -85,7 +85,7 @@ class Watcher:
             number += 1
             if alarms and self.plan.exit_on_alarm:
                 ended = "alarm"
-            elif self._over():
+            elif self._clocks.monotonic() >= self._ends_s():
                 ended = "time"
             else:
                 due_s = self._started_s + number * self.plan.interval_s
@@ -108,8 +108,7 @@ class Watcher:
         """Do everything that is due; returns the alarms."""
         now_s = self._clocks.monotonic()
         for gap in self._gaps.look():
-            self.gaps += 1
-            self._write("gap", gap.as_record())
+            self._gap(gap)
             if gap.reason in ("suspended", "late"):
                 self.model.interrupted()
         if self.journal.new_day():
@@ -165,8 +164,7 @@ class Watcher:
         self._head()
         gap = since_last(last, same, self._clocks)
         if gap is not None:
-            self.gaps += 1
-            self._write("gap", gap.as_record())
+            self._gap(gap)
             self.model.interrupted()
         wall = self._clocks.wall()
         return (wall if last is None else max(wall, last[1])) - self._clocks.boot()
@@ -204,18 +202,20 @@ class Watcher:
         if away_s < ABSENT_S:
             return []
         text = f"{self.subject()} has not been there for {away_s:.0f} s"
-        evidence = ({"text": text, "metric": "target", "value": away_s},)
-        alarm = WatchAlarm("absent", "target", text, evidence, advice_for("absent"))
+        alarm = alarm_of("absent", "target", text, (text, "target", away_s))
         return [alarm] if self.model.is_new(alarm, self._now_s()) else []
 
     def _back(self) -> None:
         if self._gone is not None:
-            self.gaps += 1
-            self._write("gap", absent(self._gone, self._clocks).as_record())
+            self._gap(absent(self._gone, self._clocks))
             self._gone = None
 
+    def _gap(self, gap: Gap) -> None:
+        self.gaps += 1
+        self._write("gap", gap.as_record())
+
     def _sample(self, values: dict[str, float], there: bool) -> Sample:
-        load = self._load(values)
+        load = values.get(self.plan.load, values.get(f"service.{self.plan.load}"))
         self._loadless &= load is None
         if there and self._loadless:
             self._names = sorted(
@@ -226,9 +226,8 @@ class Watcher:
         line: dict[str, Any] = {}
         if load is not None:
             line["load"] = _round(load)
-        throughput = self._throughput(values)
-        if throughput is not None:
-            line["throughput"] = _round(throughput)
+        if requests := [values[name] for name in self.plan.requests if name in values]:
+            line["throughput"] = _round(sum(requests))
         self._write("sample", line, {"values": values, "use": use})
         self.samples += 1
         done = self._units(load)
@@ -259,16 +258,6 @@ class Watcher:
                 f"The load, {self.plan.load}, was not read: {LOADLESS}. Name one that is read: "
                 f"--load {', '.join(self._names[:NAMED])}."
             )
-
-    def _load(self, values: Mapping[str, float]) -> float | None:
-        for name in (self.plan.load, f"service.{self.plan.load}"):
-            if name in values:
-                return values[name]
-        return None
-
-    def _throughput(self, values: Mapping[str, float]) -> float | None:
-        known = [values[name] for name in self.plan.requests if name in values]
-        return sum(known) if known else None
 
     def _ledger_if_due(self, now_s: float, values: dict[str, float]) -> None:
         part = self._parts["ledger"]
@@ -303,7 +292,9 @@ class Watcher:
             self._children.fit(journal.folder, self._clocks.wall() - FORGET_S)
         if parts["compact"].due(now_s):
             parts["compact"].cost(now_s, 0.0)
-            self._forget()
+            removed, freed = journal.forget(self.plan.keep_days, self.plan.keep_bytes)
+            if removed:
+                self._write("removed", {"days": removed, "bytes": freed})
             for file in journal.ended_days()[:1]:
                 self._children.compact(file)
         if parts["cost"].due(now_s):
@@ -312,11 +303,6 @@ class Watcher:
         if parts["keep"].due(now_s):
             parts["keep"].cost(now_s, 0.0)
             self._keep()
-
-    def _forget(self) -> None:
-        removed, freed = self.journal.forget(self.plan.keep_days, self.plan.keep_bytes)
-        if removed:
-            self._write("removed", {"days": removed, "bytes": freed})
 
     # --- inside ---
 
@@ -329,14 +315,9 @@ class Watcher:
     def _ends_s(self) -> float:
         return math.inf if self.plan.for_s is None else self._started_s + self.plan.for_s
 
-    def _over(self) -> bool:
-        return self._clocks.monotonic() >= self._ends_s()
-
-    def _state(self) -> dict[str, Any]:
-        return {"boot": identity.boot_id(), "service": self._learned_of, "model": self.model.as_json()}
-
     def _keep(self) -> None:
-        kept = self.journal.keep(self._state())
+        state = {"boot": identity.boot_id(), "service": self._learned_of, "model": self.model.as_json()}
+        kept = self.journal.keep(state)
         if not kept and self._kept:
             say(f"What was learned cannot be kept in {self.journal.folder / STATE}: a restart begins without it.")
         self._kept = kept

@@ -183,7 +183,7 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
     return Ended(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
+        study=summary_of(run, study),
         host=run.host(),
         quality=quality_of(run, steps),
         warnings=(
@@ -194,6 +194,12 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
         ),
         answers=bench.answers,
     )
+
+
+def summary_of(run: RunFolder, study: Study) -> StudySummary:
+    """What a report needs to know of a run's study."""
+    bench = run.bench()
+    return describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit)
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:

@@ -7,7 +7,7 @@ from loadframe.bench.checking import check_study
 from loadframe.bench.declared import workload_of
 from loadframe.bench.rig import kinds_of
 from loadframe.errors import StudyError
-from loadframe.experiments.executor import Executor
+from loadframe.experiments.frame import Executor
 from loadframe.fleet.bench import FleetBench
 from loadframe.fleet.declaration import Fleet, HostTable, Role
 from loadframe.fleet.hosts import Hosts, serving_host

@@ -15,7 +15,7 @@ from loadframe.errors import Interrupted, TargetError, UserError, WorkloadError
 from loadframe.experiments import searching, within
 from loadframe.experiments.frame import alone, bare_bench, new_run
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.stopping import UNFIT
 from loadframe.fleet.agent import tell
 from loadframe.fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, written
 from loadframe.fleet.worker import GIVEN_UP_S, clean_up

@@ -15,7 +15,7 @@ from loadframe.analysis.divergence import MARGIN
 from loadframe.bench.bookkeeping import Block, Bookkeeping
 from loadframe.errors import FleetError, StudyError, TargetError
 from loadframe.experiments.climbing import LadderStates
-from loadframe.experiments.executor import Executor
+from loadframe.experiments.frame import Executor
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
 from loadframe.experiments.tuning_proof import kept_s

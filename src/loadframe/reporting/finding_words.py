@@ -2,9 +2,9 @@
 
 import math
 
-from loadframe.diagnosis import operational
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.signatures import SIGNATURES
+from loadframe.diagnosis.sizes import PARALLELISM, SERIAL
 from loadframe.metrics import METRICS, is_known
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Evidence, Finding, Investigation, Limit
@@ -95,8 +95,8 @@ def sentence(inv: Investigation, finding: Finding) -> str:
 
 TITLES = {
     **{signature.id: signature.title for signature in reversed(SIGNATURES)},
-    operational.PARALLELISM: "a fixed number of requests is served at a time",
-    operational.SERIAL: "one request is served at a time",
+    PARALLELISM: "a fixed number of requests is served at a time",
+    SERIAL: "one request is served at a time",
 }
 
 

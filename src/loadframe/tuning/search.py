@@ -64,12 +64,6 @@ class Space:
             if dimension.bytes_each
         )
 
-    def settings(self, point: Point) -> dict[str, SettingValue]:
-        """Every setting with its value."""
-        return {
-            dimension.name: dimension.values[place] for dimension, place in zip(self.dimensions, point, strict=True)
-        }
-
     def changes(self, point: Point) -> dict[str, SettingValue]:
         """The settings that differ from the start."""
         return {
@@ -86,13 +80,13 @@ class Space:
         )
 
 
-def spread(low: float, high: float, *, whole: bool = True, steps: int = STEPS) -> tuple[float, ...]:
+def spread(low: float, high: float, *, whole: bool = True) -> tuple[float, ...]:
     """Values from low to high in equal ratios (equal steps from 0 or below), in two digits, whole MiB or KiB like
     low."""
     if low <= 0:
-        values = [low + (high - low) * step / (steps - 1) for step in range(steps)]
+        values = [low + (high - low) * step / (STEPS - 1) for step in range(STEPS)]
     else:
-        values = [low * (high / low) ** (step / (steps - 1)) for step in range(steps)]
+        values = [low * (high / low) ** (step / (STEPS - 1)) for step in range(STEPS)]
     unit = next((unit for unit in (1 << 20, 1 << 10) if low >= unit and low % unit == 0), 1)
     inner = [unit * _two_digits(value / unit) if whole else value for value in values[1:-1]]
     kept = sorted({low, high, *(value for value in inner if low < value < high)})
@@ -212,16 +206,13 @@ class Search:
         refused = self._refused().difference(failed)
         for place, dimension in enumerate(self.space.dimensions):
             plain = (*point[:place], dimension.start, *point[place + 1 :])
-            allowed = plain not in refused and self.space.fits(plain)
-            if plain != point and allowed and not self._pays(point, plain):
+            if plain == point or plain in refused or not self.space.fits(plain):
+                continue
+            with_it, without = self._surrogate().mean(self._scaled([point, plain]))
+            gain, spread = self._surrogate().gains(self._scaled([point]), self._scaled([plain])[0])
+            if with_it - without < FEWEST_GAIN or gain[0] < SURELY * spread[0]:
                 point = plain
         return point
-
-    def _pays(self, point: Point, plain: Point) -> bool:
-        """Whether a point's expected gain over another exceeds the thresholds of doubt."""
-        with_it, without = self._surrogate().mean(self._scaled([point, plain]))
-        gain, spread = self._surrogate().gains(self._scaled([point]), self._scaled([plain])[0])
-        return bool(with_it - without >= FEWEST_GAIN and gain[0] >= SURELY * spread[0])
 
     def worth(self, best: Point) -> list[tuple[int, float, float]]:
         """For each setting the position of a value, its gain over the start's value, others as in `best`, and that
@@ -241,9 +232,9 @@ class Search:
             rows.append((values[top], float(gains[top]), float(spreads[top])))
         return rows
 
-    def leading_value(self) -> float:
-        """Expected log throughput of the best point so far against the start's."""
-        return math.log(self.expected_gain(self._ranked()[0]))
+    def leading_gain(self) -> float:
+        """Expected throughput of the best point so far over the start's."""
+        return self.expected_gain(self._ranked()[0])
 
     def expected_gain(self, point: Point) -> float:
         """Throughput of a point over the start's, after shrinkage."""
@@ -273,7 +264,11 @@ class Search:
         """Allowed points: single changes of the best, the start and the most promising one, pairs of changes, random
         ones."""
         singles = [*self._singles(best), *self._singles(self.space.start)]
-        pairs = [self._crossed(self._random.choice(singles), self._random.choice(singles), best) for _ in singles]
+        drawn_pairs = [(self._random.choice(singles), self._random.choice(singles)) for _ in singles]
+        pairs = [
+            tuple(second if second != base else first for first, second, base in zip(*pair, best, strict=True))
+            for pair in drawn_pairs
+        ]
         drawn = [
             tuple(self._random.randrange(len(dimension.values)) for dimension in self.space.dimensions)
             for _ in range(RANDOM)
@@ -305,12 +300,6 @@ class Search:
                 break
             point = top
         return point
-
-    @staticmethod
-    def _crossed(point: Point, other: Point, best: Point) -> Point:
-        return tuple(
-            second if second != base else first for first, second, base in zip(point, other, best, strict=True)
-        )
 
     def _surrogate(self) -> Surrogate:
         if self._fitted is None:
