@@ -236,7 +236,7 @@ def _session(values: Numbers) -> Numbers:
 
 def _interval(before: Numbers, after: Numbers) -> tuple[Numbers, Numbers]:
     one, two = dependence.means(before, after)
-    return difference(one, two, ALPHA)
+    return difference(one, two)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ from loadframe.kinds import registry as kinds
 from loadframe.study import cases
 from loadframe.workloads import registry as workloads
 assert len(kinds.KINDS) > 10 and len(workloads.KINDS) > 10
-for kind in kinds.KINDS:
-    kinds.requirements(kind)
+for row in kinds.KINDS.values():
+    row.requirements()
 print(len(cases.all_cases()))
 """
 
