@@ -16,7 +16,7 @@ from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Company, Server, started_by
 from loadframe.kinds.service.settings import KIND
 from loadframe.kinds.service.words import filled, passed, shown
-from loadframe.model import Endpoint, TargetState
+from loadframe.model import CounterSpec, Endpoint, TargetState
 from loadframe.study.declaration import TargetTable
 
 
@@ -24,7 +24,7 @@ class ServiceTarget(PrivateTarget[Server]):
     """See kinds.base.Target. Its settings are those that the study declares."""
 
     kind = KIND
-    counter_specs = ()
+    counter_specs: tuple[CounterSpec, ...] = ()
 
     def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, resources: Resources) -> None:
         """target: as the study has it, checked. It runs as the user whom the study names."""
