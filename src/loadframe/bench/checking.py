@@ -334,9 +334,8 @@ def unseen(study: Study, processes: bool) -> tuple[str, ...]:
 
 
 def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> None:
-    needed = []
-    if target_here and not study.target.is_running:
-        needed += [needs for kind in kinds_of(study) for needs in targets.needs(targets.of_study(study, kind))]
+    kinds = kinds_of(study) if target_here and not study.target.is_running else ()
+    needed = [requirement for kind in kinds for requirement in targets.needs(targets.of_study(study, kind))]
     needed += workloads.check(study.workload.kind) if driver_here else []
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -173,8 +173,10 @@ def of_readings(
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
-        level = partial(_level, fmean if pipelines.is_level(spec.metric) else max)
-        value = (_rate if spec.cumulative else level)(readings, start_s, end_s)
+        if spec.cumulative:
+            value = _rate(readings, start_s, end_s)
+        else:
+            value = _level(readings, start_s, end_s, mean=pipelines.is_level(spec.metric))
         if value is not None:
             metrics[spec.metric] = value
         inside = [reading for reading in readings if start_s <= reading[0] <= end_s]
@@ -234,12 +236,10 @@ def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float)
     return (last - first) / (last_s - first_s) if steady else None
 
 
-def _level(
-    combine: Callable[[Sequence[float]], float], readings: Sequence[tuple[float, float]], start_s: float, end_s: float
-) -> float | None:
+def _level(readings: Sequence[tuple[float, float]], start_s: float, end_s: float, *, mean: bool) -> float | None:
     inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
     if inside:
-        return combine(inside)
+        return fmean(inside) if mean else max(inside)
     outside = [(max(start_s - at_s, at_s - end_s), value) for at_s, value in readings]
     return min(outside)[1] if outside else None
 

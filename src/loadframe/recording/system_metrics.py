@@ -346,16 +346,23 @@ def disk_stall(window: Window) -> Metrics:
 
 
 def _busiest(window: Window) -> Course:
-    ticks = [tick for tick in window.around if SOURCE in tick.entries]
-    read = [(tick.monotonic_s, procfs.parse_diskstats(tick.entries[SOURCE])) for tick in ticks]
+    """Of all ticks but two only the disk's own line is parsed: a long window has thousands."""
+    read = [(tick.monotonic_s, tick.entries[SOURCE]) for tick in window.around if SOURCE in tick.entries]
     if len(read) < 2:
         raise RecordingError("No disk was recorded twice.")
-    (_, first), *_, (_, last) = read
-    always = [name for name in last if all(name in disks for _, disks in read)]
-    if not always:
-        raise RecordingError("No disk was recorded all the time.")
-    most = max(always, key=lambda name: _ended(last[name]) - _ended(first[name]))
-    return [(at_s, disks[most]) for at_s, disks in read]
+    first, last = (procfs.parse_diskstats(text) for _, text in (read[0], read[-1]))
+    grown = {name: _ended(last[name]) - _ended(first[name]) for name in last if name in first}
+    for name in sorted(grown, key=lambda disk: -grown[disk]):
+        lines = ((at_s, procfs.parse_diskstats(_line(text, name.encode()))) for at_s, text in read)
+        course = [(at_s, disks[name]) for at_s, disks in lines if name in disks]
+        if len(course) == len(read):
+            return course
+    raise RecordingError("No disk was recorded all the time.")
+
+
+def _line(text: bytes, name: bytes) -> bytes:
+    at = text.find(b" %b " % name)
+    return text[text.rfind(b"\n", 0, at) + 1 :].partition(b"\n")[0] if at >= 0 else b""
 
 
 def _waits(before: DiskCounters, after: DiskCounters, seconds: float) -> bool:
