@@ -80,7 +80,8 @@ def told(entry: Entry) -> str:
         answer, chart = answers.answer(found), reports.page_charts(found).get("proof")
         given_up = words.sentence("; ".join(facts.gives_up(found)))
         after = f"\n**Given up for it.** {given_up}\n" if given_up else ""
-        after += f"\n**Next.** {next_step(found).text}\n"
+        step = next_step(found)
+        after += f"\n**Next.** {step.action}{f' Why: {step.why}' if step.why else ''}\n"
     drawn = ""
     if chart is not None:
         PICTURES.mkdir(parents=True, exist_ok=True)
