@@ -19,9 +19,9 @@ from pathlib import Path
 import loadframe
 from loadframe.errors import MissingTool
 from loadframe.model import Investigation, Ladder
-from loadframe.reporting import answers, charts, facts, ladder_report, words
-from loadframe.reporting.charts import svg_of
+from loadframe.reporting import answers, facts, ladder_report, reports, words
 from loadframe.reporting.next_step import next_step
+from loadframe.reporting.reports import svg_of
 from loadframe.study import Study
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -75,12 +75,13 @@ def told(entry: Entry) -> str:
     """One entry of the page."""
     found, picture = entry.found, f"images/gallery/{entry.case}-{entry.study}.svg"
     if isinstance(found, Ladder):
-        answer, chart, after = ladder_report.answer(found), charts.page_charts(found).get("waterfall"), ""
+        answer, chart, after = ladder_report.answer(found), reports.page_charts(found).get("waterfall"), ""
     else:
-        answer, chart = answers.answer(found), charts.page_charts(found).get("proof")
+        answer, chart = answers.answer(found), reports.page_charts(found).get("proof")
         given_up = words.sentence("; ".join(facts.gives_up(found)))
         after = f"\n**Given up for it.** {given_up}\n" if given_up else ""
-        after += f"\n**Next.** {next_step(found).text}\n"
+        step = next_step(found)
+        after += f"\n**Next.** {step.action}{f' Why: {step.why}' if step.why else ''}\n"
     drawn = ""
     if chart is not None:
         PICTURES.mkdir(parents=True, exist_ok=True)

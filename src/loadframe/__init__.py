@@ -87,7 +87,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.formats.observed import import_observed, read_data
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import capacity, compare, investigate, ladder, measure, tune, verify
-    from loadframe.reporting.charts import write_figures
     from loadframe.reporting.comparison_report import render_comparison
     from loadframe.reporting.curve_report import render_curve
     from loadframe.reporting.forecasts import render_following, render_forecast, render_growth
@@ -108,7 +107,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.reporting.limits_report import render_limits
     from loadframe.reporting.ndb_report import render_ndb
     from loadframe.reporting.observed_report import render_learned
-    from loadframe.reporting.reports import render_markdown, render_text, write_page
+    from loadframe.reporting.reports import render_markdown, render_text, write_figures, write_page
     from loadframe.study import Study
     from loadframe.study import load as load_study
     from loadframe.study.cases import all_cases as cases

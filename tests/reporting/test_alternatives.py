@@ -23,10 +23,10 @@ from loadframe.model import (
 from loadframe.reporting import (
     alternatives,
     answers,
-    charts,
     facts,
     plots,
     quality_words,
+    reports,
 )
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page, render_text
@@ -158,7 +158,7 @@ def test_of_many_the_fastest_leads_and_all_are_told_in_a_sentence(beside: Invest
 
 def test_more_curves_than_colours_are_told_apart(beside: Investigation) -> None:
     several = with_others(beside, 0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95)
-    drawn = plots.side_by_side(several, several.alternatives, charts.WIDE)
+    drawn = plots.side_by_side(several, several.alternatives, reports.WIDE)
     assert drawn is not None
     said = drawn.described()
     assert all(said.count(f"other{number}: ") == 1 for number in range(1, 8))
@@ -169,18 +169,18 @@ def test_more_curves_than_colours_are_told_apart(beside: Investigation) -> None:
 @pytest.mark.parametrize("ratios", [(0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95), (1.0, 1.01, 1.02, 0.99)])
 def test_no_two_names_of_curves_touch(beside: Investigation, ratios: tuple[float, ...]) -> None:
     several = with_others(beside, *ratios)
-    drawn = plots.side_by_side(several, several.alternatives, charts.NARROW)
+    drawn = plots.side_by_side(several, several.alternatives, reports.NARROW)
     assert drawn is not None
     axis = drawn.y
     spec = drawn.specification()
     places = sorted(
-        charts.NARROW.height * axis.height(spec["datasets"][layer["data"]["name"]][0]["value"]) - layer["mark"]["dy"]
+        reports.NARROW.height * axis.height(spec["datasets"][layer["data"]["name"]][0]["value"]) - layer["mark"]["dy"]
         for layer in spec["layer"]
         if layer["mark"]["type"] == "text"
     )
     assert len(places) == len(ratios) + 1
     assert all(above - below >= 13 for below, above in pairwise(places))
-    assert places[-1] <= charts.NARROW.height + 1
+    assert places[-1] <= reports.NARROW.height + 1
 
 
 def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(beside: Investigation) -> None:
@@ -208,7 +208,7 @@ def test_the_page_shows_both_sides(beside: Investigation) -> None:
     assert 'id="chart-side-by-side-1"' in page
     assert "no proven difference" in page
     assert page.count("major page faults of the target") >= 1
-    title = charts.page_charts(beside)["side-by-side-1"].title
+    title = reports.page_charts(beside)["side-by-side-1"].title
     assert title == "mariadb and postgres diverge at 70 active jobs (60 to 90)"
     assert "side by side" not in render_page(replace(beside, alternatives=()))
 
@@ -224,9 +224,9 @@ def test_causes_of_one_side_are_told_together(beside: Investigation) -> None:
 
 def test_the_picture_speaks_of_a_parting_only_where_it_shows_one(beside: Investigation) -> None:
     (one,) = beside.alternatives
-    assert "Dashed: where their ratio begins to change" in charts.page_charts(beside)["side-by-side-1"].note
+    assert "Dashed: where their ratio begins to change" in reports.page_charts(beside)["side-by-side-1"].note
     together = replace(beside, alternatives=(replace(one, divergence=None),))
-    assert charts.page_charts(together)["side-by-side-1"].note == "Shaded bands: 95 % intervals."
+    assert reports.page_charts(together)["side-by-side-1"].note == "Shaded bands: 95 % intervals."
 
 
 def test_every_step_of_an_alternative_is_there(beside: Investigation) -> None:
@@ -276,12 +276,12 @@ def test_times_in_which_nobody_was_answered_are_told_under_the_curve(farm: Inves
     assert f"at {level} active jobs)" in said
     assert said.endswith("the whole machine stalled.")
     assert said in " ".join(render_text(stalled, details=True).split())
-    assert charts.page_charts(stalled)["stalls"].title == said[:-1]
+    assert reports.page_charts(stalled)["stalls"].title == said[:-1]
     assert not quality_words.silence_sentence(with_silence(farm, 1500.0, 10.0)).endswith("still.")
 
 
 def test_gaps_that_a_low_throughput_has_anyway_are_none(farm: Investigation) -> None:
     assert quality_words.silence_sentence(with_silence(farm, 150.0, 0.0)) == ""
-    assert "stalls" not in charts.page_charts(farm)
+    assert "stalls" not in reports.page_charts(farm)
     row = {**farm.rounds[0].footprint[-1], "throughput": 5.0, "workload.silence_ms": 900.0}
     assert facts.silences(replace(farm.rounds[0], footprint=(row,))) == ()

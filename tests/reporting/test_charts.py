@@ -11,12 +11,12 @@ from pathlib import Path
 import loadframe
 from loadframe.diagnosis import windows
 from loadframe.model import Investigation
-from loadframe.reporting import charts, facts, plots, vega
+from loadframe.reporting import facts, plots, reports, vega
 from loadframe.reporting.vega import LoadAxis
 
 
 def test_the_charts_of_a_case_are_whole_svg_documents(farm: Investigation) -> None:
-    drawn = charts.page_charts(farm)
+    drawn = reports.page_charts(farm)
     names = {"proof", "latency", "blocks", "evidence-1", "evidence-2", "footprint-1", "footprint-2", "limits", "gains"}
     assert drawn.keys() == names
     for chart in drawn.values():
@@ -26,7 +26,7 @@ def test_the_charts_of_a_case_are_whole_svg_documents(farm: Investigation) -> No
 
 
 def test_the_specification_can_be_used_again(farm: Investigation) -> None:
-    proof = charts.page_charts(farm)["proof"]
+    proof = reports.page_charts(farm)["proof"]
     spec = json.loads(proof.spec)
     assert spec["title"] == proof.title
     loads = {row["load"] for rows in spec["datasets"].values() for row in rows}
@@ -72,33 +72,33 @@ def test_the_title_says_one_shape_once(farm: Investigation) -> None:
 
 
 def test_every_colour_of_the_charts_has_another_in_the_dark(farm: Investigation) -> None:
-    css = (Path(charts.__file__).parent / "page.css").read_text()
+    css = (Path(reports.__file__).parent / "page.css").read_text()
     dark = css[css.index("prefers-color-scheme: dark") :]
-    svg = "".join(chart.svgs[0] for chart in charts.page_charts(farm).values())
+    svg = "".join(chart.svgs[0] for chart in reports.page_charts(farm).values())
     painted = {*re.findall(r'(?:fill|stroke)="#(\w+)"', svg)}
     assert {"D55E00", "0072B2", "E4E7EB"} <= painted
     assert all(f'="#{colour}"' in dark for colour in painted)
 
 
 def test_a_long_name_at_the_end_of_a_line_has_room_in_any_font(queue: Investigation, farm: Investigation) -> None:
-    rooms = [json.loads(charts.page_charts(inv)["proof"].spec)["padding"]["right"] for inv in (queue, farm)]
+    rooms = [json.loads(reports.page_charts(inv)["proof"].spec)["padding"]["right"] for inv in (queue, farm)]
     assert rooms[0] - rooms[1] >= len("journal_mode = WAL") - len("before")
 
 
 def test_before_and_after_have_colours_of_their_own_and_are_named(farm: Investigation) -> None:
-    svg = charts.page_charts(farm)["proof"].svgs[0]
+    svg = reports.page_charts(farm)["proof"].svgs[0]
     assert vega.BEFORE in svg and vega.AFTER in svg
     assert ">before<" in svg and ">after<" in svg and "active jobs" in svg
 
 
 def test_a_state_between_is_drawn_and_named_by_its_change(queue: Investigation) -> None:
     assert [each.label for each in facts.series(queue)] == ["before", "journal_mode = WAL", "after"]
-    assert "journal_mode = WAL" in charts.page_charts(queue)["proof"].svgs[0]
-    assert charts.page_charts(queue).keys() >= {"ladder"}
+    assert "journal_mode = WAL" in reports.page_charts(queue)["proof"].svgs[0]
+    assert reports.page_charts(queue).keys() >= {"ladder"}
 
 
 def test_without_a_round_there_is_no_chart(examples: dict[str, Investigation]) -> None:
-    assert charts.page_charts(examples["bare"]) == {}
+    assert reports.page_charts(examples["bare"]) == {}
 
 
 def test_a_remedy_kept_at_the_very_end_is_drawn_from_its_proof(farm: Investigation) -> None:
@@ -106,7 +106,7 @@ def test_a_remedy_kept_at_the_very_end_is_drawn_from_its_proof(farm: Investigati
     drawn = facts.series(inv)
     assert [each.role for each in drawn] == ["before", "after"]
     assert {point.load for point in drawn[1].points} == {10.0, 20.0, 40.0, 80.0}
-    assert "proof" in charts.page_charts(inv)
+    assert "proof" in reports.page_charts(inv)
 
 
 def test_levels_that_grow_by_a_factor_get_a_logarithmic_axis() -> None:
@@ -126,7 +126,7 @@ def test_a_box_ends_at_the_furthest_step_within_one_and_a_half_of_its_height() -
 
 
 def test_every_step_is_drawn_as_a_dot_or_as_a_ring(farm: Investigation) -> None:
-    spec = json.loads(charts.page_charts(farm)["blocks"].spec)
+    spec = json.loads(reports.page_charts(farm)["blocks"].spec)
     marks = [layer["mark"] for layer in spec["layer"]]
     drawn = [
         row
@@ -140,14 +140,14 @@ def test_every_step_is_drawn_as_a_dot_or_as_a_ring(farm: Investigation) -> None:
 
 
 def test_a_forecast_is_drawn_beside_what_came(foretold: Investigation) -> None:
-    drawn = charts.page_charts(foretold)
+    drawn = reports.page_charts(foretold)
     assert "inside its interval at 1 of 2 loads" in drawn["forecast"].title
-    assert "forecast" not in charts.page_charts(replace(foretold, forecast=None))
+    assert "forecast" not in reports.page_charts(replace(foretold, forecast=None))
 
 
 def test_components_are_drawn_where_there_are_several(farm: Investigation, foretold: Investigation) -> None:
-    assert not any(name.startswith("footprint-component") for name in charts.page_charts(farm))
-    spec = charts.page_charts(foretold)["footprint-component-1"].spec
+    assert not any(name.startswith("footprint-component") for name in reports.page_charts(farm))
+    spec = reports.page_charts(foretold)["footprint-component-1"].spec
     assert "loader" in spec and "shard1" in spec
 
 

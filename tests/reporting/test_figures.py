@@ -9,8 +9,8 @@ import pytest
 
 from loadframe.errors import RunError
 from loadframe.model import Investigation
-from loadframe.reporting import charts
-from loadframe.reporting.charts import titled, write_figures
+from loadframe.reporting import reports
+from loadframe.reporting.reports import titled, write_figures
 
 from .test_ladder_report import FOUND as LADDER
 
@@ -30,7 +30,7 @@ def test_a_chart_is_written_with_its_title_and_its_specification(tmp_path: Path)
 def test_a_flame_graph_carries_its_colours(
     compared: Investigation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charts, "page_charts", lambda _: {})
+    monkeypatch.setattr(reports, "page_charts", lambda _: {})
     written = {path.name: path.read_bytes() for path in write_figures(compared, tmp_path)}
     assert {"flame-difference.svg", "flame-1.svg", "flame-1.png"} <= written.keys()
     for name, data in written.items():

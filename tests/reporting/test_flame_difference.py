@@ -17,7 +17,7 @@ from loadframe.reporting.reports import render_page
 @pytest.fixture(autouse=True)
 def _without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take seconds, and are tested elsewhere."""
-    monkeypatch.setattr("loadframe.reporting.charts.page_charts", lambda _: {})
+    monkeypatch.setattr("loadframe.reporting.reports.page_charts", lambda _: {})
 
 
 @pytest.fixture

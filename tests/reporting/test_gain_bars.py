@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from loadframe.model import Investigation, Verdict
-from loadframe.reporting import charts, gain_bars
+from loadframe.reporting import gain_bars, reports
 from loadframe.reporting.reports import render_page
 
 
@@ -34,7 +34,7 @@ def test_several_changes_are_counted(queue: Investigation) -> None:
 
 
 def test_the_band_is_the_noise_and_the_line_is_the_interval(farm: Investigation) -> None:
-    spec = json.loads(charts.page_charts(with_floor(farm, 0.9, 1.1))["gains"].spec)
+    spec = json.loads(reports.page_charts(with_floor(farm, 0.9, 1.1))["gains"].spec)
     rows = [row for rows in spec["datasets"].values() for row in rows if "x2" in row]
     kinds = [layer["mark"]["type"] for layer in spec["layer"]]
     assert "rect" in kinds and "point" in kinds
@@ -48,7 +48,7 @@ def test_an_interval_that_goes_on_is_told(farm: Investigation) -> None:
     first = farm.rounds[0]
     inv = replace(farm, rounds=(replace(first, tried=(replace(first.tried[0], verdict=wild),)), *farm.rounds[1:]))
     assert gain_bars.note(inv).endswith("An arrow: the interval goes on.")
-    assert "gains" in charts.page_charts(inv)
+    assert "gains" in reports.page_charts(inv)
 
 
 def test_the_words_for_those_who_do_not_see_it(farm: Investigation) -> None:

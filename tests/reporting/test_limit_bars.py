@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Investigation
-from loadframe.reporting import charts, limits_report
+from loadframe.reporting import limits_report, reports
 
 
 def test_a_limit_is_full_from_the_lowest_level_that_stays_full(farm: Investigation) -> None:
@@ -38,7 +38,7 @@ def test_nothing_is_full_is_said_with_the_nearest(farm: Investigation) -> None:
 
 
 def test_a_bar_is_as_high_as_its_share_and_never_higher_than_its_room(farm: Investigation) -> None:
-    spec = json.loads(charts.page_charts(farm)["limits"].spec)
+    spec = json.loads(reports.page_charts(farm)["limits"].spec)
     bars = [row for rows in spec["datasets"].values() for row in rows if "y2" in row]
     panels = limits_report.shown(limits_report.panels(farm))
     assert len(bars) == 2 * sum(len(found) for each in panels for found in each.shares.values())
@@ -64,7 +64,7 @@ def test_a_limit_without_a_ceiling_or_a_use_is_left_out(farm: Investigation) -> 
     unread = replace(first.limits[0], use_metric="")
     inv = replace(farm, rounds=(replace(first, limits=(unlimited, unread), tried=()),))
     assert limits_report.panels(inv) == []
-    assert "limits" not in charts.page_charts(inv)
+    assert "limits" not in reports.page_charts(inv)
 
 
 def test_a_limit_that_one_step_of_several_reached_is_not_full(farm: Investigation) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Investigation, LoadInterval, More
-from loadframe.reporting import charts, stages
+from loadframe.reporting import reports, stages
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page, render_text
 
@@ -40,14 +40,14 @@ def piped(farm: Investigation) -> Callable[[Told], Investigation]:
     return make
 
 
-def rows(chart: charts.Chart) -> list[dict[str, float | str]]:
+def rows(chart: reports.Chart) -> list[dict[str, float | str]]:
     return [row for each in json.loads(chart.spec)["datasets"].values() for row in each]
 
 
 def test_each_stage_has_a_bar_at_each_level_that_adds_up_to_its_workers(
     piped: Callable[[Told], Investigation],
 ) -> None:
-    drawn = charts.page_charts(piped(PIPELINE))
+    drawn = reports.page_charts(piped(PIPELINE))
     assert "stages" in drawn
     assert "stages-after" not in drawn, "nothing was told there"
     chart = drawn["stages"]
@@ -62,7 +62,7 @@ def test_each_stage_has_a_bar_at_each_level_that_adds_up_to_its_workers(
 
 def test_a_stage_that_tells_no_time_has_its_number_and_no_bar(piped: Callable[[Told], Investigation]) -> None:
     inv = piped({"GET_FID": {"order": 0, "busy": 2.5, "waiting": 40}})
-    chart = charts.page_charts(inv)["stages"]
+    chart = reports.page_charts(inv)["stages"]
     assert "2.5 at work" in chart.svgs[0]
     assert chart.title == "At 320 active jobs, the stages of the pipeline and their queues"
 
@@ -129,6 +129,6 @@ def test_it_is_said_where_more_threads_stop_helping(
 
 
 def test_without_stages_nothing_is_said(farm: Investigation) -> None:
-    assert "stages" not in charts.page_charts(farm)
+    assert "stages" not in reports.page_charts(farm)
     assert stages.sentences(farm) == []
     assert investigation_json(farm)["stages"] == []

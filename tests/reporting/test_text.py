@@ -166,9 +166,9 @@ def test_what_was_not_tried_for_a_cause_at_all_levels_comes_next(farm: Investiga
         variants=(),
         next_limit=NextLimit(suspected.id, lowest, suspected.title, ""),
     )
-    assert next_step(found).text == f"{remedy.title} may confirm it, and was not tried: {because}."
+    assert next_step(found).action == f"{remedy.title} may confirm it, and was not tried: {because}."
     assert answers.answer(found).startswith(f"{lowest:g} active jobs already hit the limit.")
-    assert next_step(replace(found, rounds=(replace(one, untried=()),))).text.startswith(suspected.title[:1].upper())
+    assert next_step(replace(found, rounds=(replace(one, untried=()),))).action.startswith(suspected.title[:1].upper())
 
 
 @pytest.mark.parametrize(

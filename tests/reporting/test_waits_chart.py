@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.model import Investigation
 from loadframe.recording.wait_classes import CLASSES
-from loadframe.reporting import charts, facts, waits
+from loadframe.reporting import facts, reports, waits
 from loadframe.reporting.reports import render_page
 
 Classes = Mapping[str, Callable[[float], float]]
@@ -40,7 +40,7 @@ def waiting(farm: Investigation) -> Callable[[Classes], Investigation]:
     return make
 
 
-def values(chart: charts.Chart) -> list[float]:
+def values(chart: reports.Chart) -> list[float]:
     rows = json.loads(chart.spec)["datasets"].values()
     return [row["value"] for each in rows for row in each if "value" in row and "low" in row]
 
@@ -51,7 +51,7 @@ def test_every_class_of_the_census_has_a_band_of_its_own() -> None:
 
 
 def test_the_bands_add_up_to_the_threads(waiting: Callable[[Classes], Investigation]) -> None:
-    drawn = charts.page_charts(waiting(POOL))
+    drawn = reports.page_charts(waiting(POOL))
     assert "waits" in drawn
     assert "waits-after" not in drawn, "nothing was counted there"
     chart = drawn["waits"]
@@ -68,7 +68,7 @@ def test_the_bands_add_up_to_the_threads(waiting: Callable[[Classes], Investigat
 
 def test_hundreds_of_idle_threads_are_told_and_not_drawn(waiting: Callable[[Classes], Investigation]) -> None:
     inv = waiting({**POOL, "idle": lambda load: 200.0})
-    chart = charts.page_charts(inv)["waits"]
+    chart = reports.page_charts(inv)["waits"]
     assert max(values(chart)) == pytest.approx(4 + 3 + 0.4)
     assert chart.note.endswith("Not drawn: up to 200 threads that wait for the next request.")
 

@@ -43,6 +43,11 @@ from loadframe.reporting.next_step import next_step
 from loadframe.reporting.reports import render_markdown, render_page, render_text
 
 
+def what_next(inv: Investigation) -> str:
+    step = next_step(inv)
+    return f"{step.action} Why: {step.why}" if step.why else step.action
+
+
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
     return Verdict(ratio, low, high, decision, 5, "bootstrap")
 
@@ -288,9 +293,7 @@ def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> 
     cause = inv.rounds[0].findings[0]
     again = NextLimit(cause.id, 4.0, cause.title, f"it is there where the last curve bends: {cause.explanation}")
     for one in (inv, replace(inv, next_limit=again)):
-        assert next_step(one).text.startswith(
-            "Give the target more CPUs, or make each request cost less CPU time. Why: "
-        )
+        assert what_next(one).startswith("Give the target more CPUs, or make each request cost less CPU time. Why: ")
     other = NextLimit("disk.space", None, "the disk", "its use grows with active_jobs")
     assert next_step(replace(inv, next_limit=other)).action == "The disk. To get more, make room on that file system."
     first, highest = inv.rounds[0], inv.rounds[0].curve.points[-1].load
@@ -301,12 +304,12 @@ def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> 
     )
     unlimited = replace(inv, outcome=replace(inv.outcome, kind="no-limit-reached"))
     assert answers.answer(unlimited).startswith("No limit was reached up to 320 active jobs")
-    assert "above 320 active jobs" in next_step(unlimited).text
+    assert "above 320 active jobs" in what_next(unlimited)
 
 
 def test_the_next_limit_is_rounded_as_in_the_ledger(farm: Investigation) -> None:
     """The ledger shows 420 (390 to 450): the first screen must not say 415."""
-    assert "at about 420 active jobs" in next_step(farm).text
+    assert "at about 420 active jobs" in what_next(farm)
 
 
 def test_a_next_limit_within_the_levels_is_there_already_and_is_no_surer_than_its_finding(farm: Investigation) -> None:
@@ -314,7 +317,7 @@ def test_a_next_limit_within_the_levels_is_there_already_and_is_no_surer_than_it
     suspected = replace(cause, status="suspected", reached_at=LoadInterval(20.0, 10.0, 20.0))
     last = replace(farm.rounds[-1], findings=(suspected,), limits=())
     limit = NextLimit(cause.id, 20.0, cause.title, "it is there")
-    said = next_step(replace(farm, rounds=(*farm.rounds[:-1], last), next_limit=limit)).text
+    said = what_next(replace(farm, rounds=(*farm.rounds[:-1], last), next_limit=limit))
     assert "at about 20 active jobs. Suspected, not proved." in said
 
 
@@ -325,7 +328,7 @@ def test_a_forecast_has_three_digits_however_narrow_its_interval(farm: Investiga
 
 def test_a_next_limit_outside_what_was_tested_names_no_load(farm: Investigation) -> None:
     limit = NextLimit("disk.busy", None, "the disk", "it is 40 % busy")
-    said = next_step(replace(farm, next_limit=limit)).text
+    said = what_next(replace(farm, next_limit=limit))
     assert said.startswith("The disk. To get more, ")
     assert "jobs" not in said
 
@@ -436,9 +439,9 @@ def test_what_to_do_about_a_driver_beside_its_target_is_the_next_step(farm: Inve
         outcome=replace(farm.outcome, kind="limit-without-remedy"),
     )  # fmt: skip
     assert "the load driver takes CPUs" in answers.answer(inv)
-    assert "cage.driver.cpus" in next_step(inv).text
+    assert "cage.driver.cpus" in what_next(inv)
     other = replace(inv, rounds=(replace(first, findings=(replace(beside, id="disk.saturated"),), tried=()),))
-    assert "cage.driver.cpus" not in next_step(other).text
+    assert "cage.driver.cpus" not in what_next(other)
 
 
 def test_a_bend_that_a_limit_explains_is_told_at_its_load_with_both_intervals(farm: Investigation) -> None:
@@ -501,10 +504,10 @@ def test_a_bend_that_nothing_explains_is_not_called_no_limit(farm: Investigation
     answer = answers.answer(inv)
     assert "nothing that is seen from outside is exhausted" in answer
     assert "No limit was reached" not in answer
-    assert "add levels" not in next_step(inv).text
-    assert "[target.setting.NAME]" in next_step(inv).text
+    assert "add levels" not in what_next(inv)
+    assert "[target.setting.NAME]" in what_next(inv)
     known = replace(inv, study=replace(inv.study, target_kind="mariadb"))
-    assert "target.setting" not in next_step(known).text, "its settings are known"
+    assert "target.setting" not in what_next(known), "its settings are known"
 
 
 def test_a_flat_curve_of_disturbed_steps_is_not_judged(farm: Investigation) -> None:
@@ -532,7 +535,7 @@ def test_levels_that_begin_on_the_plateau_are_told_to_begin_at_one(farm: Investi
     points = tuple(replace(point, throughput=100.0, throughput_high=105.0) for point in flat.rounds[0].curve.points)
     curve = replace(flat.rounds[0].curve, points=points, shape="plateau", knee=None, cliff=None, peak=Peak(20, 100.0))
     inv = replace(flat, rounds=(replace(flat.rounds[0], curve=curve),))
-    assert "Measure from a load of 1" in next_step(inv).text
+    assert "Measure from a load of 1" in what_next(inv)
 
 
 def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investigation) -> None:
@@ -542,22 +545,22 @@ def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investiga
     )  # fmt: skip
     inv = of_service(farm, "limit-without-remedy", finding)
     assert "4 requests are served at a time" in answers.answer(inv)
-    assert next_step(inv).text == "Declare the pool. Why: 200/s x 20 ms is 4.", "what to do comes before the arithmetic"
+    assert what_next(inv) == "Declare the pool. Why: 200/s x 20 ms is 4.", "what to do comes before the arithmetic"
     tried = replace(inv, outcome=replace(inv.outcome, kind="no-proven-gain"))
     assert next_step(tried).action.startswith("Declare further settings as [target.setting.NAME]")
     assert "has no proven gain. 200/s x 20 ms is 4." in next_step(tried).why
     pool = Remedy("service.pool.8", "pool = 8", (finding.id,), (), Price())
     left = UntriedRemedy(pool, "too little of the budget is left to prove it; give measure.budget more time")
     one = replace(tried, rounds=(replace(tried.rounds[0], untried=(left,)),))
-    assert "pool = 8 may confirm it, and was not tried: too little of the budget" in next_step(one).text
-    assert "Declare further" not in next_step(one).text
+    assert "pool = 8 may confirm it, and was not tried: too little of the budget" in what_next(one)
+    assert "Declare further" not in what_next(one)
 
 
 def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investigation) -> None:
     finding = Finding("growth.requests", "a request costs 4 times as much", None, (), 0.9)
     inv = of_service(farm, "limit-without-remedy", finding)
     assert answers.answer(inv).startswith("What is measured changes while it is measured.")
-    assert "Restart the service" in next_step(inv).text
+    assert "Restart the service" in what_next(inv)
 
 
 def test_a_time_is_told_as_people_say_it() -> None:
@@ -627,7 +630,7 @@ def test_a_cost_that_grows_says_what_a_restart_showed_and_never_asks_for_one_tha
         (stayed, "Look for what outlives a restart"),
         (confirmed, "Find what the service keeps until it is restarted. What load"),
     ):
-        told = next_step(of_service(farm, "limit-without-remedy", finding)).text
+        told = what_next(of_service(farm, "limit-without-remedy", finding))
         assert said in told
         assert ("Restart the service" in told) is (finding is first)
     sentence = finding_words.sentence(farm, confirmed)
@@ -697,7 +700,7 @@ def test_a_service_that_stopped_answering_is_told_first_and_is_no_cause(farm: In
         "load. Until then: "
     )
     assert "Suspected, not proved" in said
-    assert "See the service's own log" in next_step(inv).text
+    assert "See the service's own log" in what_next(inv)
     other = replace(inv, stop=Stop(7, 16.0, "B", "/orders", 503, 76.4, "A larger pool"))
     assert "At 16 active jobs, in another state (A larger pool), the service failed: " in answers.answer(other)
     assert answers.stop_sentence(farm.stop, "jobs") == ""
@@ -706,6 +709,6 @@ def test_a_service_that_stopped_answering_is_told_first_and_is_no_cause(farm: In
 def test_only_a_limit_is_called_the_next_limit(farm: Investigation) -> None:
     """What to do next may stand in its place, beside a limit that is known."""
     assert farm.next_limit is not None
-    assert next_step(farm).heading == "Next limit"
+    assert next_step(farm).limit
     stopped = replace(farm, outcome=replace(farm.outcome, kind="stopped-answering"))
-    assert next_step(stopped).heading == "Next"
+    assert not next_step(stopped).limit

@@ -17,7 +17,7 @@ from loadframe.errors import UserError
 from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.host.privilege import free_user
-from loadframe.reporting import charts, reports
+from loadframe.reporting import reports
 from loadframe.runs.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
@@ -101,7 +101,7 @@ def test_a_folder_for_figures_is_not_made_behind_a_link_of_another_user(place: P
     found: Any = None
     planted(place / "out", tmp_path)
     with pytest.raises(UserError, match="link of"):
-        charts.write_figures(found, place / "out" / "new" / "figures")
+        reports.write_figures(found, place / "out" / "new" / "figures")
     assert list(tmp_path.iterdir()) == []
 
 

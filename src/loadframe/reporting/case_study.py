@@ -130,7 +130,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.Aside("Evidence", tuple(map(finding_words.evidence_brief, evidence)), only="screen")
     step = next_step(inv)
     said = f"Next: {step.action}".casefold() == answers.next_line(inv).casefold()
-    yield doc.Aside(step.heading, () if said else (step.action, *((f"Why: {step.why}",) if step.why else ())), "next")
+    actions = () if said else (step.action, *((f"Why: {step.why}",) if step.why else ()))
+    yield doc.Aside("Next limit" if step.limit else "Next", actions, "next")
     if slower := latencies.slower(inv):
         yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
     if given_up := facts.gives_up(inv):

@@ -19,14 +19,6 @@ class NextStep:
     why: str = ""
     limit: bool = False
 
-    @property
-    def heading(self) -> str:
-        return "Next limit" if self.limit else "Next"
-
-    @property
-    def text(self) -> str:
-        return f"{self.action} Why: {self.why}" if self.why else self.action
-
 
 MORE_CPU = "give the target more CPUs, or make each request cost less CPU time"
 MORE_MEMORY = "give the target more memory, or let it keep less there"

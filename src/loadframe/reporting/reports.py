@@ -1,23 +1,63 @@
-"""The result of any kind of run as a document, rendered as text, in Markdown and as a page."""
+"""The result of any kind of run as a document, rendered as text, in Markdown and as a page, and its charts with their
+files: SVG, PNG and Vega-Lite specification. Titles state the fact; a chart without data is left out, never drawn
+empty."""
 
+import json
+import re
 import shlex
+import textwrap
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from importlib import resources
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from loadframe.errors import RunError
+from loadframe.formats.json_text import write_json
 from loadframe.formats.named_files import write_whole
 from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, RunQuality, Tuning
+from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import (
     capacity_report,
     case_study,
-    charts,
+    facts,
+    finding_words,
+    flame,
+    gain_bars,
     html,
     ladder_report,
+    latencies,
+    limits_report,
     markdown,
+    plots,
+    quality_words,
+    searches,
+    stages,
     terminal,
     tuning_report,
+    vega,
+    waits,
+    words,
 )
 from loadframe.reporting.document import About, Document, Figure
+from loadframe.reporting.vega import Chart, Plot, Size, render
+from loadframe.system.files import Folder, Whose
+
+Draw = Callable[[Size], Plot | None]
+
+WIDE, NARROW, HALF = Size(640, 300), Size(270, 240), Size(370, 210)
+BOTH = (WIDE, NARROW)
+OF_COMPONENTS = {
+    "cpu.cores": "CPU",
+    "memory.rss": "Memory",
+    "io.read_bytes": "Bytes read",
+    "io.write_bytes": "Bytes written",
+}
+FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
 
 
 def of(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> Document:
@@ -35,7 +75,7 @@ def of(answer: RunAnswer, about: About | None = None, went: RunQuality | None = 
 
 def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> str:
     """The page as one string of HTML, with its pictures and the raw data. about, went: see `of`."""
-    drawn = charts.page_charts(answer)
+    drawn = page_charts(answer)
     if isinstance(answer, Investigation):
         return html.render(case_study.of(answer, drawn))
     return html.render(replace(of(answer, about, went), figures=tuple(map(Figure, drawn.values()))))
@@ -62,3 +102,162 @@ def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool
 def render_markdown(answer: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
     """For a ticket or a pull request, with what was measured and how to reproduce it. about: see `of`."""
     return markdown.render(of(answer, about), brief=not isinstance(answer, Capacity) and not details)
+
+
+# --- charts, and their files
+
+
+def page_charts(answer: RunAnswer) -> dict[str, Chart]:
+    """Every chart that the record has data for, by name."""
+    if isinstance(answer, Investigation) and not plots.load_axis(answer).levels:
+        return {}
+    # Vega's engine is slow to start and runs in parallel to Python: it renders while further charts are drawn.
+    with ThreadPoolExecutor(max_workers=1) as engine:
+        started = engine.submit(vega.start_engine)
+        begun: list[tuple[Chart, list[Future[Markup]]]] = []
+        for chart in _charts(answer):
+            named = ((spec, f"{chart.name}-{number}") for number, spec in enumerate(chart.specs))
+            begun.append((chart, [engine.submit(vega.render, spec, name, chart.alt) for spec, name in named]))
+        started.result()
+        return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
+
+
+def _charts(answer: RunAnswer) -> Iterator[Chart]:
+    match answer:
+        case Investigation():
+            yield from _of_investigation(answer)
+        case Ladder():
+            note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
+            yield from _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, answer), *BOTH)
+        case Tuning():
+            title, note = searches.title(answer), searches.note(answer)
+            yield from _chart("trials", title, note, partial(searches.trials, answer), *BOTH)
+        case Capacity():
+            title, note = searches.capacity_title(answer), searches.capacity_note(answer)
+            yield from _chart("capacity", title, note, partial(searches.capacity, answer), *BOTH)
+
+
+def _of_investigation(inv: Investigation) -> Iterator[Chart]:
+    dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
+    yield from _chart("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
+    silent = "Longest time in which no request was done, of each step; the line joins the averages."
+    if any(facts.silences(round_) for round_ in inv.rounds):
+        drawing = partial(plots.metric, inv, "workload.silence_ms")
+        yield from _chart("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, *BOTH)
+    yield from _chart("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
+    yield from _chart("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
+    drawing = partial(latencies.percentiles, inv)
+    yield from _chart("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
+    if len(inv.alternatives) > 1:
+        drawing = partial(plots.side_by_side, inv, inv.alternatives)
+        title = f"{inv.study.target_kind} and its alternatives by load"
+        yield from _chart("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
+    for number, alternative in enumerate(inv.alternatives, start=1):
+        drawing = partial(plots.side_by_side, inv, (alternative,))
+        note = "Shaded bands: 95 % intervals."
+        if alternative.divergence is not None:
+            note += " Dashed: where their ratio begins to change, with its interval."
+        yield from _chart(f"side-by-side-{number}", plots.side_by_side_title(inv, alternative), note, drawing, *BOTH)
+    shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
+    yield from _chart("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
+    for finding in facts.main_findings(inv)[:1]:
+        for number, (name, limit_id) in enumerate(plots.evidence_metrics(inv, finding), start=1):
+            drawing = partial(plots.metric, inv, name, limit_id=limit_id)
+            title = words.sentence(finding_words.metric_words(name))[:-1]
+            yield from _chart(f"evidence-{number}", title, "", drawing, HALF, metric=name)
+    for picture in (stages, waits):
+        for name, state in picture.rounds(inv):
+            title, drawing = picture.title(state, inv.study.load_unit), partial(picture.chart, inv, state)
+            yield from _chart(name, title, picture.note(state), drawing, *BOTH)
+    yield from _chart(
+        "limits", limits_report.title(inv), limits_report.note(inv), partial(limits_report.chart, inv), *BOTH
+    )
+    yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
+    yield from _footprint(inv)
+    yield from _chart("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
+
+
+def _footprint(inv: Investigation) -> Iterator[Chart]:
+    for number, (what, title) in enumerate(OF_COMPONENTS.items(), start=1):
+        drawing, over = partial(plots.components, inv, what), f"{title} of each component by load"
+        yield from _chart(f"footprint-component-{number}", over, "", drawing, HALF)
+    shown = {name for finding in facts.main_findings(inv)[:1] for name, _ in plots.evidence_metrics(inv, finding)}
+    for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
+        if name not in shown:
+            drawing = partial(plots.metric, inv, name)
+            yield from _chart(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
+
+
+def _chart(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Chart]:
+    plots_drawn = [drawn for size in sizes if (drawn := draw(size)) is not None]
+    if plots_drawn:
+        alt = " ".join(part for part in (words.sentence(title), plots_drawn[0].described()) if part)
+        yield Chart(name, title, note, alt, tuple(drawn.specification() for drawn in plots_drawn), metric)
+
+
+SCALE = 2.0
+"""Pixels of a PNG per CSS pixel."""
+CHARACTER_PX = 8.0
+"""Average width of a character of a title's 15-pixel type."""
+FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
+
+
+def write_figures(answer: RunAnswer, folder: Path) -> tuple[Path, ...]:
+    """Write every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
+    try:
+        if not folder.is_dir():
+            Folder(folder, Whose.NAMED).make()
+        written = []
+        for name, data in _files(answer):
+            write_whole(folder / name, data)
+            written.append(folder / name)
+        return tuple(written)
+    except OSError as error:
+        raise RunError(
+            f"The figures cannot be written to {folder}: {error.strerror or error}.",
+            remedy="Free some disk space or choose another place, then run "
+            f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again.",
+        ) from error
+
+
+def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
+    import vl_convert
+
+    for chart in page_charts(answer).values():
+        name, spec = chart.name, titled(json.loads(chart.spec))
+        yield f"{name}.svg", svg_of(chart).encode()
+        with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
+            yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
+        yield f"{name}.json", write_json(spec).encode()
+    for name, svg in _flames(answer) if isinstance(answer, Investigation) else ():
+        with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
+            yield f"{name}.svg", svg.encode()
+            yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))
+
+
+def svg_of(chart: Chart) -> str:
+    """A chart as a standalone file, with title and description."""
+    return str(render(titled(json.loads(chart.spec)), chart.name, chart.alt))
+
+
+def titled(spec: dict[str, Any]) -> dict[str, Any]:
+    """A specification with a white background, its title wrapped to its width."""
+    lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
+    return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
+
+
+def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
+    if (difference := flame.pair_of(inv)) is not None:
+        yield "flame-difference", _alone(flame.difference_svg(inv, difference))
+    for number, profile in enumerate(flame.with_flame(inv), start=1):
+        label = f"Flame graph of the {profile.component}, {flame.where(inv, profile)}"
+        yield f"flame-{number}", _alone(flame.svg(profile, label=label))
+
+
+def _alone(svg: str) -> str:
+    """Inlines the colours of the page's style sheet."""
+    css = resources.files("loadframe.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    rules = "\n".join(FLAME_RULES.findall(css)).replace("var(--ink)", "#1f2933")
+    head = '<svg xmlns="http://www.w3.org/2000/svg" '
+    style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
+    return re.sub(r">", f">{style}", str(svg).replace("<svg ", head, 1), count=1)
