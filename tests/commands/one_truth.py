@@ -204,7 +204,9 @@ def what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_st
         if found.refused is not None or state.first is None or state.first.load is None:
             continue
         if state.first.load <= found.measured[-1]:
-            assert f"{state.first.title} ({state.first.id}), from " in forecasts.outcome(found, run.bench().axis_unit)[0]
+            assert (
+                f"{state.first.title} ({state.first.id}), from " in forecasts.outcome(found, run.bench().axis_unit)[0]
+            )
         if found.capacity is None:
             continue
         assert (found.capacity.limited_by, found.capacity.load.value) == (state.first.id, state.first.load), name
