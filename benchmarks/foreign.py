@@ -169,7 +169,7 @@ def restartable(kind: str) -> Iterator[Restartable]:
             yield _managed(server)
         finally:
             for process in identity.naming(server.folder.parent.name):
-                identity.end(process, GRACE_S)
+                identity.end_all([process], GRACE_S)
 
 
 def _managed(theirs: Server) -> Restartable:

@@ -69,5 +69,5 @@ def toy_installed() -> Iterator[Path]:
         yield folder
     finally:
         for process in identity.naming(str(folder)):
-            identity.end(process, 0.5)
+            identity.end_all([process], 0.5)
         shutil.rmtree(folder)

@@ -114,7 +114,7 @@ def pgbouncer(postgres_of_others: foreign.Server, tmp_path: Path) -> Callable[..
             yield port
         finally:
             if own is not None:
-                identity.end(own, 5.0)
+                identity.end_all([own], 5.0)
             process.wait(10)
 
     return running

@@ -80,7 +80,7 @@ def redis(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
         yield port
     finally:
         if own is not None:
-            identity.end(own, 5.0)
+            identity.end_all([own], 5.0)
         process.wait(10)
 
 

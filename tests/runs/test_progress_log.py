@@ -14,7 +14,6 @@ import pytest
 
 from loadframe.host.privilege import free_user
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.formats import decode
 from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
 
 WRITER = """
@@ -28,7 +27,7 @@ time.sleep(60)
 
 
 def told(run: RunFolder) -> list[Told]:
-    return [decode("progress", line, Told, where=where) for line, where in run.lines(PROGRESS)]
+    return run.records(PROGRESS, "progress", Told)
 
 
 def test_what_a_run_tells_can_be_read_by_another(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     found = Place(tmp_path)
     yield found
     for process in identity.naming(str(tmp_path)):
-        identity.end(process, 0.5)
+        identity.end_all([process], 0.5)
 
 
 def test_dask_runs_follows_and_removes_nothing_of_a_stranger(place: Place) -> None:

@@ -124,7 +124,7 @@ def place() -> Iterator[Place]:
         assert ours == [], "nothing is left of the run"
     finally:
         for process in identity.naming(top.name):
-            identity.end(process, 0.5)
+            identity.end_all([process], 0.5)
         shutil.rmtree(top)
         for path in Path("/dev/shm").iterdir():
             with contextlib.suppress(FileNotFoundError):

@@ -163,12 +163,14 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
         raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
 
 
-def missing(what: str, error: ModuleNotFoundError, of: str) -> MissingTool:
-    """what: needs a Python package that is not installed; of: the extra of Loadframe's distribution that has it."""
-    return MissingTool(
-        f"{what} needs the Python package {error.name}, which is not installed",
-        remedy=extra(of),
-    )
+@contextmanager
+def needing(what: str, of: str) -> Iterator[None]:
+    """For imports. MissingTool where a package is not installed. what: needs it; of: the extra that has it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        fact = f"{what} needs the Python package {error.name}, which is not installed"
+        raise MissingTool(fact, remedy=extra(of)) from error
 
 
 def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: bool = False) -> Found:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loadframe.cli.common import MUST_ACT, PLAIN, Json, command, missing, show
+from loadframe.cli.common import MUST_ACT, PLAIN, Json, command, needing, show
 from loadframe.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def executor_of(
 
     declared = load(fleet)
     over: AbstractContextManager[Executor]
-    try:
+    with needing("A fleet", "fleet"):
         if drives:
             from loadframe.fleet.over import drivers_over
 
@@ -52,8 +52,6 @@ def executor_of(
             from loadframe.fleet.trials import trials_over
 
             over = trials_over(declared, study, say, capacities=capacities)
-    except ModuleNotFoundError as error:
-        raise missing("A fleet", error, "fleet") from error
     with over as executor:
         yield executor
 
@@ -66,10 +64,8 @@ def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], a
         from loadframe.reporting.fleet_report import fleet_json, render_fleet
 
         declared = load(fleet)
-        try:
+        with needing("A fleet", "fleet"):
             from loadframe.fleet.check import check as checked
-        except ModuleNotFoundError as error:
-            raise missing("A fleet", error, "fleet") from error
         outcome = checked(declared, told=say)
         show(as_json, fleet_json, render_fleet, outcome)
         if not outcome.fit:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Details, Json, command, missing, opened, tell, writing
+from loadframe.cli.common import RUNS, Details, Json, command, needing, opened, tell, writing
 from loadframe.cli.terminal import answer, deliver, emit
 from loadframe.errors import MissingTool, RunError, UsageError
 from loadframe.formats.named_files import write_whole
@@ -116,11 +116,9 @@ def serve(
 ) -> None:
     """Show runs in a browser, also while they are measured. Ends with Ctrl-C."""
     with command(as_json):
-        try:
+        with needing("The live page", "live"):
             from loadframe.live.serving import Address
             from loadframe.live.serving import serve as serve_page
-        except ModuleNotFoundError as error:
-            raise missing("The live page", error, "live") from error
 
         from loadframe.experiments.reading import answer_of, conclude
         from loadframe.live.view import Reads

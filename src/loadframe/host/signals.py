@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from loadframe.system.kernel import process_stat
+
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -71,8 +73,8 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
     stopped = []
     for pid in pids:
         with suppress(OSError):  # it has ended, or is out of our sight
-            text = (root / f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-            stopped += [pid] if text.rpartition(")")[2].split()[0] == STOPPED else []
+            stat = process_stat(pid, root / "proc")
+            stopped += [pid] if stat is not None and stat[1][0] == STOPPED else []
     return tuple(stopped)
 
 

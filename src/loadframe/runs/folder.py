@@ -291,7 +291,7 @@ class RunFolder:
 
     def host(self) -> Host:
         """The machine that measured."""
-        return decode("host", self._read("host.json"), Host, where=str(self.place("host.json")))
+        return decode("host", self._bytes("host.json"), Host, where=str(self.place("host.json")))
 
     def quality(self) -> RunQuality | None:
         """The run quality; None for a killed run."""
@@ -334,10 +334,10 @@ class RunFolder:
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
         """A JSON document of plain values."""
-        return decode_document(schema, self._read(name), where=str(self.place(name)))
+        return decode_document(schema, self._bytes(name), where=str(self.place(name)))
 
     def _record(self, name: str, schema: str, kind: type[Record]) -> Record | None:
-        return decode(schema, self._read(name), kind, where=str(self.place(name))) if self.has(name) else None
+        return decode(schema, self._bytes(name), kind, where=str(self.place(name))) if self.has(name) else None
 
     def records(self, name: str, schema: str, kind: type[Record]) -> list[Record]:
         """A JSON-lines file, whose torn last line is left out; empty where there is no file. RunError."""
@@ -359,7 +359,7 @@ class RunFolder:
 
     def report(self) -> bytes:
         """report.html. RunError where there is none, or it is too large."""
-        return self._bytes(REPORT, MOST_DOCUMENT_BYTES)
+        return self._bytes(REPORT)
 
     def recording(self, name: str = RECORDING) -> int:
         """A recording, or another file, open for reading; the caller closes the descriptor. RunError."""
@@ -400,10 +400,7 @@ class RunFolder:
         """The collapsed stacks of a sampled step; invalid bytes become U+FFFD."""
         return self._bytes(f"profiles/{name}", MOST_STACKS_BYTES).decode("utf-8", errors="replace")
 
-    def _read(self, name: str) -> bytes:
-        return self._bytes(name, MOST_DOCUMENT_BYTES)
-
-    def _bytes(self, name: str, most: int) -> bytes:
+    def _bytes(self, name: str, most: int = MOST_DOCUMENT_BYTES) -> bytes:
         with self._reading(name):
             return self._files.read(name, most)
 
