@@ -292,18 +292,7 @@ def ledger_of(
         missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
         values = {name: value for name, value in values.items() if name.startswith(own)}
     values |= stages or {}
-    kind = _kind(subject)
-    names = f"{kind}.connections", "target.memory.rss"
-    pairs = resident or [
-        (metrics[names[0]], metrics[names[1]])
-        for _, metrics in watch.intervals
-        if all(name in metrics for name in names)
-    ]
-    expected = memory_at_full(kind, pairs, values)
-    if expected is not None:
-        values[f"{kind}.memory_at_full"] = expected
-    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
+    _add_memory(_kind(subject), resident or _resident_while_watched(subject, watch), values, missing)
     warnings = [f"the watched process ended after {watch.watched_s:.0f} s"] if watch.ended else []
     if resident:
         warnings.append("memory per connection was measured with idle connections; statements take more")
@@ -373,6 +362,23 @@ def _asked(subject: Subject) -> dict[str, float]:
     settings = {**subject.effective, **worked_out, **subject.configured}
     numbers = ((name, as_number(value)) for name, value in settings.items())
     return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}
+
+
+def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float, float]]:
+    names = f"{_kind(subject)}.connections", "target.memory.rss"
+    return [
+        (values[names[0]], values[names[1]]) for _, values in watch.intervals if all(name in values for name in names)
+    ]
+
+
+def _add_memory(
+    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
+) -> None:
+    expected = memory_at_full(kind, pairs, values)
+    if expected is not None:
+        values[f"{kind}.memory_at_full"] = expected
+    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
+        missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
