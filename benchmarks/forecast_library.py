@@ -88,10 +88,14 @@ class Case:
 
 FEWEST_BEYOND = 5
 
+TRUST_ALONE = 12.0
+"""In place of pool.TRUST where no resource is known: a study then shows less, as a curve that rises in proportion does
+not show where it will bend."""
+
 
 def trusted(*, alone: bool) -> float:
     """How much the library counts where utilisations are not used, and where they are."""
-    return pool.TRUST_ALONE if alone else pool.TRUST
+    return TRUST_ALONE if alone else pool.TRUST
 
 
 def cases(curve: Curve, *, alone: bool) -> list[Case]:

@@ -66,19 +66,17 @@ def growth(
     served before it, and time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or
     FEWEST_LEVELS levels, each taken twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
-    axes = {"requests": np.asarray(served, dtype=np.float64), "time": np.asarray(times_s, dtype=np.float64)}
+    axes: dict[By, Floats] = {
+        "requests": np.asarray(served, dtype=np.float64),
+        "time": np.asarray(times_s, dtype=np.float64),
+    }
     known = [load for load in np.unique(level) if (level == load).sum() >= 2]
     if len(level) < FEWEST_STEPS or len(known) < FEWEST_LEVELS or len(known) < len(np.unique(level)):
         return None
     logs = np.log(cost)
-    fits: dict[By, _Fit] = {"requests": _fit(level, logs, axes["requests"]), "time": _fit(level, logs, axes["time"])}
-    left: dict[By, float] = {
-        "requests": _freely(level, logs, axes["requests"]),
-        "time": _freely(level, logs, axes["time"]),
-    }
-    best: By = "requests" if left["requests"] <= left["time"] else "time"
-    other: By = "time" if best == "requests" else "requests"
-    best_fit = fits[best]
+    left = {by: _freely(level, logs, x) for by, x in axes.items()}
+    best, other = sorted(axes, key=lambda by: left[by])
+    best_fit = _fit(level, logs, axes[best])
     times = math.exp(float(best_fit.growth[-1] - best_fit.growth[0]))
     dearer = all(logs[level == load][-1] > logs[level == load][0] for load in known)  # at each level, in the end
     if not best_fit.proved or times < LEAST or not dearer:

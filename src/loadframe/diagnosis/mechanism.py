@@ -123,11 +123,10 @@ def moved(
         return _unseen("", False, "nothing of this cause is counted for each request")
     earlier, later = _by_block(trace, before), _by_block(trace, after)
     per_request = trace.form == "events"
-    if None in earlier.values() or None in later.values() or not earlier or not later:
-        when = "before" if None in earlier.values() or not earlier else "after"
-        return _unseen(
-            trace.metric, per_request, f"{_what(trace.metric, per_request)} was not measured {when} the change"
-        )
+    for when, side in (("before", earlier), ("after", later)):
+        if not side or None in side.values():
+            what = _what(trace.metric, per_request)
+            return _unseen(trace.metric, per_request, f"{what} was not measured {when} the change")
     blocks = sorted(earlier.keys() & later.keys())
     pairs = [(first, second) for block in blocks if (first := earlier[block]) and (second := later[block])]
     bounds = [_bound(trace, first, max(1.0, gain), cured) for first, _ in pairs]

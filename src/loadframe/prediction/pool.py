@@ -21,9 +21,8 @@ FLOOR = 0.03
 
 LEAST_ERROR = 0.01
 POWER = 3.0
-TRUST, TRUST_ALONE = 6.0, 12.0
-"""The library counts like this many forecasts of the study's own; more where no resource is known, as the study then
-shows less: a curve that rises in proportion does not show where it will bend."""
+TRUST = 6.0
+"""The library counts like this many forecasts of the study's own."""
 
 BACKTESTS, FEWEST = 3, 2
 """This many of the last loads are forecast, from FEWEST loads or more."""
