@@ -17,5 +17,5 @@ def test_a_worker_that_is_lost_meanwhile_has_a_remedy() -> None:
 
 def test_an_error_of_the_host_keeps_its_kind_and_its_remedy() -> None:
     with pytest.raises(TargetError, match="no port is free") as refused:
-        checked(Arrived("a", 1, 0.0, error="x", kind="TargetError", fact="no port is free", remedy="Free one."))
+        checked(Arrived("a", 1, 0.0, error="no port is free", kind="TargetError", remedy="Free one."))
     assert refused.value.remedy == "Free one."

@@ -166,7 +166,7 @@ def test_a_watched_host_that_is_lost_voids_it_too() -> None:
         ("start", lambda at_s, said: {"late_s": at_s - said["at_s"] - 0.02}, "clock-set"),
         ("start", lambda at_s, said: {"late_s": at_s - said["at_s"] + 0.02}, "clock-set"),
         ("ended", lambda at_s, _: Arrived("b", 0, 0.0, error="wrk was killed"), "load-failed"),
-        ("ended", lambda at_s, _: Arrived("b", 0, 0.0, error="disk full", reason="recorder-failed"), "recorder-failed"),
+        ("ended", lambda at_s, _: Arrived("b", 0, 0.0, error="disk full", kind="RecordingError"), "recorder-failed"),
         ("ended", lambda at_s, _: None, "load-failed"),
         ("ended", lambda at_s, _: {"log_bytes": "1", "sent_bytes": 2}, "log-refused"),
         ("ended", lambda at_s, _: {"log_bytes": MOST + 1, "sent_bytes": 2}, "log-refused"),
@@ -219,7 +219,7 @@ def test_one_host_is_asked_while_the_load_of_another_ends() -> None:
 
 def test_an_error_of_the_host_that_is_asked_is_its_answer_and_its_loss_voids() -> None:
     target = Far()
-    refused = Arrived("t", 0, 0.0, error="Varnish died: oom", kind="TargetError", fact="Varnish died", details="oom")
+    refused = Arrived("t", 0, 0.0, error="Varnish died", kind="TargetError", details="oom")
     target.answers["target"] = lambda at_s, _: refused
     coordinator = Coordinator(World(a=Far(), t=target), ["a"], ["t"])
     came = coordinator.ask("t", "target", {}, 10.0, "agent-lost")
@@ -240,8 +240,8 @@ def test_a_host_puts_back_and_tells_it_where_another_one_is_lost() -> None:
     world.hosts["a"].answers["cancel"] = lambda at_s, _: Arrived("a", 0, 0.0, gone="its agent has gone")
     coordinator = Coordinator(world, ["a"], ["t"])
     coordinator.cancel()
-    assert coordinator.have_put_back("t", "back", {}, 10.0) == {"changes": ["as before"]}
+    assert coordinator.ask_place("t", {"do": "back"}, 10.0) == {"changes": ["as before"]}
     target.answers["back"] = lambda at_s, _: Arrived("t", 0, 0.0, gone="its link is cut")
     with pytest.raises(StepVoid) as lost:
-        coordinator.have_put_back("t", "back", {}, 10.0)
+        coordinator.ask_place("t", {"do": "back"}, 10.0)
     assert (lost.value.host, lost.value.reason) == ("t", "agent-lost")

@@ -10,7 +10,7 @@ from typing import Any
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.connections.address import joined
-from loadframe.errors import ChangeError, StudyError, TargetError
+from loadframe.errors import TargetError
 from loadframe.kinds.base import Attached
 from loadframe.kinds.registry import of_study
 from loadframe.runs.formats import encode
@@ -31,22 +31,19 @@ class Changing:
         self._server: Attached | None = None
 
     def asked(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """said: place, do, and its arguments. A place's refusal is an answer, not a fault of this host."""
-        try:
-            if said["place"] == MACHINE:
-                return self._of_the_machine(said)
-            server = self._found(str(said["address"]))
-            if said["do"] == "look":
-                return {
-                    "kind": server.kind,
-                    "words": server.words,
-                    "version": server.version(),
-                    "effective": server.effective(),
-                    "endpoint": asdict(server.endpoint()),
-                }
-            return self._done(server, said)
-        except (ChangeError, StudyError, TargetError) as error:
-            return {"refused": {"kind": type(error).__name__, "fact": error.fact, "remedy": error.remedy}}
+        """said: place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
+        if said["place"] == MACHINE:
+            return self._of_the_machine(said)
+        server = self._found(str(said["address"]))
+        if said["do"] == "look":
+            return {
+                "kind": server.kind,
+                "words": server.words,
+                "version": server.version(),
+                "effective": server.effective(),
+                "endpoint": asdict(server.endpoint()),
+            }
+        return self._done(server, said)
 
     def close(self) -> None:
         try:

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from loadframe.errors import StepVoid
+from loadframe.errors import ChangeError, RecordingError, StepVoid, StudyError, TargetError
 from loadframe.fleet.clocks import Exchange, Offset, offset
-from loadframe.fleet.transport import REMEDY, Arrived, Transport, checked
+from loadframe.fleet.transport import ERRORS, REMEDY, Arrived, Transport, checked
 from loadframe.model.fleet import ClockInStep, VoidReason
 
 EXCHANGES = 12
@@ -145,11 +145,16 @@ class Coordinator:
             self._refuse_loss(came, reason, ())
             self._note_end(came)
 
-    def have_put_back(self, host: str, question: str, values: Mapping[str, Any], within_s: float) -> Mapping[str, Any]:
-        """The answer to a question that puts back, also where other hosts are lost by then. StepVoid."""
-        came = self.ask(host, question, values, within_s, "change-failed", alone=True)
+    def ask_place(self, host: str, values: Mapping[str, Any], within_s: float) -> Mapping[str, Any]:
+        """A host's answer for a place of settings there; putting back also where other hosts are lost by then.
+        ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
+        back = values["do"] == "back"
+        came = self.ask(host, "back" if back else "change", values, within_s, "change-failed", alone=back)
         if came.answer is None:
-            self._void(host, came.reason or "change-failed", f"host {host!r}: {came.error}", came.remedy)
+            kind = ERRORS.get(came.kind)
+            if kind in (ChangeError, StudyError, TargetError):
+                raise kind(came.error, remedy=came.remedy or "See what is wrong there.")
+            self._fail(came, "change-failed")
         return came.answer
 
     def ask_target(self, host: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -336,7 +341,12 @@ class Coordinator:
         if came.gone and came.host in self.hosts:
             self._void(came.host, "agent-lost", f"host {came.host!r} is lost: {came.gone}")
         if came.error and came.number in asked:
-            self._void(came.host, came.reason or reason, f"host {came.host!r}: {came.error}", came.remedy)
+            self._fail(came, reason)
+
+    def _fail(self, came: Arrived, reason: VoidReason) -> NoReturn:
+        recorder = came.kind == RecordingError.__name__
+        reason = "recorder-failed" if recorder else reason
+        self._void(came.host, reason, f"host {came.host!r}: {came.why_not}", came.remedy)
 
     def _void(self, host: str, reason: str, fact: str, remedy: str = "") -> NoReturn:
         self.cancel()

@@ -15,7 +15,7 @@ from loadframe.cages.cage import Cage
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.places import ON_HOST, Place
 from loadframe.connections.address import joined, look_up, parted
-from loadframe.errors import ChangeError, FleetError, StepVoid, StudyError, TargetError
+from loadframe.errors import FleetError, StepVoid, TargetError
 from loadframe.fleet.changing import MACHINE, SERVER
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.hosts import Hosts
@@ -25,9 +25,6 @@ from loadframe.kinds.service.read_back import accepts
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.runs.formats import decode
 from loadframe.workloads.base import ELSEWHERE, Workload
-
-REFUSED = {error.__name__: error for error in (ChangeError, StudyError, TargetError)}
-"""Errors of an agent whose place refuses a setting, which is no lost host."""
 
 
 class FarPlace:
@@ -77,11 +74,7 @@ class FarPlace:
         return [replace(record, place=dict(self.address), words=self.words) for record in outcomes]
 
     def _asked(self, do: str, **values: Any) -> Mapping[str, Any]:
-        answer = self._hosts.ask_machine({**self._asks, **values, "do": do})
-        if (refused := answer.get("refused")) is not None:
-            kind = REFUSED.get(str(refused.get("kind")), TargetError)
-            raise kind(str(refused["fact"]), remedy=str(refused.get("remedy", "")) or "See what is wrong there.")
-        return answer
+        return self._hosts.ask_machine({**self._asks, **values, "do": do})
 
 
 class FarMachine(FarPlace):

@@ -187,11 +187,9 @@ class Hosts:
         return address
 
     def ask_machine(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of that host's agent for a place of settings there (changing.py). StepVoid where there is none."""
-        host = self.machine()
-        if values["do"] == "back":
-            return self.coordinator.have_put_back(host, "back", values, SERVER_WITHIN_S)
-        return self.coordinator.ask_all({host: ("change", values)}, SERVER_WITHIN_S, "change-failed")[host]
+        """The answer of that host's agent for a place of settings there (changing.py). Raises as
+        Coordinator.ask_place."""
+        return self.coordinator.ask_place(self.machine(), values, SERVER_WITHIN_S)
 
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""

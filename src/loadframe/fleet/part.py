@@ -20,7 +20,7 @@ from loadframe.bench.checking import check_study
 from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S
 from loadframe.bench.rig import kinds_of
-from loadframe.errors import RecordingError, WorkloadError
+from loadframe.errors import WorkloadError
 from loadframe.fleet.looking import listening_number
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
@@ -359,8 +359,3 @@ class Part:
 def endpoint_of(fields: Mapping[str, Any]) -> Endpoint:
     options = {str(name): str(value) for name, value in dict(fields.get("options") or {}).items()}
     return Endpoint(str(fields["kind"]), str(fields["address"]), options, attached=bool(fields.get("attached")))
-
-
-def reason_of(error: Exception, otherwise: str) -> str:
-    """Of model.VoidReason."""
-    return "recorder-failed" if isinstance(error, RecordingError) else otherwise

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from loadframe.errors import (
     CageError,
+    ChangeError,
     FleetError,
     MissingTool,
     NotRecovered,
@@ -23,7 +24,8 @@ from loadframe.fleet.connection import Agent
 
 REMEDY = "Finished steps are kept. See what became of that host, and run it again."
 ERRORS: Mapping[str, type[UserError]] = {
-    error.__name__: error for error in (TargetError, MissingTool, StudyError, CageError, WorkloadError, RecordingError)
+    error.__name__: error
+    for error in (TargetError, MissingTool, StudyError, CageError, ChangeError, WorkloadError, RecordingError)
 } | {NotRecovered.__name__: TargetError}
 """Errors raised here as they were there; a server that fell there is not restarted from here."""
 
@@ -31,20 +33,24 @@ ERRORS: Mapping[str, type[UserError]] = {
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why it has
-    none, in words (error; reason: of model.VoidReason where the agent knows it; fact, details, kind: of the original
-    error, by the name of its class); or why the host is gone, after which nothing comes from it (gone; number 0)."""
+    none, in words (error, with remedy, details and kind of the original one, by the name of its class); or why the host
+    is gone, after which nothing comes from it (gone; number 0)."""
 
     host: str
     number: int
     at_s: float
     answer: Mapping[str, Any] | None = None
     error: str = ""
-    reason: str = ""
     remedy: str = ""
     gone: str = ""
     kind: str = ""
-    fact: str = ""
     details: str = ""
+
+    @property
+    def why_not(self) -> str:
+        """The error, with the last line of its details."""
+        last = self.details.strip().rpartition("\n")[2][-300:]
+        return f"{self.error}{last and ': '}{last}"[:2000]
 
 
 def checked(came: Arrived) -> Mapping[str, Any]:
@@ -52,7 +58,7 @@ def checked(came: Arrived) -> Mapping[str, Any]:
     if came.answer is not None:
         return came.answer
     raise ERRORS.get(came.kind, FleetError)(
-        f"host {came.host!r}: {came.fact or came.error}", remedy=came.remedy or REMEDY, details=came.details
+        f"host {came.host!r}: {came.error}", remedy=came.remedy or REMEDY, details=came.details
     )
 
 
@@ -114,7 +120,5 @@ def _arrived(host: str, number: int, message: Mapping[str, Any], at_s: float) ->
     if isinstance(answer, dict):
         return Arrived(host, number, at_s, answer)
     error = str(message.get("error") or "no answer is in what its agent sent")
-    reason, remedy, kind, fact, details = (
-        str(message.get(name, "")) for name in ("reason", "remedy", "kind", "fact", "details")
-    )
-    return Arrived(host, number, at_s, error=error, reason=reason, remedy=remedy, kind=kind, fact=fact, details=details)
+    more = {name: str(message.get(name, "")) for name in ("remedy", "kind", "details")}
+    return Arrived(host, number, at_s, error=error, **more)

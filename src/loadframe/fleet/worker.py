@@ -16,7 +16,7 @@ from typing import Any
 from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
 from loadframe.fleet.agent import Standing, standing_of
 from loadframe.fleet.changing import Changing
-from loadframe.fleet.part import Part, reason_of
+from loadframe.fleet.part import Part
 from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
@@ -274,19 +274,13 @@ class Worker:
                 raise Over(f"The agent has taken nothing for {LOAD_LEASE_S:g} s.")
 
     def _refuse(self, number: object, error: Exception) -> None:
-        said = {"error": getattr(error, "fact", "") or f"{type(error).__name__}: {error}"}
-        details = str(getattr(error, "details", "")).strip().rpartition("\n")[2][-300:]
-        fact, said["error"] = said["error"], f"{said['error']}{details and ': '}{details}"[:2000]
-        remedy = str(getattr(error, "remedy", ""))[:1000]
+        fact = getattr(error, "fact", "") or f"{type(error).__name__}: {error}"
+        details, remedy = (str(getattr(error, name, "")) for name in ("details", "remedy"))
+        remedy = remedy[:1000]
         if self._elsewhere and isinstance(error, MissingTool | WorkloadError | TargetError):
             remedy = f"{remedy} {self._elsewhere}".strip()
-        more = {"reason": reason_of(error, ""), "remedy": remedy}
-        more |= {
-            "kind": type(error).__name__,
-            "fact": fact[:4000],
-            "details": str(getattr(error, "details", ""))[-4000:],
-        }
-        self._say({"id": number, **said, **more})
+        more = {"kind": type(error).__name__, "remedy": remedy, "details": details[-4000:]}
+        self._say({"id": number, "error": fact[:4000], **more})
 
     def _close(self) -> None:
         """First what harms others, then what was changed, then what was stored. A failure stops none of the others."""
