@@ -5,10 +5,13 @@ import os
 import select
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 
+Message = Mapping[str, Any]
+"""A question, an answer, or a part of one, as JSON has it."""
 AGENT = "loadframe.agent/1"
 """Of the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
