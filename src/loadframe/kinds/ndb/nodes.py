@@ -3,20 +3,19 @@ None goes into the background, so that each is one process, and a child of ours.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from loadframe.errors import RecordingError, TargetError
+from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Allowance, threads
 from loadframe.kinds.ndb.own_settings import HOST
 from loadframe.kinds.ndb.threads import MOST
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import LAST_LINES, STOP_TIMEOUT_S, PrivateServer, write_readable
 from loadframe.model import NdbThreads, TargetState
-from loadframe.recording.procfs import parse_schedstat
 
 INSTALL = (
     "MySQL's own packages mysql-cluster-community-data-node, -management-server and -client, or "
@@ -30,17 +29,14 @@ LOADED = replace(PACKAGE, programs=(*PACKAGE.programs, NDBINFO))
 
 
 STARTING = re.compile(r"\bthr: \d+ tid: (\d+) \((\w+)\) ")
-NS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class NodeThread:
-    """thread: its id in the kernel. cpus: those that it may use. cpu_s: the CPU time that it has used."""
+    """cpus: those that it may use."""
 
     kind: str
-    thread: int
     cpus: frozenset[int]
-    cpu_s: float
 
 
 def told_threads(log: Iterable[str]) -> dict[int, str]:
@@ -49,22 +45,18 @@ def told_threads(log: Iterable[str]) -> dict[int, str]:
     return {int(start[1]): start[2] for start in starts if start[2] in MOST}
 
 
-def read_threads(pid: int, kinds: Mapping[int, str], proc: Path = Path("/proc")) -> tuple[NodeThread, ...]:
+def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
     """Those of these threads that the process has now. Empty where it has ended."""
-    threads = []
-    for thread, kind in kinds.items():
-        try:
-            spent = parse_schedstat((proc / str(pid) / "task" / str(thread) / "schedstat").read_bytes())
-            cpus = frozenset(os.sched_getaffinity(thread))
-        except (OSError, RecordingError):  # of an earlier start, or it has just ended
-            continue
-        threads.append(NodeThread(kind, thread, cpus, spent.run_ns / NS))
-    return tuple(threads)
+    read = []
+    for thread in kinds.keys() & threads(pid):  # a log has those of earlier starts, too
+        with suppress(OSError):  # it has just ended
+            read.append(NodeThread(kinds[thread], frozenset(os.sched_getaffinity(thread))))
+    return tuple(read)
 
 
-def grouped(threads: Iterable[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
+def grouped(node_threads: Sequence[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
     """Threads as they are configured: how many of each kind, and their CPUs. free: what an unbound thread may use."""
-    groups, node_threads = [], list(threads)
+    groups = []
     for kind in MOST:
         alike = [thread for thread in node_threads if thread.kind == kind]
         bound = [thread.cpus for thread in alike if thread.cpus != free]
