@@ -23,11 +23,6 @@ from loadframe.kinds.ndb.nodes import LOADED, NDBINFO, PRIVATE, Management
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.model import CounterSpec
 
-TABLES = (
-    "counters", "resources", "logspaces", "logbuffers", "transporters", "transactions", "frag_locks", "threads",
-    "cpustat", "threadstat", "nodes",
-)  # fmt: skip
-"""In the order in which they are printed. The last one is not used: where it begins, those before it are complete."""
 PAGE = 32 * 1024
 """Bytes of a page, the unit of resources."""
 TRANSACTION_MEMORY, DATA_MEMORY, TRANSPORTER_BUFFERS = "1", "3", "6"
@@ -72,6 +67,8 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_ru_nivcsw", "os_now"),
 }  # fmt: skip
 """All columns that `read_block` reads of the base tables of ndbinfo (ndb$counters, ...)."""
+TABLES = (*COLUMNS, "nodes")
+"""In the order in which they are printed. The last one is not used: where it begins, those before it are complete."""
 Row = Mapping[str, str]
 Block = Mapping[str, Sequence[Row]]
 US, MS = 1e6, 1e3
@@ -94,7 +91,7 @@ def blocks(text: str) -> tuple[list[Block], str]:
             if name == TABLES[-1]:
                 complete.append(tables)
                 tables, rest = {}, begin
-            rows, columns = tables.setdefault(name, []) if name in TABLES[:-1] else None, None
+            rows, columns = tables.setdefault(name, []) if name in COLUMNS else None, None
         elif rows is not None and columns is None:
             columns = words
         elif rows is not None and columns is not None and len(words) == len(columns):
