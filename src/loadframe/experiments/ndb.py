@@ -134,10 +134,10 @@ def start_ndb(config: Config) -> NdbStart:
             try:
                 started.start(wanted.settings)
             except TargetError as error:
-                return NdbStart(started.version(), None, (), wanted.left_out, error.fact, error.details)
+                return NdbStart(PACKAGE.version(), None, (), wanted.left_out, error.fact, error.details)
             seconds = time.monotonic() - begin
             nodes = tuple(_node(node) for node in started.data.values())
-            return NdbStart(started.version(), seconds, nodes, wanted.left_out)
+            return NdbStart(PACKAGE.version(), seconds, nodes, wanted.left_out)
         finally:
             started.destroy()
 

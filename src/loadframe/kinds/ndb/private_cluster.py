@@ -12,7 +12,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.catalogue import differing
-from loadframe.kinds.ndb.nodes import PACKAGE, STARTED, DataNode, Management
+from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
 from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, read_full_config, setting_of
 from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S, do_all
 from loadframe.model import SettingValue, TargetState
@@ -86,7 +86,7 @@ class PrivateCluster:
         where the settings allow it. TargetError, before any restart, where data would be lost; but rows that no longer
         fit into a smaller DataMemory are lost, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
-        ways = stages(old, wanted, self.replicas(old))
+        ways = stages(old, wanted, _number(old, "NoOfReplicas"))
         with self._room_or_nothing(wanted):
             self._go(ways)
         self._settings = wanted
@@ -114,13 +114,10 @@ class PrivateCluster:
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 
-    def replicas(self, settings: Settings | None = None) -> int:
-        return _number(self._running() if settings is None else settings, "NoOfReplicas")
-
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
         """In canonical form. StudyError where the number of data nodes is no multiple of the copies."""
         wanted = checked(settings)
-        replicas = self.replicas(wanted)
+        replicas = _number(wanted, "NoOfReplicas")
         if len(self.data) % replicas:
             raise StudyError(
                 f"target.settings.NoOfReplicas = {replicas}: no number of copies for {len(self.data)} data node"
@@ -159,14 +156,11 @@ class PrivateCluster:
 
     def lost(self, dead: Iterable[str], settings: Settings) -> str | None:
         """Why the cluster has ended without these data nodes; None where each group has one left."""
-        names, gone, replicas = list(self.data), set(dead), self.replicas(settings)
+        names, gone, replicas = list(self.data), set(dead), _number(settings, "NoOfReplicas")
         groups = [names[first : first + replicas] for first in range(0, len(names), replicas)]
         ended = next((" and ".join(group) for group in groups if gone.issuperset(group)), None)
         no_copy = f"The cluster has ended: no copy is left of the data of {ended} (NoOfReplicas = {replicas})"
         return None if ended is None else no_copy
-
-    def version(self) -> str:
-        return PACKAGE.version()
 
     def log_tail(self, lines: int = 20) -> str:
         tails = {name: node.log_tail(lines) for name, node in self._nodes.items()}
