@@ -51,7 +51,6 @@ SILENCE_S = 10.0
 MOST_AT_ONCE = 16
 """Concurrent handshakes: further connections wait."""
 PING, DOWN, UP, DONE = b"P", b"D", b"U", b"E"
-_HEADER = struct.Struct("!cI")
 _COUNTED = struct.Struct("!Qdd")
 
 
@@ -130,19 +129,20 @@ def measure(address: str, port: int, identity: Identity) -> Carried:
         link.settimeout(SILENCE_S)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         round_trips = sorted(_pinged(link))
-        there, there_cpu = _sent_there(link)
-        back, back_cpu = _sent_back(link)
-        link.sendall(_HEADER.pack(DONE, 0))
-    return Carried(
-        round_trips[0],
-        statistics.median(round_trips),
-        round_trips[int(0.99 * (len(round_trips) - 1))],
-        len(round_trips),
-        there,
-        back,
-        there_cpu,
-        back_cpu,
-    )
+        link.sendall(DOWN)
+        cpu = _send(link)
+        there, their_cpu = _rate(*_COUNTED.unpack(_exactly(link, _COUNTED.size)))
+        there_cpu = max(cpu, their_cpu)
+        link.sendall(UP)
+        back, cpu = _rate(*_receive(link))
+        back_cpu = max(cpu, *struct.unpack("!d", _exactly(link, 8)))
+        link.sendall(DONE)
+    median_s, p99_s = statistics.median(round_trips), round_trips[int(0.99 * (len(round_trips) - 1))]
+    return Carried(round_trips[0], median_s, p99_s, len(round_trips), there, back, there_cpu, back_cpu)
+
+
+def _rate(size: int, lasted: float, cpu: float) -> tuple[float, float]:
+    return size / lasted if lasted > 0 else 0.0, cpu
 
 
 def _pinged(link: ssl.SSLSocket) -> list[float]:
@@ -150,38 +150,21 @@ def _pinged(link: ssl.SSLSocket) -> list[float]:
     begun = time.monotonic()
     while len(trips_s) < PINGS and (not trips_s or time.monotonic() - begun < PINGS_FOR_S):
         at = time.perf_counter()
-        link.sendall(_HEADER.pack(PING, 0))
+        link.sendall(PING)
         _exactly(link, 1)
         trips_s.append(time.perf_counter() - at)
     return trips_s
 
 
-def _sent_there(link: ssl.SSLSocket) -> tuple[float, float]:
-    link.sendall(_HEADER.pack(DOWN, 0))
-    cpu = _send(link)
-    size, lasted, their_cpu = _COUNTED.unpack(_exactly(link, _COUNTED.size))
-    return size / lasted if lasted > 0 else 0.0, max(cpu, their_cpu)
-
-
-def _sent_back(link: ssl.SSLSocket) -> tuple[float, float]:
-    link.sendall(_HEADER.pack(UP, 0))
-    size, lasted, cpu = _receive(link)
-    (their_cpu,) = struct.unpack("!d", _exactly(link, 8))
-    return size / lasted if lasted > 0 else 0.0, max(cpu, their_cpu)
-
-
 def _answered(link: ssl.SSLSocket) -> bool:
-    command, _ = _HEADER.unpack(_exactly(link, _HEADER.size))
-    match command:
-        case b"P":
-            link.sendall(b"p")
-        case b"D":
-            link.sendall(_COUNTED.pack(*_receive(link)))
-        case b"U":
-            link.sendall(struct.pack("!d", _send(link)))
-        case _:
-            return False
-    return True
+    command = _exactly(link, 1)
+    if command == PING:
+        link.sendall(PING)
+    elif command == DOWN:
+        link.sendall(_COUNTED.pack(*_receive(link)))
+    elif command == UP:
+        link.sendall(struct.pack("!d", _send(link)))
+    return command in (PING, DOWN, UP)
 
 
 def _send(link: ssl.SSLSocket) -> float:
