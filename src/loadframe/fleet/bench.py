@@ -18,7 +18,7 @@ from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid
 from loadframe.fleet.far import FarJournal, FarMachine, FarServer, FarTarget
 from loadframe.fleet.hosts import HostRecordings, Hosts, Way
-from loadframe.fleet.load import FleetDriver, FleetLoad, check_all_along, load_of
+from loadframe.fleet.load import OBJECT_AXES, FleetDriver, FleetLoad, FleetLoadOfObjects, check_all_along
 from loadframe.fleet.looking import LOOPBACK
 from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
@@ -103,8 +103,7 @@ def _use(carried: Carried, counted: int, packets: int, bodies: int | None, load:
         return LinkUse(why_not="a driver does not count the bytes of its answers")
     seconds = carried.to_s - carried.from_s
     answers = load.answers_per_s * seconds * share
-    other = other_traffic(seconds, counted, packets, bodies, answers, load.under_way * share)
-    return LinkUse(bodies / seconds, other.bytes_per_s, other.error)
+    return other_traffic(seconds, counted, packets, bodies, answers, load.under_way * share)
 
 
 FRAME_HEADERS = (54, 106)
@@ -113,22 +112,7 @@ ANSWER_HEADERS = (17, 1000)
 """Bytes of an answer before its body: from a bare status line (RFC 9112) to more than servers usually send."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherTraffic:
-    """Bytes per second that were not of the load, plus or minus error (a bound)."""
-
-    bytes_per_s: float
-    error: float
-
-    @property
-    def least(self) -> float:
-        """The lower bound."""
-        return max(0.0, self.bytes_per_s - self.error)
-
-
-def other_traffic(
-    seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float
-) -> OtherTraffic:
+def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float) -> LinkUse:
     """counted, packets: of an interface in one direction. bodies: bytes of the answers that ended in that time;
     answers: their number; under_way: this many more may have arrived in part. ValueError for no time."""
     if seconds <= 0:
@@ -139,7 +123,7 @@ def other_traffic(
         for frame, answer, sign in zip(reversed(FRAME_HEADERS), reversed(ANSWER_HEADERS), (-1, 1), strict=True)
     )
     low, high = max(0.0, low) / seconds, max(0.0, high) / seconds
-    return OtherTraffic((low + high) / 2, (high - low) / 2)
+    return LinkUse(bodies / seconds, (low + high) / 2, (high - low) / 2)
 
 
 OF_THE_TARGET = ("system.", "target.", "recorder.")
@@ -214,7 +198,8 @@ class FleetBench(RealBench):
     def _make_workload(self, allowance: Allowance | None) -> Workload:
         """The driver's resources are limited on each host; what is prepared from here runs as the driver's user."""
         inner = super()._make_workload(allowance and Allowance(allowance.user))
-        return load_of(self.study, inner, self.hosts.coordinator, self.hosts.watch)
+        made = FleetLoadOfObjects if self.study.load.axis in OBJECT_AXES else FleetLoad
+        return made(self.study, inner, self.hosts.coordinator, self.hosts.watch)
 
     def _make_target(self, kind: str) -> OnBench:
         host = self.hosts.serving
@@ -351,12 +336,6 @@ def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
 
 def drivers_together(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Of all drivers: the sum of their CPU time; of shares the highest."""
-    together: dict[str, float] = {}
-    for name in ("driver.saturation", "driver.cpu.hottest_thread"):
-        values = [of_host[name] for of_host in metrics.values() if name in of_host]
-        if values:
-            together[name] = max(values)
-    cores = [of_host["driver.cpu.cores"] for of_host in metrics.values() if "driver.cpu.cores" in of_host]
-    if cores:
-        together["driver.cpu.cores"] = sum(cores)
-    return together
+    how = {"driver.saturation": max, "driver.cpu.hottest_thread": max, "driver.cpu.cores": sum}
+    values = {name: [of_host[name] for of_host in metrics.values() if name in of_host] for name in how}
+    return {name: how[name](of_hosts) for name, of_hosts in values.items() if of_hosts}

@@ -13,6 +13,7 @@ import zstandard
 from loadframe.errors import StepVoid, StudyError
 from loadframe.fleet.coordinator import Begun, Coordinator, LogOf, shares_of
 from loadframe.fleet.transport import REMEDY
+from loadframe.fleet.wire import Message
 from loadframe.model import CLIENT_AXES, RATE_AXES, WORK, Endpoint, SettingValue
 from loadframe.model.fleet import DriverInStep
 from loadframe.runs.folder import MOST_REQUESTS_BYTES
@@ -61,16 +62,15 @@ def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
             raise _refused(log, "names a kind of request that it does not tell of")
         if not np.isfinite(records["end_s"]).all() or not np.isfinite(records["latency_ms"]).all():
             raise _refused(log, "has times that are no numbers")
-        clock = log.clock
-        rate = (clock.theirs_s(clock.at_s + 1.0) - clock.theirs_s(clock.at_s)) - 1.0
-        records["end_s"] = clock.at_s + (records["end_s"] - clock.offset_s - clock.at_s) / (1.0 + rate)
+        end_s: Any = records["end_s"]
+        records["end_s"] = log.clock.ours_s(end_s)
         records["operation"] = places[records["operation"]]
         begins = records["end_s"] - records["latency_ms"] / 1000.0
         drivers.append(
             DriverInStep(
                 log.host,
                 log.share,
-                clock,
+                log.clock,
                 len(records),
                 float(begins.min()) if len(records) else 0.0,
                 float(records["end_s"].max()) if len(records) else 0.0,
@@ -255,11 +255,11 @@ class FleetLoad:
     def _options(self) -> Mapping[str, SettingValue]:
         return registry.options(self.kind, self._study.workload.options)
 
-    def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
+    def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
         """Options for each host. Connections that serve a rate are divided like the rate; a driver of the user's own
         gets a different seed on each."""
         options = self._options
-        by_host: dict[str, Mapping[str, Any]] = {}
+        by_host: dict[str, Message] = {}
         for number, host in enumerate(shares):
             own: dict[str, SettingValue] = {}
             if self.kind == "command":
@@ -278,15 +278,11 @@ class FleetLoadOfObjects(FleetLoad):
         return self._inner.check_level(level)
 
     def objects_at(self, level: float) -> int:
-        return self._of_objects.objects_at(level)
+        assert isinstance(self._inner, AsksForObjects), "its axis says so"
+        return self._inner.objects_at(level)
 
     def warm(self, endpoint: Endpoint, level: float) -> None:
         self._on_host(endpoint, "warm", level=level)
-
-    @property
-    def _of_objects(self) -> AsksForObjects:
-        assert isinstance(self._inner, AsksForObjects), "its axis says so"
-        return self._inner
 
     def _shares(self, level: float) -> dict[str, int]:
         return shares_of(int(self._options["connections"]), self.drivers)
@@ -294,7 +290,7 @@ class FleetLoadOfObjects(FleetLoad):
     def _asked_of_each(self, level: float, shares: Mapping[str, int]) -> float:
         return level
 
-    def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
+    def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
         return {host: {"load": float(level), "options": {"connections": share}} for host, share in shares.items()}
 
 
@@ -381,14 +377,6 @@ def check_shared(study: Study) -> None:
             f"load.axis = {study.load.axis!r} cannot be shared out over hosts",
             remedy=f"Choose one of {', '.join(sorted(CLIENT_AXES | RATE_AXES | OBJECT_AXES))}.",
         )
-
-
-def load_of(
-    study: Study, inner: Workload, coordinator: Coordinator, watch: Callable[[str], None] = lambda _: None
-) -> FleetLoad:
-    """The load of a study whose workload on one machine is `inner`. See FleetLoad."""
-    made = FleetLoadOfObjects if study.load.axis in OBJECT_AXES else FleetLoad
-    return made(study, inner, coordinator, watch)
 
 
 def secrets_named(study: Study) -> frozenset[str]:
