@@ -7,6 +7,7 @@ import os
 import platform
 import struct
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +15,25 @@ from loadframe.cages.groups import text
 from loadframe.connections.address import look_up
 from loadframe.errors import StudyError
 from loadframe.host import busy
+from loadframe.recording.procfs import parse_meminfo, parse_stat
 from loadframe.version import __version__
 
-FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-"""Of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
 WORKING = ("user", "nice", "system", "irq", "softirq")
+"""Of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
 
 
-def facts(root: Path = Path("/")) -> dict[str, Any]:
+def facts() -> dict[str, Any]:
     """Versions, kernel, CPUs that this process may use, memory in bytes. code: differs between two checkouts of one
     version; boot: the same for all hosts of one kernel."""
-    memory = next(
-        (line.split() for line in text(root / "proc/meminfo").splitlines() if line.startswith("MemTotal:")), []
-    )
     return {
         "loadframe": __version__,
         "code": code_digest(),
         "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
         "kernel": os.uname().release,
         "machine": os.uname().machine,
         "cpus": len(os.sched_getaffinity(0)),
-        "memory_bytes": int(memory[1]) * 1024 if len(memory) > 1 else None,
-        "boot": text(root / "proc/sys/kernel/random/boot_id").strip(),
+        "memory_bytes": parse_meminfo(Path("/proc/meminfo").read_bytes()).get("MemTotal"),
+        "boot": text(Path("/proc/sys/kernel/random/boot_id")).strip(),
     }
 
 
@@ -46,7 +43,7 @@ def use_of_cpus(seconds: float) -> dict[str, Any]:
     before, first, mine, begin = _states(), busy.spent(), time.process_time(), time.monotonic()
     time.sleep(seconds)
     after, last, mine, lasted = _states(), busy.spent(), time.process_time() - mine, time.monotonic() - begin
-    used = {name: (after.get(name, 0) - before.get(name, 0)) / busy.PER_SECOND / lasted for name in FIELDS}
+    used = {name: (after[name] - before[name]) / busy.PER_SECOND / lasted for name in after}
     loudest, cpus = next(iter(busy.between(first, last, lasted, {os.getpid()}).items()), ("", 0.0))
     return {
         "busy_cpus": max(0.0, sum(used[name] for name in WORKING) - mine / lasted),
@@ -57,8 +54,7 @@ def use_of_cpus(seconds: float) -> dict[str, Any]:
 
 
 def _states() -> dict[str, int]:
-    line = next(iter(text(Path("/proc/stat")).splitlines()), "").split()[1:]
-    return {name: int(count) for name, count in zip(FIELDS, line, strict=False)}
+    return asdict(parse_stat(Path("/proc/stat").read_bytes()).all_cpus)
 
 
 SUFFIXES = (".py", ".lua", ".toml", ".txt")
@@ -66,13 +62,9 @@ SUFFIXES = (".py", ".lua", ".toml", ".txt")
 DIGITS = 12
 
 
+@functools.cache
 def code_digest(root: Path = Path(__file__).parents[1]) -> str:
     """Digest of names and contents of the package's source files; "" where unreadable. Takes 30 ms of a CPU, once."""
-    return _of(root)
-
-
-@functools.cache
-def _of(root: Path) -> str:
     whole = hashlib.sha256()
     try:
         for path in sorted(file for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file()):
