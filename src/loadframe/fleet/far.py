@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from loadframe.bench.base import OnBench
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.places import ON_HOST, Place
@@ -20,11 +21,12 @@ from loadframe.fleet.changing import MACHINE, SERVER
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.part import state_told
+from loadframe.fleet.wire import Message
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.service.read_back import accepts
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.runs.formats import decode
-from loadframe.workloads.base import ELSEWHERE, Workload
+from loadframe.workloads.base import ELSEWHERE
 
 
 class FarPlace:
@@ -73,7 +75,7 @@ class FarPlace:
             outcomes = [decode("change", str(line).encode(), ChangeRecord, where=where) for line in lines]
         return [replace(record, place=dict(self.address), words=self.words) for record in outcomes]
 
-    def _asked(self, do: str, **values: Any) -> Mapping[str, Any]:
+    def _asked(self, do: str, **values: Any) -> Message:
         return self._hosts.ask_machine({**self._asks, **values, "do": do})
 
 
@@ -190,8 +192,8 @@ class FarJournal(DurableJournal):
 ENDED_WITHIN_S = 30.0
 
 
-class FarTarget:
-    """See bench.base.OnBench. It has no processes and no files on this machine."""
+class FarTarget(OnBench):
+    """It has no processes and no files on this machine."""
 
     private = True
     embedded = False
@@ -221,18 +223,12 @@ class FarTarget:
     def check(self, state: TargetState) -> None:
         self._ask("check", **state_told(state))
 
-    def found_in(self, state: TargetState) -> TargetState:
-        return state
-
     def start(self, state: TargetState) -> None:
         self._ask("start", **state_told(state))
         self._address = str(self._ask("endpoint")["address"])
 
     def apply(self, state: TargetState) -> None:
         self._ask("apply", **state_told(state))
-
-    def install(self, workload: Workload) -> None:
-        workload.install(self.endpoint())
 
     def reset(self) -> None:
         self._ask("reset")
@@ -248,14 +244,6 @@ class FarTarget:
 
     def stop(self) -> None:
         self._ask("stop")
-
-    def abandon(self) -> list[ChangeRecord]:
-        """End it, and with it all changes of it."""
-        self.stop()
-        return []
-
-    def leave(self) -> list[ChangeRecord]:
-        return []
 
     def destroy(self) -> None:
         """End it. Where its host is lost, or this ends amid a step, its agent does that by itself."""
@@ -328,7 +316,7 @@ class FarTarget:
     def _said(self, do: str, **values: Any) -> dict[str, Any]:
         return {**values, "kind": self.kind, "do": do}
 
-    def _ask(self, do: str, **values: Any) -> Mapping[str, Any]:
+    def _ask(self, do: str, **values: Any) -> Message:
         answer = self._coordinator.ask_target(self._host, self._said(do, **values))
         self._first = tuple(int(pid) for pid in answer.get("first") or ())
         return answer
