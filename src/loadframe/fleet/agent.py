@@ -20,7 +20,19 @@ from loadframe.changes.lists import Record
 from loadframe.errors import UserError
 from loadframe.fleet.links import Identity, Listener, measure
 from loadframe.fleet.looking import check_is_reached, facts, route, use_of_cpus
-from loadframe.fleet.wire import AGENT, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
+from loadframe.fleet.wire import (
+    AGENT,
+    LEASE_S,
+    SILENT_S,
+    Closed,
+    Lines,
+    Message,
+    Silent,
+    WireError,
+    read,
+    send,
+    written,
+)
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.signals import no_core_dumps
 from loadframe.host.signals import told as stopped
@@ -199,8 +211,13 @@ class Kept:
 
 def _clean_up() -> None:
     if words := cleaned_up():
-        with contextlib.suppress(OSError):  # stderr may lead nowhere by now
-            os.write(2, f"{words}\n".encode())
+        tell(words)
+
+
+def tell(words: str) -> None:
+    """On stderr, which may lead nowhere by now."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{words}\n".encode())
 
 
 def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
@@ -236,12 +253,12 @@ class Agent:
         self._unheard = False
         self._listener: Listener | None = None
         self._worker: Kept | None = None
-        self._asked: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        self._asked: Mapping[str, Callable[[Message], dict[str, Any]]] = {
             "doctor": _doctor,
-            "cpus": _cpus,
+            "cpus": lambda said: use_of_cpus(min(LONGEST_LOOK_S, float(said["seconds"]))),
             "listen": self._listen,
             "listen_no_more": self._listen_no_more,
-            "link": _link,
+            "link": lambda said: asdict(measure(str(said["address"]), int(said["port"]), _identity(said))),
             "route": lambda said: route(str(said["address"])),
         }
 
@@ -273,7 +290,7 @@ class Agent:
             if "ask" in message and message["ask"] not in QUESTIONS:
                 threading.Thread(target=self._answer, args=(message,), daemon=True).start()
 
-    def _answer(self, message: Mapping[str, Any]) -> None:
+    def _answer(self, message: Message) -> None:
         asked = self._asked.get(str(message["ask"]))
         number = message.get("id")
         try:
@@ -301,35 +318,27 @@ class Agent:
             if not self._unheard:
                 self._unheard = not send(self._sink, data, LEASE_S)
 
-    def _listen(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _listen(self, message: Message) -> dict[str, Any]:
         self._listen_no_more({})
         check_is_reached(str(message["address"]))
         self._listener = Listener(str(message["address"]), _identity(message), LISTEN_S)
         return {"port": self._listener.port}
 
-    def _listen_no_more(self, _message: Mapping[str, Any]) -> dict[str, Any]:
+    def _listen_no_more(self, _message: Message) -> dict[str, Any]:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         return {}
 
 
-def _doctor(_message: Mapping[str, Any]) -> dict[str, Any]:
+def _doctor(_message: Message) -> dict[str, Any]:
     from loadframe.machine import examine  # imports every kind and workload
 
     rows = [{"part": row.kind, "what": row.what, "found": row.found, "get": row.how_to_get_it} for row in examine()]
     return {"checks": rows}
 
 
-def _cpus(message: Mapping[str, Any]) -> dict[str, Any]:
-    return use_of_cpus(min(LONGEST_LOOK_S, float(message["seconds"])))
-
-
-def _link(message: Mapping[str, Any]) -> dict[str, Any]:
-    return asdict(measure(str(message["address"]), int(message["port"]), _identity(message)))
-
-
-def _identity(message: Mapping[str, Any]) -> Identity:
+def _identity(message: Message) -> Identity:
     return Identity(str(message["certificate"]), str(message["key"]))
 
 
@@ -339,10 +348,8 @@ def main() -> None:
     sink = os.dup(1)
     os.dup2(2, 1)
     agent = Agent(0, sink)
-    why = agent.work()
-    if why:
-        with contextlib.suppress(OSError):  # stderr may lead nowhere by now
-            os.write(2, f"{why}\n".encode())
+    if why := agent.work():
+        tell(why)
     agent.end()
     os._exit(0)  # threads may be waiting for a link
 

@@ -103,7 +103,7 @@ def _grain(samples: Sequence[Sample], level: float) -> float:
 
 
 def _by_level(samples: Sequence[Sample], levels: Sequence[float]) -> dict[float, list[float]]:
-    return {level: [sample.values[level] for sample in samples if level in sample.values] for level in levels}
+    return {level: [sample.values[level] for sample in samples] for level in levels}
 
 
 def _middle(mine: Samples, levels: Sequence[float]) -> str:

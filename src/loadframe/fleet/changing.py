@@ -2,7 +2,6 @@
 service that runs here. The previous values are on the disk before anything is changed (changes/durable.py). They are
 put back when the coordinator says so, when it is silent or gone, and, if it is killed, by what cleans up after it."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.connections.address import joined
 from loadframe.errors import TargetError
+from loadframe.fleet.wire import Message
 from loadframe.kinds.base import Attached
 from loadframe.kinds.registry import of_study
 from loadframe.runs.formats import encode
@@ -30,7 +30,7 @@ class Changing:
         """The machine's settings that the study has set."""
         self._server: Attached | None = None
 
-    def asked(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def asked(self, said: Message) -> dict[str, Any]:
         """said: place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
         if said["place"] == MACHINE:
             return self._of_the_machine(said)
@@ -54,7 +54,7 @@ class Changing:
         finally:
             self._durable.back(self._machine)
 
-    def _of_the_machine(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _of_the_machine(self, said: Message) -> dict[str, Any]:
         """Putting a setting back includes those that it moves, without those that the study sets itself."""
         if said["do"] == "set":
             self._machine.check({str(said["name"]): said["value"]})
@@ -66,7 +66,7 @@ class Changing:
             said = {**said, "names": gone | moved - self._of_machine}
         return self._done(self._machine, said)
 
-    def _done(self, place: Host | Attached, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _done(self, place: Host | Attached, said: Message) -> dict[str, Any]:
         if said["do"] == "back":
             outcomes = self._durable.back(place, said["names"])
             return {"changes": [encode("change", outcome).decode() for outcome in outcomes]}

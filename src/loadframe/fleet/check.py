@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from loadframe.errors import FleetError
-from loadframe.fleet.clocks import Offset, drift, offset
+from loadframe.fleet.clocks import drift, offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.declaration import Fleet, HostTable
 from loadframe.fleet.links import Identity
@@ -214,9 +214,8 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
 
 
 def facts_told(facts: Mapping[str, Any]) -> HostFacts:
-    """KeyError for a missing fact."""
-    given = {"code": "", **facts}
-    return HostFacts(**{name: given[name] for name in HostFacts.__dataclass_fields__})
+    """TypeError for a missing fact."""
+    return HostFacts(**{name: value for name, value in facts.items() if name in HostFacts.__dataclass_fields__})
 
 
 def _each(rows: Sequence[Row], work: Callable[[Row], Found]) -> list[Found]:
@@ -238,23 +237,19 @@ def tried_all(hosts: Sequence[HostTable], ssh_config: Path | None) -> list[Agent
 
 def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
     """Quiet, except for this: nothing else is asked of any host at this time."""
-    host = agent.host
-    checked = HostCheck(host.name, tuple(host.roles))
+    checked = HostCheck(agent.host.name, tuple(agent.host.roles))
     try:
         facts = facts_told(agent.facts)
         wall, begin = (offset(exchanges) for exchanges in agent.exchanges(EXCHANGES))
         use = HostUse(**agent.ask("cpus", LOOK_S + 30, seconds=LOOK_S))
         _, end = (offset(exchanges) for exchanges in agent.exchanges(EXCHANGES))
-        return agent, HostCheck(checked.name, checked.roles, "", facts, _clock(wall, begin, end), use)
+        rate = drift(begin, end)
+        clock = HostClock(wall.offset_s, wall.uncertainty_s, wall.round_trip_s, rate.rate, rate.low, rate.high)
+        return agent, replace(checked, facts=facts, clock=clock, use=use)
     except FleetError as error:
-        return agent, HostCheck(checked.name, checked.roles, why_not=str(error))
+        return agent, replace(checked, why_not=str(error))
     except (KeyError, TypeError, ValueError) as error:
-        return agent, HostCheck(checked.name, checked.roles, why_not=f"its agent answers with something else: {error}")
-
-
-def _clock(wall: Offset, begin: Offset, end: Offset) -> HostClock:
-    rate = drift(begin, end)
-    return HostClock(wall.offset_s, wall.uncertainty_s, wall.round_trip_s, rate.rate, rate.low, rate.high)
+        return agent, replace(checked, why_not=f"its agent answers with something else: {error}")
 
 
 def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
@@ -267,7 +262,7 @@ def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
         missing = tuple(str(row["what"]) for row in rows if not row["found"])
     except (FleetError, KeyError, TypeError) as error:
         return HostCheck(checked.name, checked.roles, why_not=f"it cannot be examined: {error}")
-    return HostCheck(checked.name, checked.roles, "", checked.facts, checked.clock, checked.use, missing)
+    return replace(checked, missing=missing)
 
 
 def links_between(pairs: Sequence[tuple[Agent, Agent]], progress: Told) -> tuple[FleetLink, ...]:

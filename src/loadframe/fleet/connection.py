@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +21,7 @@ from loadframe.fleet.wire import (
     Closed,
     LastWords,
     Lines,
+    Message,
     Silent,
     WireError,
     read,
@@ -44,6 +45,7 @@ NOT_INSTALLED = "Install Loadframe on that host, or write its path as `loadframe
 MOST_BEFORE_GREETING = 200
 """Lines that a login shell may print on its own."""
 ENDS_WITHIN_S = 5.0
+EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
 MOST_UNDER_WAY = 1000
 PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
@@ -117,19 +119,19 @@ class Agent:
         """Its answer. FleetError where there is none in time, or it is an error."""
         return self._asked(question, within_s, values)[0]
 
-    def exchanges(self, count: int, within_s: float = 10.0) -> tuple[list[Exchange], list[Exchange]]:
+    def exchanges(self, count: int) -> tuple[list[Exchange], list[Exchange]]:
         """Questions for the time, one after another: by the wall clock, and by the monotonic one. FleetError."""
         wall: list[Exchange] = []
         monotonic: list[Exchange] = []
-        until = time.monotonic() + within_s
+        until = time.monotonic() + EXCHANGED_WITHIN_S
         while len(wall) < count and (not wall or time.monotonic() < until):
             sent_wall, sent = time.time(), time.monotonic()
-            answer, received = self._asked("clock", within_s, {})
+            answer, received = self._asked("clock", EXCHANGED_WITHIN_S, {})
             wall.append(Exchange(sent_wall, float(answer["wall_s"]), sent_wall + (received - sent)))
             monotonic.append(Exchange(sent, float(answer["monotonic_s"]), received))
         return wall, monotonic
 
-    def post(self, question: str, values: Mapping[str, Any], answered: Answered) -> int:
+    def post(self, question: str, values: Message, answered: Answered) -> int:
         """Ask without waiting, and return the question's number. answered: called with the answer by another thread."""
         number = next(self._numbers)
         self._waiting[number] = answered
@@ -180,7 +182,11 @@ class Agent:
                     answer, at = mine.get(timeout=min(1.0, max(0.01, until - time.monotonic())))
                 except queue.Empty:
                     if self._over.is_set():
-                        raise self._lost() from None
+                        raise FleetError(
+                            f"the agent on host {self.host.name!r} has gone",
+                            remedy="What it did there has ended with it. See why, and check again.",
+                            details=self._last_words(),
+                        ) from None
                     if time.monotonic() >= until:
                         raise FleetError(
                             f"host {self.host.name!r} has not answered {question!r} within {within_s:g} s",
@@ -265,13 +271,6 @@ class Agent:
         self._over.set()
         if not self._closed:
             self.once_lost(why)
-
-    def _lost(self) -> FleetError:
-        return FleetError(
-            f"the agent on host {self.host.name!r} has gone",
-            remedy="What it did there has ended with it. See why, and check again.",
-            details=self._last_words(),
-        )
 
     def _unreached(self, why: str, printed: str = "") -> FleetError:
         """printed: by the host, where its agent's greeting should have been."""

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from loadframe.errors import ChangeError, RecordingError, StepVoid, StudyError, TargetError
 from loadframe.fleet.clocks import Exchange, Offset, offset
 from loadframe.fleet.transport import ERRORS, REMEDY, Arrived, Transport, checked
+from loadframe.fleet.wire import Message
 from loadframe.model.fleet import ClockInStep, VoidReason
 
 EXCHANGES = 12
@@ -73,7 +74,7 @@ class LogOf:
     clock: ClockInStep
     compressed: bytes
     size: int
-    told: Mapping[str, Any]
+    told: Message
     """The agent's report of its driver's end, with the sizes."""
 
 
@@ -84,7 +85,7 @@ class Coordinator:
         self._transport = transport
         self.drivers = tuple(drivers)
         self.watched = tuple(host for host in watched if host not in drivers)
-        self._ended: dict[str, Mapping[str, Any]] = {}
+        self._ended: dict[str, Message] = {}
         self._numbers: dict[int, str] = {}
         self._begun: Begun | None = None
         self._answered_s: dict[str, float] = {}
@@ -100,14 +101,14 @@ class Coordinator:
     # --- what all of them are asked -------------------------------------------------------------------------------
 
     def ask_all(
-        self, questions: Mapping[str, tuple[str, Mapping[str, Any]]], within_s: float, reason: VoidReason
-    ) -> dict[str, Mapping[str, Any]]:
+        self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
+    ) -> dict[str, Message]:
         """A question to each of these hosts at the same time, and all answers. StepVoid where one is missing, with this
         reason unless the agent gives one."""
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
         self._telling_s = self._transport.now_s() - begun_s
-        until_s, answers = self._transport.now_s() + within_s, dict[str, Mapping[str, Any]]()
+        until_s, answers = self._transport.now_s() + within_s, dict[str, Message]()
         while len(answers) < len(asked):
             came = self._transport.arrived(until_s)
             if came is None:
@@ -124,7 +125,7 @@ class Coordinator:
         self,
         host: str,
         question: str,
-        values: Mapping[str, Any],
+        values: Message,
         within_s: float,
         reason: VoidReason,
         *,
@@ -145,7 +146,7 @@ class Coordinator:
             self._refuse_loss(came, reason, ())
             self._note_end(came)
 
-    def ask_place(self, host: str, values: Mapping[str, Any], within_s: float) -> Mapping[str, Any]:
+    def ask_place(self, host: str, values: Message, within_s: float) -> Message:
         """A host's answer for a place of settings there; putting back also where other hosts are lost by then.
         ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
         back = values["do"] == "back"
@@ -157,7 +158,7 @@ class Coordinator:
             self._fail(came, "change-failed")
         return came.answer
 
-    def ask_target(self, host: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    def ask_target(self, host: str, said: Message) -> Message:
         """A host's answer for its targets. UserError as raised there; StepVoid where the host is lost."""
         return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
@@ -184,7 +185,10 @@ class Coordinator:
             if came.number not in waiting or came.answer is None:
                 continue
             host, sent_s = waiting.pop(came.number)
-            by_host[host].append(Exchange(sent_s, self._seconds(came), came.at_s))
+            theirs_s = came.answer.get("monotonic_s")
+            if not isinstance(theirs_s, int | float):
+                self._void(host, "agent-lost", f"host {host!r} told no time")
+            by_host[host].append(Exchange(sent_s, float(theirs_s), came.at_s))
             if len(by_host[host]) < exchanges and came.at_s - first_s[host] < CLOCKS_WITHIN_S:
                 in_turn.appendleft(host)
         if late := next((host for host, answers in by_host.items() if not answers), None):
@@ -198,8 +202,8 @@ class Coordinator:
         name: str,
         shares: Mapping[str, int],
         duration_s: float,
-        more: Mapping[str, Any] | None = None,
-        by_host: Mapping[str, Mapping[str, Any]] | None = None,
+        more: Message | None = None,
+        by_host: Mapping[str, Message] | None = None,
     ) -> Begun:
         """Let these hosts, each with its share, begin at one instant. more: further values for all; by_host: for single
         hosts. StepVoid where one does not get ready or receives the start too late."""
@@ -259,18 +263,13 @@ class Coordinator:
                 "largest",
                 "Give measure.window less time, or lower the level.",
             )
-        sent = self.read_all({host: ("log", 0, sizes[host][1]) for host in begun.shares}, "log-refused")
+        sent: dict[str, list[bytes]] = {host: [] for host in begun.shares}
+        for host, piece in self.pieces({host: ("log", 0, sizes[host][1]) for host in sent}, "log-refused"):
+            sent[host].append(piece)
         return [
-            LogOf(host, share, clocks[host], sent[host], sizes[host][0], self._ended[host])
+            LogOf(host, share, clocks[host], b"".join(sent[host]), sizes[host][0], self._ended[host])
             for host, share in begun.shares.items()
         ]
-
-    def read_all(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> dict[str, bytes]:
-        """The data that each host has under a name, from one offset to another. StepVoid."""
-        by_host: dict[str, list[bytes]] = {host: [] for host in wanted}
-        for host, piece in self.pieces(wanted, reason):
-            by_host[host].append(piece)
-        return {host: b"".join(pieces) for host, pieces in by_host.items()}
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
         """What each has recorded from its offset on, in pieces as they come, those of one host in order: all together
@@ -285,7 +284,8 @@ class Coordinator:
         yield from self.pieces(wanted, "recorder-failed")
 
     def pieces(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> Iterator[tuple[str, bytes]]:
-        """As read_all, piece by piece, up to READ_AT_ONCE_BYTES at a time. StepVoid."""
+        """What each host has under a name, from one offset to another, in pieces as they come, up to READ_AT_ONCE_BYTES
+        at a time. StepVoid."""
         places = {host: begin for host, (_, begin, end) in wanted.items() if begin < end}
         in_turn, asked, under_way = deque(places), dict[int, tuple[str, int]](), 0
         until_s = self._transport.now_s() + READ_WITHIN_S
@@ -306,7 +306,11 @@ class Coordinator:
             if came.number not in asked or came.answer is None:
                 continue
             host, size = asked.pop(came.number)
-            piece, under_way = self._piece(host, came.answer, reason), under_way - size
+            under_way -= size
+            try:
+                piece = base64.b64decode(str(came.answer.get("data", "")), validate=True)
+            except binascii.Error:
+                self._void(host, reason, f"host {host!r} sent something else than its log")
             if not 0 < len(piece) <= size:
                 self._void(host, reason, f"host {host!r} sent {len(piece):,} bytes instead of a piece of {size:,}")
             places[host] += len(piece)
@@ -379,13 +383,7 @@ class Coordinator:
             after.offset_s, after.uncertainty_s, after.at_s, EXCHANGES,
         )  # fmt: skip
 
-    def _seconds(self, came: Arrived) -> float:
-        value = (came.answer or {}).get("monotonic_s")
-        if not isinstance(value, int | float):
-            self._void(came.host, "agent-lost", f"host {came.host!r} told no time")
-        return float(value)
-
-    def _sizes(self, host: str, answer: Mapping[str, Any]) -> tuple[int, int]:
+    def _sizes(self, host: str, answer: Message) -> tuple[int, int]:
         sizes = answer.get("log_bytes"), answer.get("sent_bytes")
         size, sent = sizes
         if not isinstance(size, int) or not isinstance(sent, int) or min(size, sent) < 0:
@@ -394,17 +392,11 @@ class Coordinator:
             self._void(host, "log-refused", f"host {host!r} sends {sent:,} bytes for a log of {size:,}")
         return size, sent
 
-    def _piece(self, host: str, answer: Mapping[str, Any], reason: VoidReason) -> bytes:
-        try:
-            return base64.b64decode(str(answer.get("data", "")), validate=True)
-        except binascii.Error:
-            self._void(host, reason, f"host {host!r} sent something else than its log")
 
-
-def shares_of(level: int, drivers: Sequence[str], least: int = 1) -> dict[str, int]:
-    """A level in equal integer parts, the first ones larger by one where it cannot be divided. Where a part would be
-    less than `least`, only the first hosts drive."""
-    count = max(1, min(len(drivers), level // max(1, least)))
+def shares_of(level: int, drivers: Sequence[str]) -> dict[str, int]:
+    """A level in equal integer parts, the first ones larger by one where it cannot be divided. Of a level below their
+    number only the first hosts drive."""
+    count = max(1, min(len(drivers), level))
     part, more = divmod(level, count)
     return {host: part + (number < more) for number, host in enumerate(drivers[:count])}
 

@@ -134,21 +134,6 @@ def hear(task: str) -> None:
         _heard[task] = time.monotonic()
 
 
-def expect(task: str) -> None:
-    """On a worker: start to expect beats for this task."""
-    _heard[task] = time.monotonic()
-
-
-def silent_s(task: str) -> float:
-    """On a worker: seconds since the last beat for this task."""
-    return time.monotonic() - _heard[task]
-
-
-def forget(task: str) -> None:
-    """On a worker: the task has ended."""
-    _heard.pop(task, None)
-
-
 class Lease:
     """On the coordinator, from the beginning of a task until `end`."""
 
@@ -198,7 +183,7 @@ def carry_out(asked: str) -> str:
     reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
     reading.start()
     why, task, lease_s = "", str(given["task"]), float(given["lease_s"])
-    expect(task)
+    _heard[task] = time.monotonic()
     with process.stdout:
         try:
             with contextlib.suppress(BrokenPipeError):  # it has died, which its end reports
@@ -208,13 +193,13 @@ def carry_out(asked: str) -> str:
             while process.poll() is None and not why:
                 if not _wanted(task):
                     why = "it was cancelled"
-                elif silent_s(task) > lease_s:
+                elif time.monotonic() - _heard[task] > lease_s:
                     why = f"its coordinator has said nothing for {lease_s:g} s"
                 elif time.monotonic() > until:
                     why = f"it had not ended within {float(given['within_s']):g} s"
                 _beat(process)
                 time.sleep(POLL_S)
-            forget(task)
+            del _heard[task]
             if why:
                 _end(process)
             reading.join(POLL_S * 10)

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -160,13 +161,12 @@ class Fleet(Table):
     @field_validator("host")
     @classmethod
     def _named_once(cls, hosts: list[HostTable]) -> list[HostTable]:
-        names = [host.name for host in hosts]
+        names, workers = Counter(host.name for host in hosts), Counter(host.worker for host in hosts if host.worker)
         for name in names:
-            if names.count(name) > 1:
+            if names[name] > 1:
                 raise ValueError(f"two hosts are called {name!r}; each needs a name of its own")
-        workers = [host.worker for host in hosts if host.worker]
         for worker in workers:
-            if workers.count(worker) > 1:
+            if workers[worker] > 1:
                 raise ValueError(f"two hosts are the worker {worker!r}; it would be compared with itself")
         targets = [host for host in hosts if "target" in host.roles and host.address]
         for number, host in enumerate(targets):

@@ -288,19 +288,15 @@ class DaskEngine:
         opened = self._open[task]
         future = opened.future
         try:
-            if future.status != "finished":
-                return self._without_answer(task, opened)
-            return self._read(task, opened, future.result(timeout=LOOKED_WITHIN_S))
+            if future.status == "finished":
+                return self._read(task, opened, future.result(timeout=LOOKED_WITHIN_S))
+            failed = future.status == "error"
+            why = type(future.exception(timeout=LOOKED_WITHIN_S)).__name__ if failed else future.status
+            return Came(task, opened.host, lost=f"its worker has gone ({why})")
         except Exception as error:  # noqa: BLE001 - the same: the answer cannot be fetched
             return Came(task, opened.host, lost=f"its answer has gone ({type(error).__name__})")
         finally:
             self._drop(task)
-
-    def _without_answer(self, task: str, opened: _Open) -> Came:
-        if opened.future.status != "error":
-            return Came(task, opened.host, lost=f"its worker has gone ({opened.future.status})")
-        error = opened.future.exception(timeout=LOOKED_WITHIN_S)
-        return Came(task, opened.host, lost=f"its worker has gone ({type(error).__name__})")
 
     def _read(self, task: str, opened: _Open, text: str) -> Came:
         answer = parse_json(text.encode())

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 from loadframe.connections.address import look_up, parted
@@ -20,6 +20,7 @@ from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts, route
 from loadframe.fleet.part import is_private
 from loadframe.fleet.transport import OverAgents, checked
+from loadframe.fleet.wire import Message
 from loadframe.model.fleet import FleetLink
 from loadframe.progress import counted
 from loadframe.recording.frames import Tick
@@ -73,7 +74,10 @@ class Hosts:
             self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
             self._set_up()
             if is_private(self._study):
-                self._serve()
+                host = serving_host(self._fleet)
+                asked = {"address": host.address}
+                checked(self.coordinator.ask(host.name, "serve", asked, SET_UP_WITHIN_S, "not-ready"))
+                self.serving = self.target = host.name
             self._stack = stack.pop_all()
         return self
 
@@ -113,7 +117,7 @@ class Hosts:
     def _address_of(self, name: str | None) -> str:
         return next((host.address for host in self._targets if host.name == name), "")
 
-    def _network(self, name: str, said: Mapping[str, Any]) -> str:
+    def _network(self, name: str, said: Message) -> str:
         """Hosts with the same value share their interfaces."""
         return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
 
@@ -186,7 +190,7 @@ class Hosts:
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
 
-    def ask_machine(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def ask_machine(self, values: Message) -> Message:
         """The answer of that host's agent for a place of settings there (changing.py). Raises as
         Coordinator.ask_place."""
         return self.coordinator.ask_place(self.machine(), values, SERVER_WITHIN_S)
@@ -220,13 +224,6 @@ class Hosts:
             SET_UP_WITHIN_S,
             "not-ready",
         )
-
-    def _serve(self) -> None:
-        host = serving_host(self._fleet)
-        asked = {"address": host.address}
-        came = self.coordinator.ask(host.name, "serve", asked, SET_UP_WITHIN_S, "not-ready")
-        checked(came)
-        self.serving = self.target = host.name
 
 
 class HostRecordings:
@@ -306,7 +303,7 @@ def reached(
     return agents
 
 
-def check_alike(known: Mapping[str, Mapping[str, Any]]) -> None:
+def check_alike(known: Mapping[str, Message]) -> None:
     """FleetError for a host with other versions or code than this program: they would influence the result."""
     for problem in different(known, facts()):
         raise FleetError(f"host {problem.about!r}: {problem.fact}", remedy=problem.remedy)

@@ -10,11 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, RunError
 from loadframe.fleet.observing import Observing
+from loadframe.fleet.wire import Message
 from loadframe.model import Capacity, Investigation, SettingValue, Step
 from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
 from loadframe.progress import Progress
@@ -29,7 +30,7 @@ class Came:
 
     task: str
     host: str
-    answer: Mapping[str, Any] | None = None
+    answer: Message | None = None
     lost: str = ""
 
 
@@ -43,7 +44,7 @@ class Engine(Protocol):
     def present(self) -> frozenset[str]:
         """Those that may be given a task now. FleetError where there will be none any more."""
 
-    def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
+    def begin(self, host: str, task: str, asked: Message) -> None:
         """Give a task to a host that is present. task: a name that no other task has had."""
 
     def came(self, within_s: float) -> Came | None:
@@ -69,7 +70,7 @@ class Work:
     purpose: TaskPurpose
     number: int
     title: str
-    asked: Callable[[str], Mapping[str, Any]]
+    asked: Callable[[str], Message]
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
     only: str = ""
     attempts: int = 0
@@ -161,7 +162,8 @@ class OnHosts:
             if not self._running and not waiting and not left():
                 return
             if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
-                self._deserted()
+                why = "; ".join(f"{host}: {words}" for host, words in self.unfit.items())
+                raise FleetError(f"no host of the fleet is left to take trials{_told(why)}", remedy=self._again)
             if (came := self._came()) is None:
                 continue
             done = self._ended(came)
@@ -222,10 +224,6 @@ class OnHosts:
         why = f"it was lost {work.attempts} times, on {', '.join(work.hosts_lost)}: {came.lost}"
         return Done(work, came.host, failed=why)
 
-    def _deserted(self) -> None:
-        why = "; ".join(f"{host}: {words}" for host, words in self.unfit.items())
-        raise FleetError(f"no host of the fleet is left to take trials{_told(why)}", remedy=self._again)
-
     # --- the same on several hosts at the same time -------------------------------------------------------------------
 
     def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
@@ -237,10 +235,16 @@ class OnHosts:
                 piece = work()
                 piece.attempts += attempt - 1
                 self._begin(host, piece)
-            ended = [self._next() for _ in hosts]
-            refused = [came for came, _ in ended if came.answer is not None and came.answer.get("error")]
-            if refused:
-                raise _cannot(refused[0])
+            ended = list[tuple[Came, Work]]()
+            while len(ended) < len(hosts):
+                if (came := self._came()) is not None:
+                    ended.append((came, self._running.pop(came.task)[1]))
+            for came, _ in ended:
+                if came.answer is not None and came.answer.get("error"):
+                    raise FleetError(
+                        f"host {came.host!r} cannot carry out the study: {came.answer['error']}",
+                        remedy=str(came.answer.get("remedy", "")) or "Mend that there.",
+                    )
             complete = all(came.answer is not None for came, _ in ended)
             done = {came.host: self._keep(came, piece, counted=complete) for came, piece in ended}
             if complete:
@@ -269,11 +273,6 @@ class OnHosts:
             self._observing.begin(task)
         self._running[task] = host, work
         self.engine.begin(host, task, asked)
-
-    def _next(self) -> tuple[Came, Work]:
-        while (came := self._came()) is None:
-            continue
-        return came, self._running.pop(came.task)[1]
 
     def _came(self) -> Came | None:
         """One of our tasks that has ended; what comes after its loss was reported does not count. FleetError where an
@@ -338,11 +337,3 @@ class TakesOnHosts:
 
 def _told(why: str) -> str:
     return f": {why}" if why else ""
-
-
-def _cannot(came: Came) -> FleetError:
-    assert came.answer is not None
-    return FleetError(
-        f"host {came.host!r} cannot carry out the study: {came.answer['error']}",
-        remedy=str(came.answer.get("remedy", "")) or "Mend that there.",
-    )

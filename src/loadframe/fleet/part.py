@@ -22,6 +22,7 @@ from loadframe.bench.evaluation import TICK_S
 from loadframe.bench.rig import kinds_of
 from loadframe.errors import WorkloadError
 from loadframe.fleet.looking import listening_number
+from loadframe.fleet.wire import Message
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, make_private
@@ -37,7 +38,8 @@ from loadframe.workloads import beginning, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import RECORD
 
-Said = Mapping[str, Any]
+PLAIN = ("reset", "forget", "empty", "kill", "stop", "destroy")
+"""Requests to a target that have neither arguments nor an answer."""
 
 
 class Serving:
@@ -56,17 +58,12 @@ class Serving:
         for kind in kinds_of(study):
             self._targets[kind] = target = make_target(study, lease, kind, user)
             target.listen_on(number)
-        self._does: Mapping[str, Callable[[CagedTarget, Said], dict[str, Any] | None]] = {
+        self._does: Mapping[str, Callable[[CagedTarget, Message], dict[str, Any] | None]] = {
             "create": self._create,
             "check": lambda target, said: target.check(state_of(said)),
             "start": lambda target, said: target.start(state_of(said)),
             "apply": lambda target, said: target.apply(state_of(said)),
-            "reset": lambda target, _: target.reset(),
-            "forget": lambda target, _: target.forget(),
-            "empty": lambda target, _: target.empty(),
-            "kill": lambda target, _: target.kill(),
-            "stop": lambda target, _: target.stop(),
-            "destroy": lambda target, _: target.destroy(),
+            **{name: lambda target, said: getattr(target, str(said["do"]))() for name in PLAIN},
             "effective": lambda target, _: {"effective": target.effective()},
             "counters": self._counters,
             "endpoint": lambda target, _: {"address": target.endpoint().address},
@@ -87,7 +84,7 @@ class Serving:
         for target in self._targets.values():
             target.destroy()
 
-    def asked(self, said: Said) -> dict[str, Any]:
+    def asked(self, said: Message) -> dict[str, Any]:
         """said: kind, do, and its arguments."""
         does = self._does.get(str(said.get("do")))
         target = self._targets.get(str(said.get("kind")))
@@ -100,30 +97,30 @@ class Serving:
         """Of the loaded one, by component."""
         return self._targets[self._kind].processes()
 
-    def _create(self, target: CagedTarget, said: Said) -> dict[str, Any]:
+    def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
         target.create()
         prefix = str(said["prefix"])
         specs = [replace(spec, name=f"{prefix}{spec.name}") for spec in target.counter_specs]
         self._recorder.note("counters", specs_text(specs))
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
-    def _counters(self, target: CagedTarget, said: Said) -> dict[str, Any]:
+    def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
         """Also into this host's recording: all measurements of the target then have one clock."""
         counters = target.counters()
         prefix = str(said["prefix"])
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
         return {"counters": counters, "stopped": told(target.pids()) or ""}
 
-    def _follow(self, target: CagedTarget, said: Said) -> None:
+    def _follow(self, target: CagedTarget, said: Message) -> None:
         self._kind = str(said["kind"])
         for cage in target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
-    def _install(self, target: CagedTarget, _said: Said) -> None:
+    def _install(self, target: CagedTarget, _said: Message) -> None:
         assert isinstance(self._workload, MakesObjects), "it was checked before"
         self._workload.make_objects(target.endpoint())
 
-    def _warm(self, target: CagedTarget, said: Said) -> None:
+    def _warm(self, target: CagedTarget, said: Message) -> None:
         assert isinstance(self._workload, AsksForObjects), "a cache is asked for objects"
         self._workload.warm(target.endpoint(), float(said["level"]))
 
@@ -133,7 +130,7 @@ def is_private(study: Study) -> bool:
     return not study.target.is_running and targets.kind_named(study.target.kind).by_address is None
 
 
-def state_of(said: Said) -> TargetState:
+def state_of(said: Message) -> TargetState:
     """From the coordinator's message; inverse of `state_told`."""
     given = said["state"]
     limits = {str(name): int(value) for name, value in given["limits"].items()}
@@ -154,7 +151,7 @@ FOLLOW_S = 0.25
 class Part:
     """Made from the coordinator's message on the study; `close` ends and removes everything."""
 
-    def __init__(self, message: Mapping[str, Any]) -> None:
+    def __init__(self, message: Message) -> None:
         """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
         self.study: Study = targets.canonical(validate(message["study"], name="the coordinator's study"))
         self.name = str(message["name"])
@@ -208,7 +205,7 @@ class Part:
         self._stack.callback(serving.close)
         return {}
 
-    def asked_of_target(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def asked_of_target(self, message: Message) -> dict[str, Any]:
         if self._serving is None:
             raise ValueError("no target is served here")
         try:
@@ -228,7 +225,7 @@ class Part:
             self._follow("target", self._target.pids())
         self._follow_served()
 
-    def mark(self, kind: str, message: Mapping[str, Any]) -> None:
+    def mark(self, kind: str, message: Message) -> None:
         """Mark a step, on a host that does not drive."""
         if kind == "step-start":
             self._begin_in_recording(message)
@@ -237,7 +234,7 @@ class Part:
 
     # --- the driver -------------------------------------------------------------------------------------------------
 
-    def start(self, message: Mapping[str, Any], when: Callable[[], float]) -> None:
+    def start(self, message: Message, when: Callable[[], float]) -> None:
         """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
         self.cancel()
         endpoint, share = endpoint_of(message["endpoint"]), float(message.get("load", message["share"]))
@@ -328,7 +325,7 @@ class Part:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _made(self, options: Mapping[str, Any]) -> Workload:
+    def _made(self, options: Message) -> Workload:
         given = self.study.workload
         allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege, self.lease)
         return registry.make(
@@ -339,7 +336,7 @@ class Part:
             declared=given.declared,
         )
 
-    def _begin_in_recording(self, message: Mapping[str, Any]) -> None:
+    def _begin_in_recording(self, message: Message) -> None:
         warmup_s = float(message["warmup_s"])
         self.recorder.mark(
             "step-start",
@@ -356,6 +353,6 @@ class Part:
             self._followed[component] = pids
 
 
-def endpoint_of(fields: Mapping[str, Any]) -> Endpoint:
+def endpoint_of(fields: Message) -> Endpoint:
     options = {str(name): str(value) for name, value in dict(fields.get("options") or {}).items()}
     return Endpoint(str(fields["kind"]), str(fields["address"]), options, attached=bool(fields.get("attached")))

@@ -6,7 +6,7 @@ import queue
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from loadframe.errors import (
     CageError,
@@ -21,6 +21,7 @@ from loadframe.errors import (
     WorkloadError,
 )
 from loadframe.fleet.connection import Agent
+from loadframe.fleet.wire import Message
 
 REMEDY = "Finished steps are kept. See what became of that host, and run it again."
 ERRORS: Mapping[str, type[UserError]] = {
@@ -39,7 +40,7 @@ class Arrived:
     host: str
     number: int
     at_s: float
-    answer: Mapping[str, Any] | None = None
+    answer: Message | None = None
     error: str = ""
     remedy: str = ""
     gone: str = ""
@@ -53,7 +54,7 @@ class Arrived:
         return f"{self.error}{last and ': '}{last}"[:2000]
 
 
-def checked(came: Arrived) -> Mapping[str, Any]:
+def checked(came: Arrived) -> Message:
     """The answer, or the original UserError."""
     if came.answer is not None:
         return came.answer
@@ -68,7 +69,7 @@ class Transport(Protocol):
     def now_s(self) -> float:
         """Of the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
 
-    def ask(self, host: str, question: str, values: Mapping[str, Any]) -> int:
+    def ask(self, host: str, question: str, values: Message) -> int:
         """Send a question, and return its unique number at once. For a host that is gone `arrived` reports that, once
         more for each question. values: as JSON has them (wire.py)."""
 
@@ -95,7 +96,7 @@ class OverAgents:
     def now_s(self) -> float:
         return time.monotonic()
 
-    def ask(self, host: str, question: str, values: Mapping[str, Any]) -> int:
+    def ask(self, host: str, question: str, values: Message) -> int:
         number = next(self._numbers)
         if why := self._lost.get(host):
             self._gone(host, why)
@@ -115,7 +116,7 @@ class OverAgents:
         self._came.put(Arrived(host, 0, time.monotonic(), gone=why))
 
 
-def _arrived(host: str, number: int, message: Mapping[str, Any], at_s: float) -> Arrived:
+def _arrived(host: str, number: int, message: Message, at_s: float) -> Arrived:
     answer = message.get("answer")
     if isinstance(answer, dict):
         return Arrived(host, number, at_s, answer)

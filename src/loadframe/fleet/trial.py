@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ from loadframe.experiments import searching, within
 from loadframe.experiments.frame import alone, bare_bench, new_run
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
-from loadframe.fleet.wire import LEASE_S, Closed, Lines, Silent, WireError, written
-from loadframe.fleet.worker import GIVEN_UP_S, clean_up, tell
+from loadframe.fleet.agent import tell
+from loadframe.fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, written
+from loadframe.fleet.worker import GIVEN_UP_S, clean_up
 from loadframe.host.leases import Lease
 from loadframe.host.processes import parse_cpus
 from loadframe.host.signals import ignore
@@ -33,7 +33,7 @@ from loadframe.study import Study, validate
 ASKED_WITHIN_S = 30.0
 
 
-def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
+def taken(asked: Message) -> dict[str, Any]:
     """asked: study (as resolved), host, folder, cpus; and for steps (alike.py): states (of all treatments but the
     start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
     which no further step is worthwhile); or for a capacity search: capacity (hold_s, guess); or for a whole
@@ -51,7 +51,7 @@ def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
         return _investigated(study, runs) if asked.get("investigate") else _on_bench(alone(study), runs, asked)
 
 
-def _on_bench(study: Study, runs: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _on_bench(study: Study, runs: Path, asked: Message) -> dict[str, Any]:
     run = new_run(study, runs)
     with bare_bench(study, run, None) as book:
         book.tries_remedies = False
@@ -60,7 +60,7 @@ def _on_bench(study: Study, runs: Path, asked: Mapping[str, Any]) -> dict[str, A
     return answer
 
 
-def _steps(book: Bookkeeping, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
     book.warms, study = True, book.bench.study
     for line in asked["states"]:
         treatment = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
@@ -83,7 +83,7 @@ def _steps(book: Bookkeeping, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"steps": [encode("step", step).decode() for step in steps], "failed": failed}
 
 
-def _capacity(book: Bookkeeping, message: Mapping[str, Any]) -> dict[str, Any]:
+def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
     study = book.bench.study
     guess = LoadInterval(*map(float, message["guess"])) if message["guess"] else None
     settings = searching.settings_of(study, hold_s=float(message["hold_s"]), guess=guess)
@@ -113,7 +113,7 @@ def _investigated(study: Study, runs: Path) -> dict[str, Any]:
     return {"investigation": encode("investigation-record", investigation).decode(), "steps": steps, "failed": ""}
 
 
-def _hopeless(study: Study, asked: Mapping[str, Any], steps: list[Step]) -> bool:
+def _hopeless(study: Study, asked: Message, steps: list[Step]) -> bool:
     floors = {float(level): float(value) for level, value in asked["floors"]}
     if within.missed(within.asked(study), steps):
         return True

@@ -27,6 +27,7 @@ from loadframe.fleet.load import secrets_named
 from loadframe.fleet.observing import Observing
 from loadframe.fleet.on_hosts import Done, Engine, TakesOnHosts, Work
 from loadframe.fleet.over import check_may_change
+from loadframe.fleet.wire import Message
 from loadframe.kinds import registry as targets
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
 from loadframe.model.capacity import CapacityBeside
@@ -53,35 +54,23 @@ class SideBySide(TakesOnHosts):
         """FleetError where the hosts cannot be compared, or none is left."""
         self._tuned = tuned
         self._over(tuned.book, tuned.run, tuned.notes, f"go on: --resume {tuned.run.path}")
+        book, hosts = tuned.book, self._engine.hosts
         try:
-            starts = self._calibrated()
-            self._tell_this_machine(starts)
+            book.progress.phase(f"the start on each of {len(hosts)} hosts, to see whether they are alike", 0)
+            starts = alike(
+                self._on, book.bench.study, tuned.run, tuned.levels, book.random, tuned.notes,
+                lambda: self._time_left(len(hosts) + 1),
+            )  # fmt: skip
+            mine, theirs = tuned.start.reference, next(iter(starts.values())).reference
+            level = tuned.levels[0]
+            tuned.notes.append(
+                "The start, its cause and the proof are of this machine. As given, the hosts serve "
+                f"{theirs[level] / mine[level]:.2f} of what it serves at {level:g}."
+            )
             self._search(starts, most)
             self._look_again(starts)
         finally:
             self._engine.close()
-
-    # --- before anything is compared --------------------------------------------------------------------------------
-
-    def _calibrated(self) -> dict[str, Start]:
-        tuned, hosts = self._tuned, self._engine.hosts
-        book = tuned.book
-        book.progress.phase(f"the start on each of {len(hosts)} hosts, to see whether they are alike", 0)
-        return alike(
-            self._on, book.bench.study, tuned.run, tuned.levels, book.random, tuned.notes,
-            lambda: self._time_left(len(hosts) + 1),
-        )  # fmt: skip
-
-    def _tell_this_machine(self, starts: Mapping[str, Start]) -> None:
-        """The proof is of this machine: whether the hosts are like it decides only what was worth trying."""
-        mine, theirs = self._tuned.start.reference, next(iter(starts.values())).reference
-        level = self._tuned.levels[0]
-        self._tuned.notes.append(
-            "The start, its cause and the proof are of this machine. As given, the hosts serve "
-            f"{theirs[level] / mine[level]:.2f} of what it serves at {level:g}."
-        )
-
-    # --- the search -------------------------------------------------------------------------------------------------
 
     def _search(self, starts: Mapping[str, Start], most: int) -> None:
         tuned = self._tuned
@@ -319,7 +308,7 @@ class CapacitiesOnHosts(TakesOnHosts):
         capacity = {"hold_s": 0.0, "guess": expected, "changed": bool(settings)}
         return {"study": study.resolved(), "capacity": capacity}
 
-    def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Mapping[str, Any]]:
+    def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Message]:
         asked = self._asked(settings, None)
         return lambda _: asked
 

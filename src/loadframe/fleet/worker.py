@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
-from loadframe.fleet.agent import Standing, standing_of
+from loadframe.fleet.agent import Standing, standing_of, tell
 from loadframe.fleet.changing import Changing
 from loadframe.fleet.part import Part
-from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, send, written
+from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Message, Silent, WireError, read, send, written
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
 from loadframe.host.signals import ignore, no_core_dumps
@@ -45,7 +45,7 @@ class Worker:
     def __init__(self, source: int, sink: int) -> None:
         self._lines = Lines(source)
         self._sink = sink
-        self._came: queue.Queue[Mapping[str, Any] | str] = queue.Queue()
+        self._came: queue.Queue[Message | str] = queue.Queue()
         self._part: Part | None = None
         self._changing: Changing | None = None
         self._why = self._elsewhere = ""
@@ -55,7 +55,7 @@ class Worker:
         self._preparing: int | None = None
         self._ended: int | None = None
         self._failed: UserError | None = None
-        self._asked: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
+        self._asked: Mapping[str, Callable[[Message], dict[str, Any] | None]] = {
             "set_up": self._set_up,
             "prepare": self._prepare,
             "ended": self._note_end,
@@ -88,7 +88,7 @@ class Worker:
 
     # --- what it is asked -------------------------------------------------------------------------------------------
 
-    def _obey(self, said: Mapping[str, Any]) -> None:
+    def _obey(self, said: Message) -> None:
         number = said.get("id")
         asked = self._asked.get(str(said.get("ask")))
         try:
@@ -103,7 +103,7 @@ class Worker:
             if answer is not None:
                 self._say({"id": number, "answer": answer})
 
-    def _set_up(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _set_up(self, said: Message) -> dict[str, Any]:
         for name, value in dict(said.get("environment") or {}).items():
             os.environ[str(name)] = str(value)  # secrets that the study names: in memory only
         self._elsewhere = _work_in(str(said.get("folder") or ""))
@@ -112,7 +112,7 @@ class Worker:
         self._changing = Changing(self._part.study, self._part.name)
         return {"user": str(self._part.lease.user)}
 
-    def _prepare(self, said: Mapping[str, Any]) -> None:
+    def _prepare(self, said: Message) -> None:
         number, self._failed = int(said["id"]), None
         self._preparing = number
         try:
@@ -160,7 +160,7 @@ class Worker:
             self._refuse(said.get("id"), ValueError("it waits for the start of a step"))
         raise Cancelled
 
-    def _note_end(self, said: Mapping[str, Any]) -> None:
+    def _note_end(self, said: Message) -> None:
         self._ended = int(said["id"])
 
     def _look(self) -> None:
@@ -180,21 +180,21 @@ class Worker:
             if number is not None:
                 self._refuse(number, error)
 
-    def _cancel(self, _said: Mapping[str, Any]) -> dict[str, Any]:
+    def _cancel(self, _said: Message) -> dict[str, Any]:
         self._ended, self._failed = None, None
         if self._part is not None:
             self._part.cancel()
         return {}
 
-    def _mark(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _mark(self, said: Message) -> dict[str, Any]:
         self._mine.mark(str(said["kind"]), said)
         return {}
 
-    def _read_piece(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _read_piece(self, said: Message) -> dict[str, Any]:
         offset, size = int(said["offset"]), min(LARGEST_PIECE, int(said["size"]))
         return {"data": self._mine.piece(str(said["what"]), offset, size)}
 
-    def _put_back(self, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _put_back(self, said: Message) -> dict[str, Any]:
         """Holds a lock, so that putting back is not interrupted."""
         with self._putting_back:
             return self._changes.asked(said)
@@ -217,7 +217,7 @@ class Worker:
 
     # --- the pipes ----------------------------------------------------------------------------------------------------
 
-    def _next(self, within_s: float) -> Mapping[str, Any] | None:
+    def _next(self, within_s: float) -> Message | None:
         try:
             message = self._came.get(timeout=within_s)
         except queue.Empty:
@@ -325,12 +325,6 @@ def clean_up() -> None:
         tell(f"An earlier command was killed; cleaned up after it: {swept}")
     for outcome in revert(again=False, before=tell):
         tell(f"An earlier command was killed; its changes: {outcome}")
-
-
-def tell(words: str) -> None:
-    """On stderr, which may lead nowhere by now."""
-    with contextlib.suppress(OSError):
-        os.write(2, f"{words}\n".encode())
 
 
 def main() -> None:
