@@ -81,10 +81,8 @@ class Agent:
         self._said = LastWords()
         try:
             self._process = _started(host, command(host, ssh_config), self._said.sink)
-        except FleetError:
-            self._said.give_up()
-            raise
-        self._said.begin()
+        finally:
+            self._said.given()
         self._numbers = itertools.count(1)
         self._writing = threading.Lock()
         self._waiting: dict[int, Answered] = {}

@@ -108,17 +108,12 @@ class Coordinator:
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
         self._telling_s = self._transport.now_s() - begun_s
-        until_s, answers = self._transport.now_s() + within_s, dict[str, Message]()
-        while len(answers) < len(asked):
-            came = self._transport.arrived(until_s)
-            if came is None:
-                silent = next(host for host in questions if host not in answers)
-                self._void(silent, reason, f"host {silent!r} has not answered within {within_s:g} s")
-            self._refuse_loss(came, reason, asked)
-            self._note_end(came)
-            if came.number in asked and came.answer is not None:
-                answers[came.host] = came.answer
-                self._answered_s[came.host] = came.at_s
+        answers = dict[str, Message]()
+        for came in self._answers(asked, within_s, reason):
+            if came.answer is None:
+                self._fail(came, reason)
+            answers[came.host] = came.answer
+            self._answered_s[came.host] = came.at_s
         return answers
 
     def ask(
@@ -133,18 +128,24 @@ class Coordinator:
     ) -> Arrived:
         """A question to one host, and its answer or error. StepVoid where a host is lost meanwhile, or nothing comes in
         that time. alone: ignore the loss of other hosts."""
-        number = self._transport.ask(host, question, values)
+        return next(self._answers({self._transport.ask(host, question, values): host}, within_s, reason, alone=alone))
+
+    def _answers(
+        self, asked: dict[int, str], within_s: float, reason: VoidReason, *, alone: bool = False
+    ) -> Iterator[Arrived]:
+        """Of these hosts, by the numbers of their questions, as they come; raises as `ask`."""
         until_s = self._transport.now_s() + within_s
-        while True:
+        while asked:
             came = self._transport.arrived(until_s)
             if came is None:
-                self._void(host, reason, f"host {host!r} has not answered within {within_s:g} s")
-            if came.number == number and not came.gone:
-                return came
-            if alone and came.host != host:
+                silent = next(iter(asked.values()))
+                self._void(silent, reason, f"host {silent!r} has not answered within {within_s:g} s")
+            if alone and came.host not in asked.values():
                 continue
             self._refuse_loss(came, reason, ())
             self._note_end(came)
+            if asked.pop(came.number, None) is not None:
+                yield came
 
     def ask_place(self, host: str, values: Message, within_s: float) -> Message:
         """A host's answer for a place of settings there; putting back also where other hosts are lost by then.

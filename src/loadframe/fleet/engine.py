@@ -347,11 +347,13 @@ def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable
         folder = lease.folder / "dask"
         make_private(folder, US)
         dask_here.make_key(folder)
-        process = spawn(
-            python("loadframe.fleet.dask_here", str(folder), lease.shared_name, *workers), Allowance(user=US),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said.sink, cwd=NO_FOLDER,
-        )  # fmt: skip
-        said.begin()
+        try:
+            process = spawn(
+                python("loadframe.fleet.dask_here", str(folder), lease.shared_name, *workers), Allowance(user=US),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said.sink, cwd=NO_FOLDER,
+            )  # fmt: skip
+        finally:
+            said.given()
         assert process.stdin is not None and process.stdout is not None
         certificate = folder / dask_here.CERTIFICATE
         try:

@@ -131,16 +131,11 @@ class LastWords:
         self._bytes = 0
         self._closed = threading.Event()
         self._ended = threading.Event()
-
-    def begin(self) -> None:
-        """The process has the sink now; ours is closed."""
-        os.close(self.sink)
         threading.Thread(target=self._read, daemon=True).start()
 
-    def give_up(self) -> None:
-        """There is no process."""
+    def given(self) -> None:
+        """The process has the sink now, or there is none; ours is closed."""
         os.close(self.sink)
-        os.close(self._source)
 
     def close(self) -> None:
         """Stop reading soon."""
