@@ -24,7 +24,7 @@ from distributed import get_worker
 
 from loadframe.fleet.agent import cleaned_up
 from loadframe.fleet.looking import facts
-from loadframe.fleet.wire import BEAT_S, LONGEST_LINE, written
+from loadframe.fleet.wire import BEAT_S, Closed, Lines, Silent, WireError, written
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.host.environment import own_environment, python
 from loadframe.host.processes import MARK
@@ -179,10 +179,8 @@ def carry_out(asked: str) -> str:
         start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
-    said: list[bytes] = []
-    reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
-    reading.start()
-    why, task, lease_s = "", str(given["task"]), float(given["lease_s"])
+    lines, answer, why = Lines(process.stdout.fileno()), b"", ""
+    task, lease_s = str(given["task"]), float(given["lease_s"])
     _heard[task] = time.monotonic()
     with process.stdout:
         try:
@@ -190,7 +188,7 @@ def carry_out(asked: str) -> str:
                 process.stdin.write(written(given))
                 process.stdin.flush()
             until = time.monotonic() + float(given["within_s"])
-            while process.poll() is None and not why:
+            while not answer and not why:
                 if not _wanted(task):
                     why = "it was cancelled"
                 elif time.monotonic() - _heard[task] > lease_s:
@@ -198,20 +196,25 @@ def carry_out(asked: str) -> str:
                 elif time.monotonic() > until:
                     why = f"it had not ended within {float(given['within_s']):g} s"
                 _beat(process)
-                time.sleep(POLL_S)
+                try:
+                    answer = lines.line(POLL_S)
+                except Silent:
+                    continue
+                except (Closed, WireError):  # its end says why
+                    break
             del _heard[task]
-            if why:
-                _end(process)
-            reading.join(POLL_S * 10)
+            if not why:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(ENDS_WITHIN_S)
         finally:
-            _hang_up(process)
+            _end(process)
     left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
     me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
-    if why or not said or not said[0].strip():
+    if why or not answer:
         code = process.returncode
         why = why or f"its process has ended by {f'signal {-code}' if code < 0 else f'exit code {code}'}"
         return write_json({**me, "died": f"{why}{left and '. '}{left}"})
-    return write_json({**parse_json(said[0]), **me})
+    return write_json({**parse_json(answer), **me})
 
 
 def _environment() -> dict[str, str]:
@@ -235,15 +238,10 @@ def _beat(process: subprocess.Popen[bytes]) -> None:
         process.stdin.flush()
 
 
-def _hang_up(process: subprocess.Popen[bytes]) -> None:
-    """An unread beat would block closing, and nothing is lost with it."""
-    assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.close()
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
-    _hang_up(process)
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # an unread beat, with which nothing is lost
+        process.stdin.close()
     try:
         process.wait(ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:

@@ -257,7 +257,7 @@ class FarTarget(OnBench):
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        return dict(self._ask("effective")["effective"])
+        return dict(self._ask("effective")["value"])
 
     def counters(self) -> dict[str, float]:
         """Also into the recording of its host."""
@@ -294,21 +294,21 @@ class FarTarget(OnBench):
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:
-        return bool(self._ask("healthy")["healthy"])
+        return bool(self._ask("healthy")["value"])
 
     def version(self) -> str:
-        return str(self._ask("version")["version"])
+        return str(self._ask("version")["value"])
 
     def log_tail(self, lines: int = 20) -> str:
         return str(self._ask("log", lines=lines)["log"])
 
     def describe(self) -> Mapping[str, str]:
-        return {**self._ask("describe")["words"], "host": self._host}
+        return {**self._ask("describe")["value"], "host": self._host}
 
     def notes(self) -> tuple[str, ...]:
         """Unknown where its host is gone."""
         with suppress(StepVoid):
-            return tuple(str(note) for note in self._ask("notes")["notes"])
+            return tuple(str(note) for note in self._ask("notes")["value"])
         return ()
 
     # --- inside -----------------------------------------------------------------------------------------------------

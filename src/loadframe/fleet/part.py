@@ -38,8 +38,10 @@ from loadframe.workloads import beginning, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import RECORD
 
-PLAIN = ("reset", "forget", "empty", "kill", "stop", "destroy")
-"""Requests to a target that have neither arguments nor an answer."""
+PLAIN = (
+    "reset", "forget", "empty", "kill", "stop", "destroy", "effective", "healthy", "version", "describe", "notes",
+)  # fmt: skip
+"""Requests to a target without arguments."""
 
 
 class Serving:
@@ -63,15 +65,10 @@ class Serving:
             "check": lambda target, said: target.check(state_of(said)),
             "start": lambda target, said: target.start(state_of(said)),
             "apply": lambda target, said: target.apply(state_of(said)),
-            **{name: lambda target, said: getattr(target, str(said["do"]))() for name in PLAIN},
-            "effective": lambda target, _: {"effective": target.effective()},
+            **dict.fromkeys(PLAIN, lambda target, said: {"value": getattr(target, str(said["do"]))()}),
             "counters": self._counters,
             "endpoint": lambda target, _: {"address": target.endpoint().address},
-            "healthy": lambda target, _: {"healthy": target.healthy()},
-            "version": lambda target, _: {"version": target.version()},
             "log": lambda target, said: {"log": target.log_tail(int(said["lines"]))},
-            "describe": lambda target, _: {"words": dict(target.describe())},
-            "notes": lambda target, _: {"notes": list(target.notes())},
             "free": lambda *_: {"bytes": shutil.disk_usage(self._lease.folder).free},
             "follow": self._follow,
             "install": self._install,
