@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from loadframe.kinds.ndb.own_settings import SQL_CATALOGUE, checked_with_sql
 from loadframe.kinds.ndb.remedies import BUILDERS, restart_of
-from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
 from loadframe.knowledge.remedy import Situation
 from loadframe.model import Remedy, SettingValue, TargetState
 
@@ -72,9 +72,9 @@ def changed(cause: str, there: Situation) -> Mapping[str, SettingValue]:
 )
 def test_one_thing_is_changed_to_a_value_that_the_cluster_takes(cause: str, setting: str, after: SettingValue) -> None:
     assert changed(cause, situation()) == {setting: after}
-    assert CATALOGUE.get(setting) is not None
+    assert SQL_CATALOGUE.get(setting) is not None
     assert all(", ," not in one.source for one in remedies(cause, situation()))
-    assert checked({setting: after}) == {setting: after}
+    assert checked_with_sql({setting: after}) == {setting: after}
     (remedy,) = remedies(cause, situation())
     assert remedy.addresses == (cause,)
     assert "restart" in remedy.price.note, "what it takes is said"

@@ -15,8 +15,8 @@ from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
+from loadframe.kinds.ndb.own_settings import SQL_CATALOGUE, checked_with_sql
 from loadframe.kinds.ndb.sql_node import PACKAGE, added_up
-from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
 from loadframe.kinds.ndb.target import NdbSqlTarget
 from loadframe.kinds.registry import components, kind_named
 from loadframe.ledger.reading import derive
@@ -67,15 +67,19 @@ def test_a_mysqld_without_ndb_is_none(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_settings_of_the_sql_node_have_its_name_before_them() -> None:
     given: dict[str, SettingValue] = {"SQL-ndb-cluster-connection-pool": "8", "sql_cpus": "3,0-1", "datamemory": "80M"}
-    assert checked(given) == {"sql_ndb_cluster_connection_pool": 8, "sql_cpus": "0,1,3", "DataMemory": 80 << 20}
+    assert checked_with_sql(given) == {
+        "sql_ndb_cluster_connection_pool": 8,
+        "sql_cpus": "0,1,3",
+        "DataMemory": 80 << 20,
+    }
     for name, value in {
         "sql_cpus": "one",
         "sql_default_storage_engine": "InnoDB",
         "sql_ndb_connectstring": "x",
     }.items():
         with pytest.raises(StudyError, match=name):
-            checked({name: value})
-    assert {"DataMemory", "sql_log_bin", "sql_ndb_force_send"} <= set(CATALOGUE.names())
+            checked_with_sql({name: value})
+    assert {"DataMemory", "sql_log_bin", "sql_ndb_force_send"} <= set(SQL_CATALOGUE.names())
 
 
 def test_what_gives_up_durability_is_said() -> None:

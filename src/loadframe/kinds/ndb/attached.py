@@ -19,9 +19,8 @@ from loadframe.kinds.behind import comm_of
 from loadframe.kinds.mysql.attached import AttachedMysql
 from loadframe.kinds.mysql.attached import host_of as host_of_one
 from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
-from loadframe.kinds.ndb.own_settings import canonical, own_name
+from loadframe.kinds.ndb.own_settings import SQL, SQL_KIND, SQL_NODE, canonical, own_name
 from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, added_up, in_front, read_counters
-from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 DATA_PROGRAMS = ("ndbmtd", "ndbd")
@@ -39,8 +38,8 @@ PROCESSES = "SELECT process_id, service_URI FROM ndbinfo.processes"
 
 
 class AttachedSqlNode(AttachedMysql):
-    kind, name = KIND, "SQL node"
-    catalogue = NODE
+    kind, name = SQL_KIND, "SQL node"
+    catalogue = SQL_NODE
     counter_specs = COUNTERS
 
     def counters(self) -> dict[str, float]:
@@ -62,7 +61,7 @@ class AttachedSqlNode(AttachedMysql):
 class AttachedCluster:
     """See kinds.base.Attached. Settings are those of the kind: the data nodes' and the first SQL node's."""
 
-    kind = KIND
+    kind = SQL_KIND
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS, *SPECS)
 
     def __init__(self, asked: ServerAddress) -> None:

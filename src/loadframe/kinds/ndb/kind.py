@@ -10,13 +10,17 @@ from loadframe.kinds.mysql.attached import PASSWORD
 from loadframe.kinds.ndb.attached import NO_CHANGE, AttachedCluster, host_of
 from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.nodes import LOADED
-from loadframe.kinds.ndb.own_settings import CATALOGUE, TUNABLES, checked
+from loadframe.kinds.ndb.own_settings import (
+    CATALOGUE,
+    SQL_CATALOGUE,
+    SQL_KIND,
+    SQL_TUNABLES,
+    TUNABLES,
+    checked,
+    checked_with_sql,
+)
 from loadframe.kinds.ndb.private_cluster import MANAGER
 from loadframe.kinds.ndb.sql_node import PACKAGE
-from loadframe.kinds.ndb.sql_settings import CATALOGUE as SQL_CATALOGUE
-from loadframe.kinds.ndb.sql_settings import KIND
-from loadframe.kinds.ndb.sql_settings import TUNABLES as SQL_TUNABLES
-from loadframe.kinds.ndb.sql_settings import checked as sql_checked
 from loadframe.kinds.ndb.target import NdbSqlTarget, NdbTarget
 
 
@@ -42,14 +46,14 @@ KINDS = (
         one_system=True,
     ),
     KindOfTarget(
-        KIND,
+        SQL_KIND,
         _never_alone,
         SQL_CATALOGUE,
-        sql_checked,
+        checked_with_sql,
         lambda: [
             *LOADED.requirements(NdbTarget.kind),
-            *PACKAGE.requirements(KIND),
-            python_package(KIND, "pymysql", "mariadb"),
+            *PACKAGE.requirements(SQL_KIND),
+            python_package(SQL_KIND, "pymysql", "mariadb"),
         ],
         make_shards=NdbSqlTarget,
         tunables=SQL_TUNABLES,

@@ -2,7 +2,8 @@
 user's config.ini as a private cluster on this machine.
 
 A setting of data nodes has its own name; one of API nodes and of connections has the prefix "api_" or "tcp_". Settings
-that would let nodes talk to other hosts, write elsewhere or ask for a password are left out.
+that would let nodes talk to other hosts, write elsewhere or ask for a password are left out. A cluster with SQL nodes
+has theirs, too, with the prefix "sql_": those that begin with ndb_, and some of MySQL's.
 """
 
 import re
@@ -12,7 +13,8 @@ from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole
-from loadframe.kinds.catalogue import MB, Catalogue, Tunable
+from loadframe.kinds.catalogue import MB, Catalogue, SettingSpec, Tunable, catalogue_in, tunables_in
+from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as MYSQL
 from loadframe.kinds.ndb import threads
 from loadframe.kinds.ndb.config import Cluster, Section
 from loadframe.kinds.ndb.settings import SETTINGS, Setting, read_cpus
@@ -90,6 +92,50 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
                 remedy=f"Give what config.ini takes: {error}. (Source: {setting.source})",
             ) from error
     return accepted
+
+
+SQL_KIND = "ndb-sql"
+SQL = "sql_"
+CPUS = "cpus"
+"""Our own: the CPUs that the SQL node's process is bound to, as by taskset."""
+MOST_CONNECTIONS = 32
+"""Of the pool: the configuration has as many API nodes, and some for others."""
+OF_MYSQL = (
+    "max_connections", "table_open_cache", "table_open_cache_instances", "table_definition_cache", "thread_cache_size",
+    "back_log", "open_files_limit", "thread_handling", "log_bin", "binlog_cache_size", "join_buffer_size",
+    "sort_buffer_size", "tmp_table_size", "max_heap_table_size", "max_prepared_stmt_count", "performance_schema",
+)  # fmt: skip
+_FILE = Path(__file__).with_name("sql_settings.toml")
+_OF_NDB = catalogue_in(_FILE)
+SQL_NODE = Catalogue(SQL_KIND, (*_OF_NDB.specs, *(MYSQL.known(name) for name in OF_MYSQL)), _OF_NDB.source)
+"""Of the SQL node, by its own names."""
+_BOUND = SettingSpec(CPUS, "text", True, source="sched_setaffinity(2)")
+SQL_CATALOGUE = Catalogue(
+    SQL_KIND,
+    (*CATALOGUE.specs, *(replace(spec, name=SQL + spec.name) for spec in (*SQL_NODE.specs, _BOUND))),
+    f"{CATALOGUE.source}; those of the SQL node with {SQL}",
+)
+SQL_TUNABLES = (*tunables_in(_FILE), *TUNABLES)
+
+
+def checked_with_sql(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """As `checked`, for a cluster with SQL nodes."""
+    own, sql = parted(SQL_CATALOGUE.check(settings))
+    if (cpus := sql.get(CPUS)) is not None:
+        try:
+            sql[CPUS] = ",".join(map(str, sorted(read_cpus(str(cpus)))))
+        except ValueError as error:
+            raise StudyError(
+                f"{SQL_KIND} does not accept target.settings.{SQL}{CPUS} = {cpus!r}",
+                remedy=f"Give {error}. (Source: sched_setaffinity(2))",
+            ) from error
+    return {**checked(own), **{SQL + name: value for name, value in sql.items()}}
+
+
+def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
+    """The cluster's, and the SQL node's by its own names."""
+    sql = {name.removeprefix(SQL): value for name, value in settings.items() if name.startswith(SQL)}
+    return {name: value for name, value in settings.items() if not name.startswith(SQL)}, sql
 
 
 @dataclass(frozen=True, slots=True)

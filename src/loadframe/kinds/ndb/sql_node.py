@@ -13,13 +13,11 @@ from loadframe.kinds.mysql.control import Control
 from loadframe.kinds.mysql.counters import counting
 from loadframe.kinds.mysql.server import MYSQL, MysqlServer, known_options
 from loadframe.kinds.mysql.target import FamilyTarget
-from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.nodes import Management
-from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
+from loadframe.kinds.ndb.own_settings import CPUS, SQL_KIND, SQL_NODE
 from loadframe.kinds.private_server import Account
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
-SQL_NODE = SQL_NODES[0]
 ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
 """For drivers, as options of the endpoint: the engine that tables must name, and errors that end a request but not its
 client. In MySQL's numbers: of NDB "table is full" (827), a temporary error (a data node that ended, logs or buffers
@@ -75,10 +73,10 @@ class SqlServer(MysqlServer):
 
 
 class SqlNode(FamilyTarget):
-    """See kinds.base.Target; the cluster has to run before it is started. Settings: sql_settings.NODE, and CPUS."""
+    """See kinds.base.Target; the cluster has to run before it is started. Settings: own_settings.SQL_NODE, and CPUS."""
 
-    kind = KIND
-    catalogue, make = NODE, SqlServer
+    kind = SQL_KIND
+    catalogue, make = SQL_NODE, SqlServer
     counter_specs = COUNTERS
 
     def __init__(

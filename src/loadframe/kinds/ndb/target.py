@@ -10,10 +10,9 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.ndb.metrics import IN_FRONT, SQL_NODES
 from loadframe.kinds.ndb.ndbinfo import NdbinfoExposure, NdbinfoProgram, ceilings_of
 from loadframe.kinds.ndb.nodes import LOADED
-from loadframe.kinds.ndb.own_settings import shape_of
+from loadframe.kinds.ndb.own_settings import MOST_CONNECTIONS, SQL, SQL_KIND, checked_with_sql, parted, shape_of
 from loadframe.kinds.ndb.private_cluster import MANAGER, PrivateCluster
-from loadframe.kinds.ndb.sql_node import COUNTERS, SQL_NODE, SqlNode, added_up, in_front
-from loadframe.kinds.ndb.sql_settings import KIND, MOST_CONNECTIONS, SQL, checked, parted
+from loadframe.kinds.ndb.sql_node import COUNTERS, SqlNode, added_up, in_front
 from loadframe.kinds.private_server import do_all, soft_nofile
 from loadframe.kinds.private_target import NOFILE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -50,9 +49,9 @@ class NdbTarget:
         self.exposure = NdbinfoExposure(self._ndbinfo, frozenset(self._cluster.shape.api))
         self._sql: dict[str, SqlNode] = {}
         for name in fronts:
-            account = self._sql[SQL_NODE].account if self._sql else None
+            account = self._sql[SQL_NODES[0]].account if self._sql else None
             self._sql[name] = SqlNode(lease, resources[name], self._cluster.management, name, account)
-        self._first = self._sql.get(SQL_NODE)
+        self._first = self._sql.get(SQL_NODES[0])
         self._state = TargetState()
         self._effective: dict[str, SettingValue] = {}
         self._lost: list[tuple[str, bool]] = []
@@ -199,7 +198,7 @@ class NdbTarget:
 
     def _parted(self, state: TargetState) -> tuple[TargetState, TargetState]:
         """The cluster's state and the SQL nodes', which have no resource limits of a state. StudyError."""
-        own, sql = parted(checked(state.settings)) if self._sql else (state.settings, {})
+        own, sql = parted(checked_with_sql(state.settings)) if self._sql else (state.settings, {})
         return TargetState(self._cluster.wanted(own), dict(state.limits)), TargetState(sql)
 
     def _start(self, wanted: TargetState) -> None:
@@ -226,7 +225,7 @@ class NdbTarget:
 class NdbSqlTarget(NdbTarget):
     """As NdbTarget, with SQL nodes: for sysbench and every other client of MySQL."""
 
-    kind = KIND
+    kind = SQL_KIND
     counter_specs = COUNTERS
 
 
