@@ -29,7 +29,7 @@ def test_a_search_is_a_task_on_one_host(open_folder: Path, tmp_path: Path, monke
     monkeypatch.chdir(folder)
     monkeypatch.setenv("LABORATORY_TOKEN", TOKEN)
     study = load_study(folder / "study.toml", BY_RATE)
-    asked = {"study": study.resolved(), "capacity": {"hold_s": 0.0, "guess": [100, 60, 150], "changed": False}}
+    asked = {"study": study.resolved(), "capacity": {"guess": [100, 60, 150], "changed": False}}
     run, notes = RunFolder.create(tmp_path, "searched"), list[str]()
     with DaskEngine(load(folder / "fleet.toml"), ["LABORATORY_TOKEN"]) as engine:
         on = OnHosts(engine, run, Silent(), 120.0, notes, "Run it again.")

@@ -334,8 +334,7 @@ class Agent:
 def _doctor(_message: Message) -> dict[str, Any]:
     from loadframe.machine import examine  # imports every kind and workload
 
-    rows = [{"part": row.kind, "what": row.what, "found": row.found, "get": row.how_to_get_it} for row in examine()]
-    return {"checks": rows}
+    return {"missing": [row.what for row in examine() if not row.found]}
 
 
 def _identity(message: Message) -> Identity:

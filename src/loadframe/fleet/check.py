@@ -258,8 +258,7 @@ def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
     if checked.why_not:
         return checked
     try:
-        rows = agent.ask("doctor", DOCTOR_WITHIN_S)["checks"]
-        missing = tuple(str(row["what"]) for row in rows if not row["found"])
+        missing = tuple(map(str, agent.ask("doctor", DOCTOR_WITHIN_S)["missing"]))
     except (FleetError, KeyError, TypeError) as error:
         return HostCheck(checked.name, checked.roles, why_not=f"it cannot be examined: {error}")
     return replace(checked, missing=missing)

@@ -221,7 +221,7 @@ class FleetLoad:
             "treatment": folder.name,
         }
         self._watch(endpoint.address)
-        mark = {**more, "kind": "step-start", "step": folder.name, "duration_s": duration_s}
+        mark = {**more, "step": folder.name, "duration_s": duration_s}
         self._coordinator.ask_all(
             dict.fromkeys(self._coordinator.watched, ("mark", mark)), ASKED_WITHIN_S, "recorder-failed"
         )

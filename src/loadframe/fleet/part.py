@@ -36,7 +36,6 @@ from loadframe.study import Study, validate
 from loadframe.system.trees import remove_tree
 from loadframe.workloads import beginning, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
-from loadframe.workloads.request_log import RECORD
 
 PLAIN = (
     "reset", "forget", "empty", "kill", "stop", "destroy", "effective", "healthy", "version", "describe", "notes",
@@ -129,14 +128,11 @@ def is_private(study: Study) -> bool:
 
 def state_of(said: Message) -> TargetState:
     """From the coordinator's message; inverse of `state_told`."""
-    given = said["state"]
-    limits = {str(name): int(value) for name, value in given["limits"].items()}
-    return TargetState(dict(given["settings"]), limits, cpus={str(k): str(v) for k, v in given["cpus"].items()})
+    return TargetState(**said["state"])
 
 
 def state_told(state: TargetState) -> dict[str, Any]:
-    whole = asdict(state)
-    return {"state": {name: dict(whole[name]) for name in ("settings", "limits", "cpus")}}
+    return {"state": {name: dict(getattr(state, name)) for name in ("settings", "limits", "cpus")}}
 
 
 LEAST_ROOM_BYTES = 1 << 20
@@ -192,7 +188,7 @@ class Part:
         """Record the processes that listen there. TargetError where they are not seen."""
         self._target = Behind(number, port)
         self._follow("target", self._target.pids())
-        return {"pids": list(self._target.pids())}
+        return {}
 
     def serve(self, address: str) -> dict[str, Any]:
         """Prepare for the study's own targets, on that address of this host. UserError."""
@@ -222,20 +218,26 @@ class Part:
             self._follow("target", self._target.pids())
         self._follow_served()
 
-    def mark(self, kind: str, message: Message) -> None:
-        """Mark a step, on a host that does not drive."""
-        if kind == "step-start":
-            self._begin_in_recording(message)
-        else:
-            self.recorder.mark(kind, step=str(message["step"]))
+    def mark(self, message: Message) -> dict[str, Any]:
+        """Mark the start of a step in the recording, also on a host that does not drive."""
+        warmup_s = float(message["warmup_s"])
+        self.recorder.mark(
+            "step-start",
+            step=str(message["step"]),
+            level=float(message["level"]),
+            treatment=str(message["treatment"]),
+            warmup_s=warmup_s,
+            window_s=float(message["duration_s"]) - warmup_s,
+        )
+        return {}
 
     # --- the driver -------------------------------------------------------------------------------------------------
 
     def start(self, message: Message, when: Callable[[], float]) -> None:
         """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
         self.cancel()
-        endpoint, share = endpoint_of(message["endpoint"]), float(message.get("load", message["share"]))
-        self._workload = workload = self._made(message.get("options") or {})
+        endpoint, share = Endpoint(**message["endpoint"]), float(message.get("load", message["share"]))
+        self._workload = workload = self._made(message["options"])
         if self._installed != endpoint:
             workload.install(endpoint)
             self._installed = endpoint
@@ -245,7 +247,7 @@ class Part:
         make_private(self._folder, self._user.privilege)
         if isinstance(workload, ToldTheWarmUp):
             workload.expect(float(message["warmup_s"]))
-        self._begin_in_recording(message)
+        self.mark(message)
         with beginning.when(when):
             self._driver = workload.start(endpoint, share, self._folder, float(message["duration_s"]))
         self._looked_s = 0.0
@@ -273,7 +275,6 @@ class Part:
         return {
             "log_bytes": len(log),
             "sent_bytes": len(self._log),
-            "requests": len(log) // RECORD.size,
             "operations": list(workload.operations),
             "marks": list(driver.marks if isinstance(driver, Marked) else ()),
         }
@@ -333,23 +334,7 @@ class Part:
             declared=given.declared,
         )
 
-    def _begin_in_recording(self, message: Message) -> None:
-        warmup_s = float(message["warmup_s"])
-        self.recorder.mark(
-            "step-start",
-            step=str(message["step"]),
-            level=float(message.get("level", 0.0)),
-            treatment=str(message.get("treatment", "")),
-            warmup_s=warmup_s,
-            window_s=float(message["duration_s"]) - warmup_s,
-        )
-
     def _follow(self, component: str, pids: tuple[int, ...]) -> None:
         if self._followed.get(component) != pids:
             self.recorder.follow(component, pids)
             self._followed[component] = pids
-
-
-def endpoint_of(fields: Message) -> Endpoint:
-    options = {str(name): str(value) for name, value in dict(fields.get("options") or {}).items()}
-    return Endpoint(str(fields["kind"]), str(fields["address"]), options, attached=bool(fields.get("attached")))

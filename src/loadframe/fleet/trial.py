@@ -36,7 +36,7 @@ ASKED_WITHIN_S = 30.0
 def taken(asked: Message) -> dict[str, Any]:
     """asked: study (as resolved), host, folder, cpus; and for steps (alike.py): states (of all treatments but the
     start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
-    which no further step is worthwhile); or for a capacity search: capacity (hold_s, guess); or for a whole
+    which no further step is worthwhile); or for a capacity search: capacity (guess, changed); or for a whole
     investigation: investigate. The answer: steps, capacity, or investigation with its steps; failed: why the target did
     not work, or why there is no investigation of this study; error: why this host cannot carry out the study at all."""
     if asked.get("cpus"):
@@ -86,7 +86,7 @@ def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
 def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
     study = book.bench.study
     guess = LoadInterval(*map(float, message["guess"])) if message["guess"] else None
-    settings = searching.settings_of(study, hold_s=float(message["hold_s"]), guess=guess)
+    settings = searching.settings_of(study, guess=guess)
     try:
         capacity = searching.find(book, settings, searching.objective_of(study))
     except (TargetError, WorkloadError) as error:

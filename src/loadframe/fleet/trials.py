@@ -305,8 +305,7 @@ class CapacitiesOnHosts(TakesOnHosts):
         target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
         study = self._study.model_copy(update={"target": target, "alternative": []})
         expected = None if guess is None else [guess.load, guess.low, guess.high]
-        capacity = {"hold_s": 0.0, "guess": expected, "changed": bool(settings)}
-        return {"study": study.resolved(), "capacity": capacity}
+        return {"study": study.resolved(), "capacity": {"guess": expected, "changed": bool(settings)}}
 
     def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Message]:
         asked = self._asked(settings, None)

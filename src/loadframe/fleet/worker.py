@@ -61,7 +61,7 @@ class Worker:
             "ended": self._note_end,
             "cancel": self._cancel,
             "watch": lambda said: self._mine.watch(str(said["number"]), int(said["port"])),
-            "mark": self._mark,
+            "mark": lambda said: self._mine.mark(said),
             "flush": lambda _: {"bytes": self._mine.flushed()},
             "read": self._read_piece,
             "counted": lambda said: self._mine.counted(float(said["from_s"]), float(said["to_s"])),
@@ -110,7 +110,7 @@ class Worker:
         clean_up()
         self._part = Part(said)
         self._changing = Changing(self._part.study, self._part.name)
-        return {"user": str(self._part.lease.user)}
+        return {}
 
     def _prepare(self, said: Message) -> None:
         number, self._failed = int(said["id"]), None
@@ -184,10 +184,6 @@ class Worker:
         self._ended, self._failed = None, None
         if self._part is not None:
             self._part.cancel()
-        return {}
-
-    def _mark(self, said: Message) -> dict[str, Any]:
-        self._mine.mark(str(said["kind"]), said)
         return {}
 
     def _read_piece(self, said: Message) -> dict[str, Any]:
