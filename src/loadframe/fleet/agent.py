@@ -258,8 +258,8 @@ class Agent:
             "cpus": lambda said: use_of_cpus(min(LONGEST_LOOK_S, float(said["seconds"]))),
             "listen": self._listen,
             "listen_no_more": self._listen_no_more,
-            "link": lambda said: asdict(measure(str(said["address"]), int(said["port"]), _identity(said))),
-            "route": lambda said: route(str(said["address"])),
+            "link": lambda said: asdict(measure(said["address"], int(said["port"]), _identity(said))),
+            "route": lambda said: route(said["address"]),
         }
 
     def work(self) -> str:
@@ -291,7 +291,7 @@ class Agent:
                 threading.Thread(target=self._answer, args=(message,), daemon=True).start()
 
     def _answer(self, message: Message) -> None:
-        asked = self._asked.get(str(message["ask"]))
+        asked = self._asked.get(message["ask"])
         number = message.get("id")
         try:
             if asked is None:
@@ -320,8 +320,8 @@ class Agent:
 
     def _listen(self, message: Message) -> dict[str, Any]:
         self._listen_no_more({})
-        check_is_reached(str(message["address"]))
-        self._listener = Listener(str(message["address"]), _identity(message), LISTEN_S)
+        check_is_reached(message["address"])
+        self._listener = Listener(message["address"], _identity(message), LISTEN_S)
         return {"port": self._listener.port}
 
     def _listen_no_more(self, _message: Message) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def _doctor(_message: Message) -> dict[str, Any]:
 
 
 def _identity(message: Message) -> Identity:
-    return Identity(str(message["certificate"]), str(message["key"]))
+    return Identity(message["certificate"], message["key"])
 
 
 def main() -> None:

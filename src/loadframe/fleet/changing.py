@@ -34,7 +34,7 @@ class Changing:
         """said: place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
         if said["place"] == MACHINE:
             return self._of_the_machine(said)
-        server = self._found(str(said["address"]))
+        server = self._found(said["address"])
         if said["do"] == "look":
             return {
                 "kind": server.kind,
@@ -57,8 +57,8 @@ class Changing:
     def _of_the_machine(self, said: Message) -> dict[str, Any]:
         """Putting a setting back includes those that it moves, without those that the study sets itself."""
         if said["do"] == "set":
-            self._machine.check({str(said["name"]): said["value"]})
-            self._of_machine.add(str(said["name"]))
+            self._machine.check({said["name"]: said["value"]})
+            self._of_machine.add(said["name"])
         elif said["do"] == "back":
             gone = set(said["names"])
             self._of_machine -= gone
@@ -70,7 +70,7 @@ class Changing:
         if said["do"] == "back":
             outcomes = self._durable.back(place, said["names"])
             return {"changes": [encode("change", outcome).decode() for outcome in outcomes]}
-        name = str(said["name"])
+        name = said["name"]
         if said["do"] == "read":
             return {"value": place.read(name)}
         moves = place.moves(name) if isinstance(place, Host) else ()

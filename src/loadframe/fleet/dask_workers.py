@@ -180,7 +180,7 @@ def carry_out(asked: str) -> str:
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     lines, answer, why = Lines(process.stdout.fileno()), b"", ""
-    task, lease_s = str(given["task"]), float(given["lease_s"])
+    task, lease_s = given["task"], float(given["lease_s"])
     _heard[task] = time.monotonic()
     with process.stdout:
         try:

@@ -64,7 +64,7 @@ class Serving:
             "check": lambda target, said: target.check(state_of(said)),
             "start": lambda target, said: target.start(state_of(said)),
             "apply": lambda target, said: target.apply(state_of(said)),
-            **dict.fromkeys(PLAIN, lambda target, said: {"value": getattr(target, str(said["do"]))()}),
+            **dict.fromkeys(PLAIN, lambda target, said: {"value": getattr(target, said["do"])()}),
             "counters": self._counters,
             "endpoint": lambda target, _: {"address": target.endpoint().address},
             "log": lambda target, said: {"log": target.log_tail(int(said["lines"]))},
@@ -82,8 +82,8 @@ class Serving:
 
     def asked(self, said: Message) -> dict[str, Any]:
         """said: kind, do, and its arguments."""
-        does = self._does.get(str(said.get("do")))
-        target = self._targets.get(str(said.get("kind")))
+        does = self._does.get(said.get("do"))
+        target = self._targets.get(said.get("kind"))
         if does is None or target is None:
             raise ValueError(f"no target here does {said.get('do')!r}")
         answer = does(target, said) or {}
@@ -95,7 +95,7 @@ class Serving:
 
     def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
         target.create()
-        prefix = str(said["prefix"])
+        prefix = said["prefix"]
         specs = [replace(spec, name=f"{prefix}{spec.name}") for spec in target.counter_specs]
         self._recorder.note("counters", specs_text(specs))
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
@@ -103,12 +103,12 @@ class Serving:
     def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
         """Also into this host's recording: all measurements of the target then have one clock."""
         counters = target.counters()
-        prefix = str(said["prefix"])
+        prefix = said["prefix"]
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
         return {"counters": counters, "stopped": told(target.pids()) or ""}
 
     def _follow(self, target: CagedTarget, said: Message) -> None:
-        self._kind = str(said["kind"])
+        self._kind = said["kind"]
         for cage in target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
@@ -147,7 +147,7 @@ class Part:
     def __init__(self, message: Message) -> None:
         """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
         self.study: Study = targets.canonical(validate(message["study"], name="the coordinator's study"))
-        self.name = str(message["name"])
+        self.name = message["name"]
         self._stack = ExitStack()
         self._driver: Driver | None = None
         self._workload: Workload | None = None
@@ -223,9 +223,9 @@ class Part:
         warmup_s = float(message["warmup_s"])
         self.recorder.mark(
             "step-start",
-            step=str(message["step"]),
+            step=message["step"],
             level=float(message["level"]),
-            treatment=str(message["treatment"]),
+            treatment=message["treatment"],
             warmup_s=warmup_s,
             window_s=float(message["duration_s"]) - warmup_s,
         )
@@ -242,7 +242,7 @@ class Part:
             workload.install(endpoint)
             self._installed = endpoint
         workload.set_level(endpoint, share)
-        self._step = str(message["step"])
+        self._step = message["step"]
         self._folder = self.lease.folder / f"step-{self._step}"
         make_private(self._folder, self._user.privilege)
         if isinstance(workload, ToldTheWarmUp):

@@ -40,9 +40,9 @@ def taken(asked: Message) -> dict[str, Any]:
     investigation: investigate. The answer: steps, capacity, or investigation with its steps; failed: why the target did
     not work, or why there is no investigation of this study; error: why this host cannot carry out the study at all."""
     if asked.get("cpus"):
-        os.sched_setaffinity(0, parse_cpus(str(asked["cpus"])))
-    if asked.get("folder") and Path(str(asked["folder"])).is_dir():
-        os.chdir(str(asked["folder"]))
+        os.sched_setaffinity(0, parse_cpus(asked["cpus"]))
+    if asked.get("folder") and Path(asked["folder"]).is_dir():
+        os.chdir(asked["folder"])
     clean_up()
     study = targets.canonical(validate(asked["study"], name="the coordinator's study"))
     what = f"trial of study {study.study.name} on host {asked['host']}"

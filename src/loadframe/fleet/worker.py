@@ -60,14 +60,14 @@ class Worker:
             "prepare": self._prepare,
             "ended": self._note_end,
             "cancel": self._cancel,
-            "watch": lambda said: self._mine.watch(str(said["number"]), int(said["port"])),
+            "watch": lambda said: self._mine.watch(said["number"], int(said["port"])),
             "mark": lambda said: self._mine.mark(said),
             "flush": lambda _: {"bytes": self._mine.flushed()},
             "read": self._read_piece,
             "counted": lambda said: self._mine.counted(float(said["from_s"]), float(said["to_s"])),
             "waiting": lambda _: {"waiting": self._mine.waiting()},
             "change": lambda said: self._changes.asked(said),
-            "serve": lambda said: self._mine.serve(str(said["address"])),
+            "serve": lambda said: self._mine.serve(said["address"]),
             "target": lambda said: self._mine.asked_of_target(said),
             "back": self._put_back,
         }
@@ -90,7 +90,7 @@ class Worker:
 
     def _obey(self, said: Message) -> None:
         number = said.get("id")
-        asked = self._asked.get(str(said.get("ask")))
+        asked = self._asked.get(said.get("ask"))
         try:
             if asked is None:
                 raise ValueError(f"this agent has no answer to {said.get('ask')!r}")
@@ -188,7 +188,7 @@ class Worker:
 
     def _read_piece(self, said: Message) -> dict[str, Any]:
         offset, size = int(said["offset"]), min(LARGEST_PIECE, int(said["size"]))
-        return {"data": self._mine.piece(str(said["what"]), offset, size)}
+        return {"data": self._mine.piece(said["what"], offset, size)}
 
     def _put_back(self, said: Message) -> dict[str, Any]:
         """Holds a lock, so that putting back is not interrupted."""
