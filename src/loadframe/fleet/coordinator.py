@@ -93,11 +93,6 @@ class Coordinator:
         self.watched_clocks: dict[str, ClockInStep] = {}
         """Of the hosts that do not drive, in the last collected step."""
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """All of them, drivers first."""
-        return (*self.drivers, *self.watched)
-
     # --- what all of them are asked -------------------------------------------------------------------------------
 
     def ask_all(
@@ -343,7 +338,7 @@ class Coordinator:
             self._ended[came.host] = came.answer
 
     def _refuse_loss(self, came: Arrived, reason: VoidReason, asked: Iterable[int]) -> None:
-        if came.gone and came.host in self.hosts:
+        if came.gone:
             self._void(came.host, "agent-lost", f"host {came.host!r} is lost: {came.gone}")
         if came.error and came.number in asked:
             self._fail(came, reason)

@@ -207,7 +207,7 @@ def carry_out(asked: str) -> str:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(ENDS_WITHIN_S)
         finally:
-            _end(process)
+            end_process(process)
     left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
     me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
     if why or not answer:
@@ -238,7 +238,8 @@ def _beat(process: subprocess.Popen[bytes]) -> None:
         process.stdin.flush()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """One that ends once its stdin is closed; if it does not within ENDS_WITHIN_S, by SIGKILL."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # an unread beat, with which nothing is lost
         process.stdin.close()

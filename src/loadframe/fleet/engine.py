@@ -23,6 +23,7 @@ from loadframe.fleet.dask_workers import (
     Lease,
     Seen,
     carry_out,
+    end_process,
     look,
     open_of_scheduler,
     open_of_worker,
@@ -43,7 +44,6 @@ _dask: Any = distributed
 """Partly untyped."""
 STARTED_WITHIN_S = 60.0
 CONNECTED_WITHIN_S = 20.0
-ENDS_WITHIN_S = 20.0
 LOOKED_WITHIN_S = 30.0
 POLL_S = 0.2
 STARTED_SO = (
@@ -360,12 +360,7 @@ def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable
             address = _first_line(process.stdout.fileno(), said)
             yield address, TlsTable(ca=certificate, certificate=certificate, key=folder / dask_here.KEY)
         finally:
-            process.stdin.close()
-            try:
-                process.wait(ENDS_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end_process(process)
             process.stdout.close()
 
 
