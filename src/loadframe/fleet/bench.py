@@ -57,7 +57,7 @@ def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies
     seen: dict[str, Carried] = {}
     uses: dict[str, LinkUse] = {}
     for host in hosts:
-        answer = _carried(load, ways, target, host)
+        answer = _carried(load, ways, host)
         if isinstance(answer, str):
             uses[host] = LinkUse(why_not=answer)
         else:
@@ -84,7 +84,7 @@ def _theirs(clock: ClockInStep, ours: tuple[float, float]) -> tuple[float, float
     return clock.theirs_s(ours[0]), clock.theirs_s(ours[1])
 
 
-def _carried(load: Loading, ways: Mapping[str, Way], target: str, host: str) -> Carried | str:
+def _carried(load: Loading, ways: Mapping[str, Way], host: str) -> Carried | str:
     way = ways.get(host)
     if way is None or not way.interface:
         return "the interface by which it exchanges with the target is not known"

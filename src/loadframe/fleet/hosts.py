@@ -70,9 +70,9 @@ class Hosts:
         with ExitStack() as stack:
             self._say(f"Reaching {counted(len(wanted), 'host')}")
             self._agents = reached(wanted, self._fleet.fleet.ssh_config, self._say, stack)
-            watched = [host.name for host in (*self._targets, *self._observers)]
-            self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
-            self._set_up()
+            self._say("Setting up each host")
+            drivers = [host.name for host in self._drivers]
+            self.coordinator = set_up(self._agents, self._study, drivers, str(Path.cwd()))
             if is_private(self._study):
                 host = serving_host(self._fleet)
                 asked = {"address": host.address}
@@ -203,27 +203,19 @@ class Hosts:
         drivers = [self._agents[host.name] for host in self._drivers if host.name != self.target]
         return links_between([(driver, target) for driver in drivers], self._say)
 
-    def _set_up(self) -> None:
-        self._say("Setting up each host")
-        drivers = {host.name for host in self._drivers}
-        common = {"study": self._study.resolved(), "folder": str(Path.cwd())}
-        secrets = {name: os.environ[name] for name in secrets_named(self._study) if name in os.environ}
-        self.coordinator.ask_all(
-            {
-                name: (
-                    "set_up",
-                    {
-                        **common,
-                        "name": name,
-                        "drives": name in drivers,
-                        "environment": secrets if name in drivers else {},
-                    },
-                )
-                for name in self._agents
-            },
-            SET_UP_WITHIN_S,
-            "not-ready",
-        )
+
+def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
+    """Of these agents, by host, each with its part of the study. Only drivers get the secrets that it names. folder:
+    below which it names files. StepVoid."""
+    coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
+    common = {"study": study.resolved(), "folder": folder}
+    secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
+    asked = {
+        name: ("set_up", {**common, "name": name, "drives": drives, "environment": secrets if drives else {}})
+        for name, drives in ((name, name in drivers) for name in agents)
+    }
+    coordinator.ask_all(asked, SET_UP_WITHIN_S, "not-ready")
+    return coordinator
 
 
 class HostRecordings:

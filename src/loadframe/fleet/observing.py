@@ -15,8 +15,7 @@ from loadframe.fleet.clocks import Offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet
-from loadframe.fleet.hosts import SET_UP_WITHIN_S, HostRecordings, reached
-from loadframe.fleet.transport import OverAgents
+from loadframe.fleet.hosts import HostRecordings, reached, set_up
 from loadframe.model.fleet import WATCHED
 from loadframe.model.fleet_trials import SeenBeside
 from loadframe.recording.metrics import window_metrics
@@ -69,11 +68,8 @@ class Observing:
         with ExitStack() as stack:
             self._say(f"Reaching {len(self._hosts)} hosts that are recorded beside the trials")
             self._agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say, stack)
-            self._coordinator = Coordinator(OverAgents(self._agents), (), list(self._agents))
-            common = {"study": parse(STUDY).resolved(), "folder": "", "drives": False, "environment": {}}
-            asked = {name: ("set_up", {**common, "name": name}) for name in self._agents}
             with _beside():
-                self._coordinator.ask_all(asked, SET_UP_WITHIN_S, "not-ready")
+                self._coordinator = set_up(self._agents, parse(STUDY), (), "")
             self._stack = stack.pop_all()
         return self
 
