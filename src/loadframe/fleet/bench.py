@@ -336,6 +336,6 @@ def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
 
 def drivers_together(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Of all drivers: the sum of their CPU time; of shares the highest."""
-    how = {"driver.saturation": max, "driver.cpu.hottest_thread": max, "driver.cpu.cores": sum}
-    values = {name: [of_host[name] for of_host in metrics.values() if name in of_host] for name in how}
-    return {name: how[name](of_hosts) for name, of_hosts in values.items() if of_hosts}
+    names = ("driver.saturation", "driver.cpu.hottest_thread", "driver.cpu.cores")
+    values = {name: [of_host[name] for of_host in metrics.values() if name in of_host] for name in names}
+    return {name: (sum if name == names[-1] else max)(of_hosts) for name, of_hosts in values.items() if of_hosts}

@@ -82,10 +82,9 @@ class Serving:
 
     def asked(self, said: Message) -> dict[str, Any]:
         """said: kind, do, and its arguments."""
-        does = self._does.get(said.get("do"))
-        target = self._targets.get(said.get("kind"))
+        does, target = self._does.get(said["do"]), self._targets.get(said["kind"])
         if does is None or target is None:
-            raise ValueError(f"no target here does {said.get('do')!r}")
+            raise ValueError(f"no target here does {said['do']!r}")
         answer = does(target, said) or {}
         return {**answer, "first": list(target.pids()[:1])}
 

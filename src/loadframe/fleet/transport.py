@@ -121,5 +121,5 @@ def _arrived(host: str, number: int, message: Message, at_s: float) -> Arrived:
     if isinstance(answer, dict):
         return Arrived(host, number, at_s, answer)
     error = str(message.get("error") or "no answer is in what its agent sent")
-    more = {name: str(message.get(name, "")) for name in ("remedy", "kind", "details")}
-    return Arrived(host, number, at_s, error=error, **more)
+    remedy, kind, details = (str(message.get(name, "")) for name in ("remedy", "kind", "details"))
+    return Arrived(host, number, at_s, error=error, remedy=remedy, kind=kind, details=details)

@@ -90,10 +90,10 @@ class Worker:
 
     def _obey(self, said: Message) -> None:
         number = said.get("id")
-        asked = self._asked.get(said.get("ask"))
+        asked = self._asked.get(said["ask"])
         try:
             if asked is None:
-                raise ValueError(f"this agent has no answer to {said.get('ask')!r}")
+                raise ValueError(f"this agent has no answer to {said['ask']!r}")
             answer = asked(said)
         except (Over, Cancelled):
             raise
