@@ -19,7 +19,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import counters_in
 from loadframe.kinds.exposed import Exposure, Reading
 from loadframe.kinds.ndb.metrics import THREADS
-from loadframe.kinds.ndb.nodes import LOADED, NDBINFO, PRIVATE, Management
+from loadframe.kinds.ndb.nodes import LOADED, NDBINFO, Management
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.model import CounterSpec
 
@@ -270,8 +270,8 @@ class NdbinfoProgram(PrivateServer):
 
     def start(self, management: Management, allowance: Allowance) -> None:
         """Start it; it needs a started cluster, and an API slot in it."""
-        command = (self.required(NDBINFO), *PRIVATE, f"--ndb-connectstring={management.address}")
-        self.launch((*command, "--loops=0", f"--delay={EVERY_S}", *TABLES), allowance, lambda: True)
+        command = (self.required(NDBINFO), *management.reached_by, "--loops=0", f"--delay={EVERY_S}", *TABLES)
+        self.launch(command, allowance, lambda: True)
 
     def printed(self) -> str:
         """The output since the last call; where that is too much, its end."""

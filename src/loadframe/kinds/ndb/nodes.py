@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
@@ -71,7 +72,6 @@ STARTED = "started"
 REFUSED = re.compile(r"\b(?:ERROR|Error)\b.*")
 PRINTED = re.compile(r"^NodeId=\d", re.M)
 PRIVATE = ("--no-defaults",)
-"""No option file is read."""
 
 
 class Management(PrivateServer):
@@ -94,19 +94,13 @@ class Management(PrivateServer):
 
     def start(self, text: str, number: int, allowance: Allowance) -> None:
         """Start with this config.ini; number: the node's. TargetError where it does not accept it."""
-        write_readable(self.config, text)
-        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={self.config}", f"--ndb-nodeid={number}")
-        more = ("--nodaemon", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
-        self.launch((*command, *more), allowance, lambda: bool(self.states()))
+        self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
         """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
         it prints none: its exit status is 1 in both cases. A running one is left alone."""
-        path = self.folder / "check.ini"
-        write_readable(path, text)
-        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={path}", f"--ndb-nodeid={number}")
-        more = ("--print-full-config", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
-        _, said = self.said_to_its_end((*command, *more), allowance)
+        command = self._command("--print-full-config", self.folder / "check.ini", text, number)
+        _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:
             raise self.refusal(state, "\n".join(refusal[0] for refusal in REFUSED.finditer(said)) or said)
         return said
@@ -124,9 +118,18 @@ class Management(PrivateServer):
             )
         return said
 
+    @property
+    def reached_by(self) -> tuple[str, ...]:
+        """The first options of a node or a client of it. No option file is read."""
+        return (*PRIVATE, f"--ndb-connectstring={self.address}")
+
+    def _command(self, how: str, file: Path, text: str, number: int) -> tuple[str, ...]:
+        write_readable(file, text)
+        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={file}", f"--ndb-nodeid={number}", how)
+        return (*command, "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
+
     def _ask(self, command: str) -> tuple[int, str]:
-        where = f"--ndb-connectstring={self.address}"
-        done = ask(self.required(CLIENT), *PRIVATE, where, "--try-reconnect=1", "--execute", command)
+        done = ask(self.required(CLIENT), *self.reached_by, "--try-reconnect=1", "--execute", command)
         return done.returncode, done.stdout + done.stderr
 
 
@@ -147,9 +150,7 @@ class DataNode(PrivateServer):
 
     def start(self, management: Management, allowance: Allowance, *, initial: bool) -> None:
         """Start it; it is ready later, and may first wait for other data nodes. initial: with an empty file system."""
-        number = f"--ndb-nodeid={self.number}"
-        where = f"--ndb-connectstring={management.address}"
-        command = (self.required(DATA_NODE), *PRIVATE, where, number, "--foreground")
+        command = (self.required(DATA_NODE), *management.reached_by, f"--ndb-nodeid={self.number}", "--foreground")
         self.launch((*command, "--initial") if initial else command, allowance, lambda: True)
 
     def told_threads(self) -> dict[int, str]:
