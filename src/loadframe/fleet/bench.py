@@ -137,11 +137,9 @@ class FleetBench(RealBench):
         self.hosts = hosts
         super().__init__(study, run, say)
         self._recordings = HostRecordings(hosts.coordinator, run)
-        self._metrics: dict[str, Mapping[str, float]] = {}
-        self._watched: dict[str, ClockInStep] = {}
-        self._window_s = 0.0
         self._links: tuple[FleetLink, ...] | None = None
-        self._links_used: dict[str, LinkUse] = {}
+        self._level = 0.0
+        self._taken: FleetStep
 
     @property
     def drivers(self) -> tuple[str, ...]:
@@ -176,7 +174,7 @@ class FleetBench(RealBench):
 
     def take_step(self, request: StepRequest) -> Step:
         """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
-        self._metrics = {}
+        self._level = request.level
         try:
             step = super().take_step(request)
         except StepVoid as error:
@@ -184,7 +182,7 @@ class FleetBench(RealBench):
             if error.reason == "load-failed" and isinstance(self._target, FarTarget):
                 self._target.counters()  # where it has died, this reports it with its last words
             raise
-        fleet_files.STEPS.add(self.run, self._taken(request.level))
+        fleet_files.STEPS.add(self.run, self._taken)
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
@@ -234,18 +232,6 @@ class FleetBench(RealBench):
         assert isinstance(self.workload, FleetLoad), "the load is the fleet's"
         return self.workload
 
-    def _taken(self, level: float) -> FleetStep:
-        driver = self._load_of_fleet.last
-        assert driver is not None and driver.merged is not None, "the step was taken"
-        begun, merged = driver.begun, driver.merged
-        unsure = sorted(max(part.clock.uncertainty_s, part.clock.later_uncertainty_s) for part in merged.drivers)
-        return FleetStep(
-            begun.name, level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
-            self._watched, self._metrics, target=self.hosts.target or "",
-            moved_bytes_per_s={host: count / self._window_s for host, count in driver.moved.items()},
-            links=self._links_used,
-        )  # fmt: skip
-
     def _void(self, level: float, error: StepVoid) -> FleetStep:
         driver = self._load_of_fleet.last
         name, start_s, duration_s = "", 0.0, 0.0
@@ -259,16 +245,14 @@ class FleetBench(RealBench):
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
         """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
         driver = self._load_of_fleet.last
-        assert driver is not None
-        assert driver.merged is not None, "its requests were read"
+        assert driver is not None and driver.merged is not None, "its requests were read"
+        begun, merged, whole = driver.begun, driver.merged, loaded.summary
         if loaded.offered is None and not self._load_of_fleet.think_s() and not loaded.ended_early:
-            check_all_along(driver.merged, loaded.summary.window_start_s, loaded.summary.window_end_s)
+            check_all_along(merged, whole.window_start_s, whole.window_end_s)
         coordinator = self.hosts.coordinator
-        self._watched = dict(coordinator.watched_clocks)
-        self._recordings.fetch((*driver.begun.shares, *coordinator.watched))
-        self._window_s = loaded.summary.window_end_s - loaded.summary.window_start_s
+        self._recordings.fetch((*begun.shares, *coordinator.watched))
         here, late = super()._seen(loaded, study)
-        clocks = {log.host: log.clock for log in driver.logs} | self._watched
+        clocks = {log.host: log.clock for log in driver.logs} | coordinator.watched_clocks
         evaluated: dict[str, Evaluated] = {}
         seen: dict[str, Sequence[Tick]] = {}
         for host, clock in clocks.items():
@@ -277,17 +261,21 @@ class FleetBench(RealBench):
             ticks = seen[host] = self._recordings.ticks(host, summary.window_start_s, summary.window_end_s)
             evaluated[host] = self._evaluate(there, ticks, study)
             late = late or is_late(ticks, summary)
-        self._links_used = link_uses(
-            Loading(
-                loaded.summary.started_s, loaded.summary.ended_s, loaded.summary.throughput, loaded.summary.concurrency,
-                driver.begun.shares, clocks, seen,
-            ),
-            self.hosts.ways(), self.hosts.target, driver.bodies,
+        load = Loading(
+            whole.started_s, whole.ended_s, whole.throughput, whole.concurrency, begun.shares, clocks, seen
         )  # fmt: skip
-        self._metrics = {
+        metrics = {
             host: {name: of_host.metrics[name] for name in WATCHED if name in of_host.metrics}
             for host, of_host in evaluated.items()
         }
+        window_s = whole.window_end_s - whole.window_start_s
+        unsure = sorted(max(part.clock.uncertainty_s, part.clock.later_uncertainty_s) for part in merged.drivers)
+        self._taken = FleetStep(
+            begun.name, self._level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
+            coordinator.watched_clocks, metrics, target=self.hosts.target or "",
+            moved_bytes_per_s={host: count / window_s for host, count in driver.moved.items()},
+            links=link_uses(load, self.hosts.ways(), self.hosts.target, driver.bodies),
+        )  # fmt: skip
         return self._together(here, evaluated, driver), late
 
     def _together(self, here: Evaluated, evaluated: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
@@ -297,16 +285,14 @@ class FleetBench(RealBench):
         metrics = dict(own)
         if at is not None:
             metrics |= {name: value for name, value in at.metrics.items() if not name.startswith("driver.")}
-        metrics |= drivers_together(
-            {host: evaluated[host].metrics for host in driver.begun.shares if host in evaluated}
-        )
+        metrics |= drivers_together([evaluated[host].metrics for host in driver.begun.shares])
         metrics.pop(LAG, None)
         concurrency = metrics.get("workload.concurrency", 0.0)
         whole = sum(driver.begun.shares.values())
         lags = [
             evaluated[host].metrics[WAITED] / (concurrency * share / whole)
             for host, share in driver.begun.shares.items()
-            if concurrency > 0 and host in evaluated and WAITED in evaluated[host].metrics
+            if concurrency > 0 and WAITED in evaluated[host].metrics
         ]
         if lags:
             metrics[LAG] = max(lags)
@@ -334,8 +320,8 @@ def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
     return replace(loaded, summary=there)
 
 
-def drivers_together(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def drivers_together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Of all drivers: the sum of their CPU time; of shares the highest."""
     names = ("driver.saturation", "driver.cpu.hottest_thread", "driver.cpu.cores")
-    values = {name: [of_host[name] for of_host in metrics.values() if name in of_host] for name in names}
+    values = {name: [of_host[name] for of_host in metrics if name in of_host] for name in names}
     return {name: (sum if name == names[-1] else max)(of_hosts) for name, of_hosts in values.items() if of_hosts}

@@ -155,20 +155,17 @@ class Agent:
         try:
             self._process.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
-            self._leave()
+            if self._under_way:
+                left = "It goes on there by itself; `loadframe changes list` on that host says what is left."
+                self.say(f"Host {self.host.name}: {self._under_way} {left}")
+            else:
+                self._process.kill()
+                self._process.wait()
         self._done.set()
         if self._reading is not None:
             self._reading.join()  # else it would read from whatever has the number of the descriptor next
         self._process.stdout.close()
         self._said.close()
-
-    def _leave(self) -> None:
-        if not self._under_way:
-            self._process.kill()
-            self._process.wait()
-            return
-        left = "It goes on there by itself; `loadframe changes list` on that host says what is left."
-        self.say(f"Host {self.host.name}: {self._under_way} {left}")
 
     def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
         mine: queue.Queue[tuple[dict[str, Any], float]] = queue.Queue()

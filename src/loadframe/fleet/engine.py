@@ -74,7 +74,7 @@ class _Open:
 
 
 class DaskEngine:
-    """See tasks.Engine. Enter it before anything is measured; all hosts are there then."""
+    """See on_hosts.Engine. Enter it before anything is measured; all hosts are there then."""
 
     def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> None:
         """secrets: variables that each host must have. FleetError for fewer than two hosts for trials."""

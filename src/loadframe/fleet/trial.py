@@ -48,16 +48,14 @@ def taken(asked: Message) -> dict[str, Any]:
     what = f"trial of study {study.study.name} on host {asked['host']}"
     with Lease.acquire(what, told=study.as_toml()) as lease:
         runs = lease.folder / "runs"
-        return _investigated(study, runs) if asked.get("investigate") else _on_bench(alone(study), runs, asked)
-
-
-def _on_bench(study: Study, runs: Path, asked: Message) -> dict[str, Any]:
-    run = new_run(study, runs)
-    with bare_bench(study, run, None) as book:
-        book.tries_remedies = False
-        answer = _capacity(book, asked["capacity"]) if "capacity" in asked else _steps(book, asked)
-    run.close()
-    return answer
+        if asked.get("investigate"):
+            return _investigated(study, runs)
+        run = new_run(alone(study), runs)
+        with bare_bench(alone(study), run, None) as book:
+            book.tries_remedies = False
+            answer = _capacity(book, asked["capacity"]) if "capacity" in asked else _steps(book, asked)
+        run.close()
+        return answer
 
 
 def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
