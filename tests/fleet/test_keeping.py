@@ -198,14 +198,14 @@ def test_a_thread_that_is_runnable_or_in_the_kernel_is_kept_waiting(tmp_path: Pa
     for thread, its in ((7, "S"), (8, state)):
         folder = tmp_path / f"proc/7/task/{thread}"
         folder.mkdir(parents=True)
-        (folder / "stat").write_text(f"{thread} (a (b) c) {its} 1 1\n", encoding="utf-8")
+        (folder / "stat").write_text(f"{thread} (a (b) c) {its} {' '.join('1' * 21)}\n", encoding="utf-8")
     assert is_kept_waiting(7, tmp_path) == waits
     assert not is_kept_waiting(9, tmp_path), "it has ended"
 
 
 def test_what_a_process_had_of_the_cpus_is_read_behind_its_name(tmp_path: Path) -> None:
     (tmp_path / "proc/7").mkdir(parents=True)
-    stat = f"7 (a (b) 9 c) R {' '.join('1' * 10)} 250 150 0 0\n"
+    stat = f"7 (a (b) 9 c) R {' '.join('1' * 10)} 250 150 {' '.join('0' * 9)}\n"
     (tmp_path / "proc/7/stat").write_text(stat, encoding="utf-8")
     assert cpu_s(7, tmp_path) == 400 / os.sysconf("SC_CLK_TCK")
     assert cpu_s(9, tmp_path) == 0.0, "it has ended"

@@ -33,10 +33,12 @@ from loadframe.fleet.wire import (
     send,
     written,
 )
+from loadframe.host import busy
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.signals import no_core_dumps
 from loadframe.host.signals import told as stopped
 from loadframe.host.to_its_end import ended, told
+from loadframe.recording.procfs import parse_process_stat
 
 CLEANED_WITHIN_S = 60.0
 MOST_WORDS = 2000
@@ -224,7 +226,7 @@ def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
     """Whether one of its threads waits for a CPU or a disk, or runs (proc_pid_stat(5)). root: for recorded trees."""
     for stat in root.glob(f"proc/{pid}/task/[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
-            if stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] in WAITING:
+            if parse_process_stat(stat.read_bytes()).state in WAITING:
                 return True
     return False
 
@@ -232,11 +234,10 @@ def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
 def cpu_s(pid: int, root: Path = Path("/")) -> float:
     """CPU time of a process so far, s; 0 for one that has ended."""
     try:
-        stat = (root / f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        stat = parse_process_stat((root / f"proc/{pid}/stat").read_bytes())
     except OSError:
         return 0.0
-    user, system = stat.rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return (stat.user_ticks + stat.system_ticks) / busy.PER_SECOND
 
 
 LONGEST_LOOK_S = 60.0

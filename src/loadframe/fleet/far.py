@@ -106,11 +106,9 @@ class FarServer(FarPlace):
         self.address = {"kind": self.kind, ON_HOST: self.host}
         self._version = str(server["version"])
         given = server["endpoint"]
-        _, port = parted(str(given["address"]), "80")
+        place = joined(number, int(parted(str(given["address"]), "80")[1]))
         options = {str(name): str(value) for name, value in dict(given["options"]).items()}
-        self._endpoint = Endpoint(
-            self.kind, joined(number, int(port)), {**options, "host": joined(number, int(port))}, attached=True
-        )
+        self._endpoint = Endpoint(self.kind, place, {**options, "host": place}, attached=True)
 
     def counters(self) -> dict[str, float]:
         return {}
