@@ -762,7 +762,7 @@ authorised = true
 owner = "the operators"
 """
 GREETING = {
-    "schema": "loadframe.agent/1", "loadframe": "0.1.0", "python": "3.11.7", "kernel": "6.1", "machine": "x86_64",
+    "schema": "loadframe.agent/2", "loadframe": "0.1.0", "python": "3.11.7", "kernel": "6.1", "machine": "x86_64",
     "cpus": 2, "memory_bytes": 1 << 34, "boot": "ba85f981-549d-4156-929f-b5891a7bfdbc", "code": "5a93345a0687",
 }  # fmt: skip
 ANSWERS = (

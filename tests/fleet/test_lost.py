@@ -115,4 +115,4 @@ def test_an_agent_that_is_called_by_hand_says_what_it_is(tmp_path: Path) -> None
     done = subprocess.run(
         [LOADFRAME, "fleet", "agent"], input="", capture_output=True, text=True, timeout=60, check=True
     )
-    assert json.loads(done.stdout)["schema"] == "loadframe.agent/1"
+    assert json.loads(done.stdout)["schema"] == "loadframe.agent/2"

@@ -12,7 +12,7 @@ from loadframe.formats.json_text import JsonError, parse_json, write_json
 
 Message = Mapping[str, Any]
 """A question, an answer, or a part of one, as JSON has it."""
-AGENT = "loadframe.agent/1"
+AGENT = "loadframe.agent/2"
 """Of the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
 """Bytes."""
