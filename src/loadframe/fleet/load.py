@@ -14,12 +14,12 @@ from loadframe.errors import StepVoid, StudyError
 from loadframe.fleet.coordinator import Begun, Coordinator, LogOf, shares_of
 from loadframe.fleet.transport import REMEDY
 from loadframe.fleet.wire import Message
-from loadframe.model import CLIENT_AXES, RATE_AXES, WORK, Endpoint, SettingValue
+from loadframe.model import CLIENT_AXES, RATE_AXES, Endpoint, SettingValue
 from loadframe.model.fleet import DriverInStep
 from loadframe.runs.folder import MOST_REQUESTS_BYTES
 from loadframe.study import Study
 from loadframe.workloads import registry
-from loadframe.workloads.base import ELSEWHERE, AsksForObjects, CountsWork, HasUsers, SendsRequests, TellsMore, Workload
+from loadframe.workloads.base import ELSEWHERE, AsksForObjects, HasUsers, SendsRequests, TellsMore, Workload
 from loadframe.workloads.request_log import FIELDS, RECORD, Requests
 from loadframe.workloads.sessions import NAMED
 
@@ -143,7 +143,6 @@ class FleetLoad:
         self.target_kinds = inner.target_kinds
         self.axes = inner.axes
         self.axis_unit = inner.axis_unit
-        self.work_unit = inner.work_unit if isinstance(inner, CountsWork) else WORK
         self._names: tuple[str, ...] = tuple(inner.operations)
         self._warmup_s = 0.0
         self._steps = 0
@@ -159,7 +158,8 @@ class FleetLoad:
 
     @property
     def judged(self) -> tuple[str, ...]:
-        return self._names if tuple(self._inner.judged) == tuple(self._inner.operations) else self._inner.judged
+        """All: neither kind has any that do not count."""
+        return self._names
 
     def check_level(self, level: float) -> int:
         """See Workload. A driver's own limit applies to each share, not to the whole."""
