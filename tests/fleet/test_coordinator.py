@@ -240,8 +240,8 @@ def test_a_host_puts_back_and_tells_it_where_another_one_is_lost() -> None:
     world.hosts["a"].answers["cancel"] = lambda at_s, _: Arrived("a", 0, 0.0, gone="its agent has gone")
     coordinator = Coordinator(world, ["a"], ["t"])
     coordinator.cancel()
-    assert coordinator.ask_place("t", {"do": "back"}, 10.0) == {"changes": ["as before"]}
+    assert coordinator.ask_place("t", {"do": "back"}) == {"changes": ["as before"]}
     target.answers["back"] = lambda at_s, _: Arrived("t", 0, 0.0, gone="its link is cut")
     with pytest.raises(StepVoid) as lost:
-        coordinator.ask_place("t", {"do": "back"}, 10.0)
+        coordinator.ask_place("t", {"do": "back"})
     assert (lost.value.host, lost.value.reason) == ("t", "agent-lost")

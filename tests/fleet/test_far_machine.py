@@ -48,10 +48,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_remedy_changes_the_targets_host_where_the_study_names_no_setting(file: Path, tmp_path: Path) -> None:
     hosts = Mock(spec=Hosts, serving=None, coordinator=Mock())
     hosts.machine.return_value = "web"
-    hosts.ask_machine.return_value = {"read_back": 10, "value": 10, "changes": []}
+    hosts.coordinator.ask_place.return_value = {"read_back": 10, "value": 10, "changes": []}
     surroundings = FleetBench(parse(STUDY), RunFolder.create(tmp_path, "web"), print, hosts)._make_surroundings()
     surroundings.bring("B", {SETTING: 10})
-    asked = [call.args[0] for call in hosts.ask_machine.call_args_list]
+    asked = [call.args[1] for call in hosts.coordinator.ask_place.call_args_list]
     assert {"place": "machine", "do": "set", "name": SETTING, "value": 10} in asked
     surroundings.close()
     assert file.read_text() == "60\n"

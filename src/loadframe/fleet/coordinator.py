@@ -50,6 +50,8 @@ CLOCKS_APART_S = 0.005
 """How far, beyond its bound, the clock by which a host begins may differ from the one it reported."""
 DRIFT = 500e-6
 """NTP corrects no more (RFC 5905): a clock that moved further between two measurements was set, or slept."""
+PLACE_WITHIN_S = 240.0
+"""A server's owner's command may take 30 s, a restart two minutes."""
 TARGET_WITHIN_S = 900.0
 """A large cache is filled, a long log recovered from. Its host is checked meanwhile."""
 
@@ -142,11 +144,11 @@ class Coordinator:
             if asked.pop(came.number, None) is not None:
                 yield came
 
-    def ask_place(self, host: str, values: Message, within_s: float) -> Message:
-        """A host's answer for a place of settings there; putting back also where other hosts are lost by then.
-        ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
+    def ask_place(self, host: str, values: Message) -> Message:
+        """A host's answer for a place of settings there (changing.py); putting back also where other hosts are lost by
+        then. ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
         back = values["do"] == "back"
-        came = self.ask(host, "back" if back else "change", values, within_s, "change-failed", alone=back)
+        came = self.ask(host, "back" if back else "change", values, PLACE_WITHIN_S, "change-failed", alone=back)
         if came.answer is None:
             kind = ERRORS.get(came.kind)
             if kind in (ChangeError, StudyError, TargetError):

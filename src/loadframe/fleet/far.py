@@ -76,7 +76,7 @@ class FarPlace:
         return [replace(record, place=dict(self.address), words=self.words) for record in outcomes]
 
     def _asked(self, do: str, **values: Any) -> Message:
-        return self._hosts.ask_machine({**self._asks, **values, "do": do})
+        return self._hosts.coordinator.ask_place(self.host, {**self._asks, **values, "do": do})
 
 
 class FarMachine(FarPlace):

@@ -30,8 +30,6 @@ from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
-SERVER_WITHIN_S = 240.0
-"""Its owner's command may take 30 s, a restart two minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +187,6 @@ class Hosts:
         if not (address := self._address_of(self.machine())):
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
-
-    def ask_machine(self, values: Message) -> Message:
-        """The answer of that host's agent for a place of settings there (changing.py). Raises as
-        Coordinator.ask_place."""
-        return self.coordinator.ask_place(self.machine(), values, SERVER_WITHIN_S)
 
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""
