@@ -10,7 +10,7 @@ from loadframe.errors import StudyError
 from loadframe.experiments.tuning_space import vary
 from loadframe.kinds.ndb.config import cluster_of, read_config
 from loadframe.kinds.ndb.config_rules import Case, Hosts, check
-from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, setting_of
+from loadframe.kinds.ndb.own_settings import CATALOGUE, SETTING_BY_NAME, Shape, checked, config_text
 from loadframe.model import SettingValue
 from loadframe.study import parse
 
@@ -55,7 +55,7 @@ def test_the_file_has_the_settings_in_their_sections_and_every_node_on_this_mach
 
 @pytest.mark.parametrize("name", CATALOGUE.names())
 def test_every_setting_can_be_written_so_that_it_is_read_again(name: str) -> None:
-    setting = setting_of(name)
+    setting = SETTING_BY_NAME[name]
     value: SettingValue = {"cpus": "0-1", "boolean": True, "text": "main,ldm={count=2}"}.get(setting.type, 0)
     if setting.type in ("word", "integer", "bytes"):
         value = setting.choices[-1] if setting.choices else setting.low if setting.low is not None else 1

@@ -17,7 +17,7 @@ from loadframe.kinds.catalogue import MB, Catalogue, SettingSpec, Tunable, catal
 from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as MYSQL
 from loadframe.kinds.ndb import threads
 from loadframe.kinds.ndb.config import Cluster, Section
-from loadframe.kinds.ndb.settings import SETTINGS, Setting, read_cpus
+from loadframe.kinds.ndb.settings import SETTINGS, read_cpus
 from loadframe.model import SettingValue
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
@@ -36,16 +36,17 @@ THREADS = re.compile(r"[\w={},\- ]+")
 """The characters of ThreadConfig."""
 
 
-_BY_NAME = {
+SETTING_BY_NAME = {
     f"{PREFIXES[section]}{setting.name}": setting
     for section, table in SETTINGS.items()
     if section in PREFIXES
     for name, setting in table.items()
     if name not in OURS
 }
+"""The rows of config.ini's catalogue for the settings of CATALOGUE."""
 CATALOGUE = Catalogue(
     "ndb",
-    tuple(replace(setting, name=name) for name, setting in _BY_NAME.items()),
+    tuple(replace(setting, name=name) for name, setting in SETTING_BY_NAME.items()),
     "settings of data nodes have the names of config.ini; those of API nodes and connections begin with api_ and tcp_",
 )
 
@@ -61,11 +62,6 @@ TUNABLES = (
 """What a search may vary: nothing that needs an empty file system, which is refused with one copy of the data."""
 
 
-def setting_of(name: str) -> Setting:
-    """The row of config.ini's catalogue for a setting of CATALOGUE."""
-    return _BY_NAME[name]
-
-
 def own_name(section: str, name: str) -> str | None:
     """The name here of a setting of config.ini in any case; None where a private cluster has none."""
     spec = CATALOGUE.spelt(f"{PREFIXES[section]}{name}") if section in PREFIXES else None
@@ -76,7 +72,7 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
-        setting = setting_of(name)
+        setting = SETTING_BY_NAME[name]
         try:
             if setting.type == "cpus" and not str(value).isprintable():
                 raise ValueError("CPU numbers such as 0-3,6, in one line")
@@ -168,7 +164,7 @@ def config_text(shape: Shape, settings: Mapping[str, SettingValue], *, port: int
 
 def _written(section: str, settings: Mapping[str, SettingValue]) -> Iterable[str]:
     for name, value in settings.items():
-        setting = setting_of(name)
+        setting = SETTING_BY_NAME[name]
         if setting.section == section:
             yield f"{setting.name}={setting.show(value)}"
 
@@ -198,7 +194,7 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
 def canonical(name: str, text: str) -> SettingValue:
     """The value of a setting; a default of the program may be outside of the manual's bounds."""
     try:
-        return setting_of(name).read(text)
+        return SETTING_BY_NAME[name].read(text)
     except ValueError:
         number = whole(text)
         return text if number is None else number
@@ -240,5 +236,5 @@ def _settings(section: Section) -> dict[str, SettingValue]:
     settings: dict[str, SettingValue] = {}
     for entry in section.entries:
         if (name := own_name(section.kind, entry.name)) is not None:
-            settings[name] = setting_of(name).read(entry.value)
+            settings[name] = SETTING_BY_NAME[name].read(entry.value)
     return settings

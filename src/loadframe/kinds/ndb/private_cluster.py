@@ -13,7 +13,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
-from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, read_full_config, setting_of
+from loadframe.kinds.ndb.own_settings import CATALOGUE, SETTING_BY_NAME, Shape, checked, config_text, read_full_config
 from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S, do_all
 from loadframe.model import SettingValue, TargetState
 
@@ -281,7 +281,7 @@ def changed(old: Settings, new: Settings) -> list[str]:
     """The settings that differ. A missing one differs even from its default, which a version may have changed."""
     names, defaults = differing(old, new), CATALOGUE.defaults()
     ends = differing({**defaults, **old}, {**defaults, **new})
-    return [name for name in names if name in ends or setting_of(name).restart != NEVER]
+    return [name for name in names if name in ends or SETTING_BY_NAME[name].restart != NEVER]
 
 
 def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
@@ -302,7 +302,7 @@ def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
 
 
 def _restart(name: str, replicas: int) -> Restart:
-    needed = setting_of(name).restart
+    needed = SETTING_BY_NAME[name].restart
     if needed == NEVER:
         raise TargetError(
             f"{name} cannot be changed in a cluster that has data",
