@@ -62,8 +62,6 @@ class NdbTarget:
     # --- life -------------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        for name in LOADED.programs:
-            LOADED.required(name)
         self._cluster.create()
         self._ndbinfo.create()
         for node in self._sql.values():
