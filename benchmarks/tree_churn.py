@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import Beneath, Passed, below, joined, looked_up, names
+from loadframe.indexing.beneath import Beneath, Passed, below, joined, looked_up
 from loadframe.indexing.entries import Change
 from loadframe.indexing.kernel import readable
 
@@ -236,7 +236,7 @@ class Churn:
         """Remove a directory, and before it what is in it."""
         listing = self._tree.listing(path)
         try:
-            inside = [joined(path, name) for name in names(listing)]
+            inside = [joined(path, os.fsencode(name)) for name in os.listdir(listing)]  # noqa: PTH208 - by its descriptor
         finally:
             os.close(listing)
         for each in inside:

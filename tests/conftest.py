@@ -160,5 +160,6 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(socket.socket, "connect", only_here)
-    monkeypatch.setattr(address, "known", address.Known())
+    monkeypatch.setattr(address, "resolved", {})
+    monkeypatch.setattr(address, "chosen", {})
     yield lambda host, *answers: known.update({host: list(answers)})

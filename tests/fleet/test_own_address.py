@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.connections.address import known
+from loadframe.connections.address import resolved
 from loadframe.errors import StudyError
 from loadframe.fleet.looking import check_is_reached, listening_number
 
@@ -22,7 +22,7 @@ def test_a_name_that_its_host_has_for_itself_is_refused(
     monkeypatch: pytest.MonkeyPatch, name: str, number: str, told: str
 ) -> None:
     """As /etc/hosts of Debian has for the name of the machine."""
-    monkeypatch.setitem(known.numbers, name, (number,))
+    monkeypatch.setitem(resolved, name, (number,))
     for asked in (check_is_reached, listening_number):
         with pytest.raises(StudyError) as error:
             asked(name)
@@ -42,13 +42,13 @@ def test_a_name_that_its_host_has_for_itself_is_refused(
 def test_a_name_of_an_address_of_its_host_is_taken_and_so_is_the_loopback_by_its_own(
     monkeypatch: pytest.MonkeyPatch, name: str, number: str
 ) -> None:
-    monkeypatch.setitem(known.numbers, name, (number,))
+    monkeypatch.setitem(resolved, name, (number,))
     check_is_reached(name)
     assert listening_number(name) == number
 
 
 def test_a_name_of_several_numbers_is_no_place_to_listen_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(known.numbers, "web1", ("192.0.2.7", "2001:db8::7"))
+    monkeypatch.setitem(resolved, "web1", ("192.0.2.7", "2001:db8::7"))
     check_is_reached("web1")
     with pytest.raises(StudyError, match="is 2 numbers"):
         listening_number("web1")

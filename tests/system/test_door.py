@@ -60,7 +60,7 @@ LEFT: dict[str, int] = {
     "workloads/in_locust/loadframe_listener.py": 1,
     "workloads/job_queue_worker.py": 1,
     "workloads/metadata_cold.py": 2,
-    "workloads/objects.py": 9,
+    "workloads/objects.py": 8,
     "workloads/redis_relay.py": 1,
     "workloads/step_files.py": 3,
     "workloads/sysbench.py": 1,

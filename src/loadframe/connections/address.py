@@ -9,7 +9,7 @@ the host is an address with colons of its own.
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from loadframe.errors import StudyError
@@ -22,15 +22,10 @@ TRIED_FOR_S = 5.0
 """How long each of several addresses of a name may take to accept a connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What this command has resolved. numbers: by name; chosen: by name and port, the one to connect to."""
-
-    numbers: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    chosen: dict[tuple[str, int], str] = field(default_factory=dict)
-
-
-known = Known()
+resolved: dict[str, tuple[str, ...]] = {}
+"""By this command: name -> its numbers."""
+chosen: dict[tuple[str, int], str] = {}
+"""Name and port -> the number to connect to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +42,10 @@ class Place:
 def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
     """Every numeric address of a name, in the order in which to try them. StudyError where there is none."""
     if afresh:
-        known.numbers.pop(host, None)
-    if host not in known.numbers:
-        known.numbers[host] = _asked(host)
-    return known.numbers[host]
+        resolved.pop(host, None)
+    if host not in resolved:
+        resolved[host] = _asked(host)
+    return resolved[host]
 
 
 def is_here(host: str, *, afresh: bool = False) -> bool:
@@ -63,9 +58,9 @@ def decide(host: str, port: int, number: str = "") -> Place:
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
-    if known.chosen.get((host, port)) not in numbers:
-        known.chosen[host, port] = _accepting(numbers, port) if len(numbers) > 1 else numbers[0]
-    number = known.chosen[host, port]
+    if chosen.get((host, port)) not in numbers:
+        chosen[host, port] = _accepting(numbers, port) if len(numbers) > 1 else numbers[0]
+    number = chosen[host, port]
     return Place(host, number, port, _is_own(number))
 
 

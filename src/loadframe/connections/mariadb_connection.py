@@ -130,6 +130,11 @@ def connect(
     return bounded
 
 
+def server_version(connection: Any) -> str:
+    """As the server reported it at the handshake, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
+    return str(connection.get_server_info())
+
+
 class _Refusing:
     """An authentication that sends no readable password."""
 

@@ -107,13 +107,6 @@ class Beneath:
         self.close()
 
 
-def names(listing: int) -> Iterator[bytes]:
-    """The names in a directory that is open for listing. OSError, perhaps midway, where it cannot be read on."""
-    with os.scandir(listing) as entries:
-        for entry in entries:
-            yield os.fsencode(entry.name)
-
-
 @dataclass
 class Passed:
     """How much was not looked into, by reason. failed: for another reason than its rights."""

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
-from loadframe.indexing.beneath import joined, names
+from loadframe.indexing.beneath import joined
 from loadframe.indexing.readers import OfKernel, Records, UnreadableEventError, shown_limit
 
 # <linux/fanotify.h>
@@ -274,8 +274,9 @@ def path_of(opened: int) -> bytes | None:
 
 
 def _name_in(directory: int, wanted: os.stat_result) -> bytes | None:
-    for name in names(directory):
-        with suppress(OSError):  # it vanished meanwhile
-            if os.path.samestat(os.stat(name, dir_fd=directory, follow_symlinks=False), wanted):
-                return name
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(OSError):  # it vanished meanwhile
+                if os.path.samestat(entry.stat(follow_symlinks=False), wanted):
+                    return os.fsencode(entry.name)
     return None

@@ -22,7 +22,7 @@ from loadframe.indexing.beneath import Beneath
 from loadframe.indexing.board import GET_INFO_DB, GET_INFO_FS, OFFSET_NS, SCAN, STOP, Board, Frontier, Meter, Queue
 from loadframe.indexing.config import Config, exit_status
 from loadframe.indexing.coordinator import LOOK_EVERY_S, Coordinator
-from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, hand_on, serve
+from loadframe.indexing.stages import Asker, Lister, Work, apply, ask_database, hand_on, serve
 from loadframe.indexing.store import Store, StoreError, connect
 from loadframe.workloads.request_log import RECORD
 
@@ -84,8 +84,8 @@ class Process:
             give = partial(hand_on, looked_up, meter=meter)
             asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite, give)
             return lambda: serve(known, meter, asker.act, None)
-        applier = Applier(self._store(), meter, self._acknowledge)
-        return lambda: serve(looked_up, meter, applier.act, None)
+        store = self._store()
+        return lambda: serve(looked_up, meter, lambda work: apply(store, work, meter, self._acknowledge), None)
 
     def now_ns(self) -> int:
         """The time of a look: it grows from process to process and from run to run, even if the clock was set back."""

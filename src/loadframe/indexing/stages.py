@@ -282,17 +282,10 @@ def _settled(changed_ns: int, seen_ns: int) -> bool:
     return changed_ns + (TICK_NS if changed_ns % 1_000_000_000 else WHOLE_TICK_NS) < seen_ns
 
 
-@dataclass(slots=True)
-class Applier:
+def apply(store: Store, work: Work, meter: Meter, acknowledge: Callable[[Work], None]) -> int:
     """DB_APPLY. acknowledge: called with each committed batch."""
-
-    store: Store
-    meter: Meter
-    acknowledge: Callable[[Work], None]
-
-    def act(self, work: Work) -> int:
-        rows = rows_of(work.entries, work.found_ids, work.seen_ns)
-        with self.meter.in_server():
-            self.store.apply(Batch(rows=rows, touched=work.touched, seen_ns=work.seen_ns))
-        self.acknowledge(work)
-        return len(rows) + len(work.touched)
+    rows = rows_of(work.entries, work.found_ids, work.seen_ns)
+    with meter.in_server():
+        store.apply(Batch(rows=rows, touched=work.touched, seen_ns=work.seen_ns))
+    acknowledge(work)
+    return len(rows) + len(work.touched)
