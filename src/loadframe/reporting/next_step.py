@@ -63,9 +63,9 @@ def next_step(inv: Investigation) -> NextStep:
         return NextStep(words.sentence(MORE_CPU), "The CPUs are the limit; no change of a setting was tried.")
     if inv.next_limit is None:
         return without_limit(inv)
-    first = words.sentence(next_limit_words(inv, inv.next_limit))
+    limit = words.sentence(next_limit_words(inv, inv.next_limit))
     unproved = " Suspected, not proved." if is_suspected(inv, inv.next_limit) else ""
-    action = f"{first}{unproved} {what_moves(inv, inv.next_limit)}".strip()
+    action = f"{limit}{unproved} {what_moves(inv, inv.next_limit)}".strip()
     return NextStep(action, words.sentence(inv.next_limit.because), limit=True)
 
 
