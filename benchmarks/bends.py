@@ -58,7 +58,7 @@ def apart(random: np.random.Generator) -> tuple[int, int]:
     return wrong, pairs
 
 
-# --- a limit that explains the bend -----------------------------------------------------------------------------------
+# --- a limit that explains the bend ---
 
 STUDY = """
 [study]

@@ -14,7 +14,7 @@ FEWER = 10
 """Of this many series one is drawn: a diagnosis takes ten times as long as a verdict on numbers."""
 
 
-# --- 1. counters and neighbours ---------------------------------------------------------------------------------------
+# --- 1. counters and neighbours ---
 
 
 @cache
@@ -53,7 +53,7 @@ def right_first(series: int) -> Figure:
     return rate(sum(one.first for one in seen), len(seen), 90.0)
 
 
-# --- 2. what is called confirmed --------------------------------------------------------------------------------------
+# --- 2. what is called confirmed ---
 
 
 @cache

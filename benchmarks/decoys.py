@@ -216,7 +216,7 @@ def investigations(
     ]
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
+# --- rows ---
 
 FEWER = 20
 """Of this many series one is drawn: it is a whole investigation."""
@@ -252,7 +252,7 @@ for _gain, _least in ((1.3, 80), (2.0, 95)):
         section=4, goal=_least, most=False)(partial(real_kept, _gain))  # fmt: skip
 
 
-# --- the table --------------------------------------------------------------------------------------------------------
+# --- the table ---
 
 
 def _share(found: list[Found], of: Callable[[Found], bool]) -> str:

@@ -34,7 +34,7 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
-# --- disks ------------------------------------------------------------------------------------------------------------
+# --- disks ---
 
 
 def small_disk(scene: Scene, place: str, mib: int) -> None:
@@ -117,7 +117,7 @@ def throttle_file() -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
-# --- processes --------------------------------------------------------------------------------------------------------
+# --- processes ---
 
 
 def stutter(scene: Scene, pids: Callable[[], Iterable[int]], stopped_s: float, running_s: float) -> None:
@@ -187,7 +187,7 @@ def _remove_group(group: Path) -> None:
         time.sleep(PACE_S)
 
 
-# --- clocks -----------------------------------------------------------------------------------------------------------
+# --- clocks ---
 
 CLOCK = r"""
 #define _GNU_SOURCE
@@ -260,7 +260,7 @@ def injected_clock(scene: Scene) -> Callable[[float, float], None]:
     return change
 
 
-# --- what answers by network ------------------------------------------------------------------------------------------
+# --- what answers by network ---
 
 
 class Site:

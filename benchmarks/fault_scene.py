@@ -39,7 +39,8 @@ NEVER_NEGATIVE = ("_ms", ".cores", ".utilization", ".read", ".written", ".bytes"
 
 @dataclass
 class Judgement:
-    """What became of one cell. said: the first line; lost, stayed and wrong: in words, empty where all is well."""
+    """What became of one cell. said: the first line; readable: finished steps that can be read; counting: those of them
+    that count; lost, stayed and wrong: in words, empty where all is well."""
 
     code: int | None = None
     seconds: float = 0.0
@@ -47,6 +48,7 @@ class Judgement:
     remedy: str = ""
     finished: int = 0
     readable: int = 0
+    counting: int = 0
     wrong: list[str] = field(default_factory=list)
     output: str = ""
 
@@ -96,7 +98,7 @@ class Scene:
     def place(self, name: str) -> Path:
         return self.folder / name
 
-    # --- the command ------------------------------------------------------------------------------------------------
+    # --- the command ---
 
     def spare(self) -> None:
         """What runs and is mounted now is the scene's own: it is no leftover of the command."""
@@ -164,7 +166,7 @@ class Scene:
             time.sleep(POLL_S)
         return False
 
-    # --- who is who -------------------------------------------------------------------------------------------------
+    # --- who is who ---
 
     def all(self) -> list[int]:
         """The command and all that it has started."""
@@ -213,7 +215,7 @@ class Scene:
             if identify(pid) is None and (self.process is None or pid != self.process.pid):
                 os.waitpid(pid, 0)
 
-    # --- what became of it ------------------------------------------------------------------------------------------
+    # --- what became of it ---
 
     def stayed(self) -> list[str]:
         """What is there, in words, of all that the command has made outside its run folder."""
@@ -293,7 +295,7 @@ class Scene:
                 steps += RunFolder.open(path.parent).steps()
             except UserError as error:
                 judged.wrong.append(f"the run folder cannot be read: {error.fact}")
-        judged.readable = len(steps)
+        judged.readable, judged.counting = len(steps), sum(step.counts for step in steps)
         if judged.readable < judged.finished:
             judged.wrong.append(f"of {judged.finished} finished steps {judged.readable} can be read")
         for step in steps:
@@ -328,7 +330,7 @@ class Scene:
             judged.wrong.append(f"the next command ({following[0]}) did not end within {AFTERWARDS_S:.0f} s")
             return
         said = (self.folder / "next.err").read_text(errors="replace")
-        if code not in (0, 1) or "Traceback" in said or (code == 1 and judged.readable > 1):
+        if code not in (0, 1) or "Traceback" in said or (code == 1 and judged.counting > 1):
             judged.wrong.append(f"the next command ({following[0]}) ended with {code}: {said.strip()[-200:]}")
 
 

@@ -38,7 +38,7 @@ READING = ("report", "curve")
 VERB = {verb.name: verb for verb in VERBS}
 QUICK = (("server-killed", "measure-nginx"), ("driver-stopped", "measure-sqlite"), ("runs-full", "measure-sqlite"))
 
-# --- a cell -----------------------------------------------------------------------------------------------------------
+# --- a cell ---
 
 
 def cell(fault: Fault, verb: Verb, recorded: Path | None) -> Judgement:
@@ -135,7 +135,7 @@ def record(folder: Path) -> Path:
     return next(scene.place("runs").iterdir())
 
 
-# --- the matrix -------------------------------------------------------------------------------------------------------
+# --- the matrix ---
 
 
 def chosen(options: argparse.Namespace) -> list[tuple[Fault, Verb]]:

@@ -171,7 +171,7 @@ class Simulated:
         self._duration_s = 0.0
         self._log_kept: tuple[int, bytes, int] = (-1, b"", 0)
 
-    # --- what the coordinator sees ----------------------------------------------------------------------------------
+    # --- what the coordinator sees ---
 
     def now_s(self) -> float:
         """See Transport."""
@@ -222,7 +222,7 @@ class Simulated:
         self.time_s = max(self.time_s, at_s) + self.middle.message_s
         return Arrived(came.host, came.number, self.time_s, came.answer, gone=came.gone)
 
-    # --- what is true -----------------------------------------------------------------------------------------------
+    # --- what is true ---
 
     def log(self, host: Host) -> NDArray[Any]:
         """Its requests, by its own clock, as it would have written them down."""
@@ -240,7 +240,7 @@ class Simulated:
         """What all beats take in that time, each way."""
         return int(len(self.hosts) * BEAT * seconds / BEAT_S)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _way(self, host: Host, least_s: float, size: int) -> float:
         return least_s + self._draw.random() * host.jitter_s + size / host.bytes_per_s

@@ -297,7 +297,7 @@ def _ends(case: Case, errors: Mapping[str, float]) -> tuple[float, float] | None
     return (case.peak[0] - most) / scale, (case.peak[1] - at) / scale
 
 
-# --- the curves, and what is kept of them ---------------------------------------------------------------------------
+# --- the curves, and what is kept of them ---
 
 
 @cache

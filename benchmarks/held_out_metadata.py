@@ -64,7 +64,7 @@ ON_DISK = {
 }
 
 
-# --- what is around a database ----------------------------------------------------------------------------------------
+# --- what is around a database ---
 
 
 class Relay:
@@ -202,7 +202,7 @@ def _lock(server: foreign.Server, ended: threading.Event, locks: str, held_s: fl
                 cursor.execute("UNLOCK TABLES")
 
 
-# --- the variants -----------------------------------------------------------------------------------------------------
+# --- the variants ---
 
 
 @dataclass(frozen=True, slots=True)

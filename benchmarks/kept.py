@@ -241,7 +241,7 @@ def ended(share: float, often: float, series: int) -> tuple[int, int]:
     return by_rule, proved
 
 
-# --- what one treatment leaves behind for the next --------------------------------------------------------------------
+# --- what one treatment leaves behind for the next ---
 
 OWED = math.log(15_358 / 3_268)
 """What PostgreSQL served after itself over what it served after the other treatment, in logarithms."""

@@ -47,7 +47,7 @@ HIGHEST = 0.9
 GOALS = {"demand": 0.85, "forecast": 0.85}
 
 
-# --- live -------------------------------------------------------------------------------------------------------------
+# --- live ---
 
 
 async def watch(kind: servers.Kind, server: servers.Server, chance: random.Random) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def live(names: Sequence[str]) -> None:
         SERIES.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 
-# --- scoring ----------------------------------------------------------------------------------------------------------
+# --- scoring ---
 
 
 @dataclass

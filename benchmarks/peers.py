@@ -159,7 +159,7 @@ def _serve(connection: socket.socket, behave: Way, received: bytearray, found: P
         behave(Line(connection, received, found))
 
 
-# --- MariaDB: https://mariadb.com/kb/en/clientserver-protocol/ -------------------------------------------------------
+# --- MariaDB: https://mariadb.com/kb/en/clientserver-protocol/ ---
 
 
 def _packet(body: bytes, number: int) -> bytes:
@@ -373,7 +373,7 @@ MARIADB: Mapping[str, Way] = {
 }
 
 
-# --- PostgreSQL: https://www.postgresql.org/docs/current/protocol-message-formats.html --------------------------------
+# --- PostgreSQL: https://www.postgresql.org/docs/current/protocol-message-formats.html ---
 
 
 def _message(kind: bytes, body: bytes) -> bytes:
@@ -489,7 +489,7 @@ POSTGRES: Mapping[str, Way] = {
 }
 
 
-# --- HTTP: RFC 9112 ---------------------------------------------------------------------------------------------------
+# --- HTTP: RFC 9112 ---
 
 
 def _http(*parts: bytes | Way) -> Way:

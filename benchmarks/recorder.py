@@ -62,7 +62,7 @@ GUARD_S = 0.05
 RESAMPLES = 4000
 
 
-# --- the first table --------------------------------------------------------------------------------------------------
+# --- the first table ---
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _median(samples: list[Cost]) -> Cost:
     return Cost(*(statistics.median(getattr(cost, name) for cost in samples) for name in Cost.__annotations__))
 
 
-# --- the third table --------------------------------------------------------------------------------------------------
+# --- the third table ---
 
 
 @contextmanager
@@ -250,7 +250,7 @@ def service_costs(blocks: int, seconds: float) -> None:
         print(f"  {name}: {cost.second_ms:.1f} ms of CPU per second, {cost.written_bytes / 1024:.1f} KiB written")
 
 
-# --- the second table -------------------------------------------------------------------------------------------------
+# --- the second table ---
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,7 @@ def _change(before: list[float], after: list[float]) -> Change:
     return Change(float(np.expm1(np.median(ratios))), float(np.expm1(low)), float(np.expm1(high)), pairs)
 
 
-# --- goals ------------------------------------------------------------------------------------------------------------
+# --- goals ---
 
 
 def goal(what: str, value: float, limit: float, shown: Callable[[float], str]) -> bool:

@@ -37,7 +37,7 @@ from loadframe.formats.sampled import arrange
 SERIES, QUICK = 4000, 600
 
 
-# --- 4. what is compared: blocks --------------------------------------------------------------------------------------
+# --- 4. what is compared: blocks ---
 
 
 def in_blocks(generate: noises.Generate, series: int, plan: Plan = noises.PLAN) -> Figure:
@@ -141,7 +141,7 @@ def power(series: int) -> Figure:
     return Figure(noises.share(judged.found), 2.0, words)
 
 
-# --- 4. what is compared: samples -------------------------------------------------------------------------------------
+# --- 4. what is compared: samples ---
 
 
 def long_bursts(random: np.random.Generator, count: int, length: int) -> noises.Numbers:
@@ -322,7 +322,7 @@ def slope(_series: int) -> Figure:
     return Figure(called)
 
 
-# --- the table --------------------------------------------------------------------------------------------------------
+# --- the table ---
 
 
 def main() -> int:

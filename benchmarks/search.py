@@ -68,7 +68,7 @@ COST, ABOVE, COVERAGE = 0.5, 0.10, 0.95
 PROBES, CLIFF_WIDTH, CLIFF = 10, 0.02, (750.0, 850.0)
 
 
-# --- servers ----------------------------------------------------------------------------------------------------------
+# --- servers ---
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Answer:
     load: float
 
 
-# --- searches ---------------------------------------------------------------------------------------------------------
+# --- searches ---
 
 
 def ours(server: Server, settings: Settings | None = None, *, foretold: bool = False) -> Answer:
@@ -227,7 +227,7 @@ SEARCHES: dict[str, Callable[[Server], Answer]] = {
 }
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables ---
 
 
 @dataclass
@@ -311,7 +311,7 @@ def cliffs(seeds: int) -> dict[float, list[int]]:
     return found
 
 
-# --- goals ------------------------------------------------------------------------------------------------------------
+# --- goals ---
 
 
 def goals(found: Tallies, probes: dict[float, list[int]]) -> Iterator[tuple[str, float, float, bool]]:
@@ -340,7 +340,7 @@ def judge(found: Tallies, probes: dict[float, list[int]]) -> bool:
     return all(met)
 
 
-# --- live -------------------------------------------------------------------------------------------------------------
+# --- live ---
 
 MARIADB = """
 [study]

@@ -71,7 +71,7 @@ HERE = Path(__file__).parent / "surfaces"
 STUDY, GRID = HERE / "mariadb-oltp.toml", HERE / "mariadb-oltp.csv"
 
 
-# --- surfaces ---------------------------------------------------------------------------------------------------------
+# --- surfaces ---
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Machine:
         return self.surface.truth(point) + self._drift + float(self._random.normal(0, NOISE))
 
 
-# --- methods: what each recommends after each trial -------------------------------------------------------------------
+# --- methods: what each recommends after each trial ---
 
 Recommended = Iterator[Point]
 
@@ -362,7 +362,7 @@ METHODS = {
 PEERS = ("tpe", "gp", "mlos", "smac")
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- what is told ---
 
 
 def surface_of(kind: str, seed: int) -> Surface:
@@ -467,7 +467,7 @@ def main() -> int:
     return int(bool(dear) or false > FALSE)
 
 
-# --- recording --------------------------------------------------------------------------------------------------------
+# --- recording ---
 
 
 def record(seconds: float) -> int:

@@ -50,7 +50,7 @@ FEWER_RUNS = RUNS / 2
 POWER = 0.90
 
 
-# --- noise ------------------------------------------------------------------------------------------------------------
+# --- noise ---
 
 
 def white(random: np.random.Generator, count: int, length: int) -> Numbers:
@@ -137,7 +137,7 @@ NOISES: dict[str, Callable[[np.random.Generator, int, int], Numbers]] = {
 }
 
 
-# --- rules ------------------------------------------------------------------------------------------------------------
+# --- rules ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def _interval(before: Numbers, after: Numbers) -> tuple[Numbers, Numbers]:
     return difference(one, two)
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables ---
 
 
 def share(flags: Flags) -> float:
@@ -512,7 +512,7 @@ def _fixed_needed(rule: str, noise: Numbers, interleaved: bool) -> str:
     return "-"
 
 
-# --- live -------------------------------------------------------------------------------------------------------------
+# --- live ---
 
 LIVE = """
 [study]
@@ -581,7 +581,7 @@ def _sequential(before: Numbers, after: Numbers) -> bool:
     )
 
 
-# --- goals ------------------------------------------------------------------------------------------------------------
+# --- goals ---
 
 
 def goals(rates: dict[str, dict[str, float]], found: dict[str, tuple[float, float]], series: int) -> bool:

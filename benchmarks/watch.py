@@ -60,7 +60,7 @@ class Watched:
     line: tuple[float, float] | None
 
 
-# --- the farms --------------------------------------------------------------------------------------------------------
+# --- the farms ---
 
 
 def rising(seed: int) -> tuple[Farm, str]:
@@ -126,7 +126,7 @@ def _at(row: int | None, highest: Sequence[float]) -> tuple[float, float] | None
     return None if row is None else (row * INTERVAL_S / DAY_S, highest[min(row, len(highest) - 1)])
 
 
-# --- the rivals -------------------------------------------------------------------------------------------------------
+# --- the rivals ---
 
 
 def threshold(rows: Observed) -> int | None:
@@ -155,7 +155,7 @@ def line(rows: Observed) -> int | None:
     return None
 
 
-# --- the tables -------------------------------------------------------------------------------------------------------
+# --- the tables ---
 
 
 def judge_rising(found: Sequence[Watched]) -> bool:
@@ -253,7 +253,7 @@ JUDGES: Mapping[str, Callable[[Sequence[Watched]], bool]] = {
 }
 
 
-# --- quiet series -----------------------------------------------------------------------------------------------------
+# --- quiet series ---
 
 
 def quiet(shape: str, months: int, seed: int) -> Iterator[tuple[float | None, float]]:

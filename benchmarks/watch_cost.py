@@ -66,7 +66,7 @@ class Meter:
         return sum(file.stat().st_size for file in files if file.name != "state.json" and file.exists())
 
 
-# --- those that run ---------------------------------------------------------------------------------------------------
+# --- those that run ---
 
 
 @contextmanager
@@ -173,7 +173,7 @@ def scrape(port: int) -> int:
         connection.close()
 
 
-# --- measuring --------------------------------------------------------------------------------------------------------
+# --- measuring ---
 
 
 def measure(minutes: float, interval_s: float) -> tuple[list[Meter], float]:

@@ -111,7 +111,7 @@ def _cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-# --- files that have far more in them than their size -----------------------------------------------------------------
+# --- files that have far more in them than their size ---
 
 
 def _packed(pieces: Sequence[tuple[bytes, int]]) -> bytes:

@@ -88,7 +88,7 @@ def _place(rng: random.Random, folder: Path, name: str, data: bytes) -> str:
     return str(path)
 
 
-# --- studies ----------------------------------------------------------------------------------------------------------
+# --- studies ---
 
 
 def _study(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
@@ -159,7 +159,7 @@ def check_study(answer: Any) -> str:
     return "" if study.resolved() == tables else "what is resolved is resolved otherwise again"
 
 
-# --- CSV --------------------------------------------------------------------------------------------------------------
+# --- CSV ---
 
 
 def _csv_text(rng: random.Random, texts: tuple[str, ...], names: tuple[str, ...]) -> bytes:
@@ -365,7 +365,7 @@ def check_forecast(answer: Any) -> str:
     return "" if answer["at"] or answer["refused"] or answer["scored"] is not None else "neither forecast nor refused"
 
 
-# --- MySQL Cluster ----------------------------------------------------------------------------------------------------
+# --- MySQL Cluster ---
 
 
 def _ndb(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
@@ -408,7 +408,7 @@ def check_ndb(answer: Any) -> str:
     return f"finding {wrong[0]}" if wrong else ""
 
 
-# --- options ----------------------------------------------------------------------------------------------------------
+# --- options ---
 
 OPTIONS = (
     ("case", "show", "WORD"), ("case", "list"), ("case", "run", "WORD", "--set", "WORD"), ("study", "check", "WORD"),
@@ -432,7 +432,7 @@ def _options(rng: random.Random, folder: Path, _corpus: Corpus) -> Input:
     return Input((*words, *_flags(rng)))
 
 
-# --- run folders ------------------------------------------------------------------------------------------------------
+# --- run folders ---
 
 
 def _run(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
@@ -514,7 +514,7 @@ def _damaged(rng: random.Random, data: bytes) -> bytes:
     return data
 
 
-# --- state ------------------------------------------------------------------------------------------------------------
+# --- state ---
 
 
 def _state(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
@@ -533,7 +533,7 @@ def _state(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input((*words, *_flags(rng)))
 
 
-# --- readers below the command line -----------------------------------------------------------------------------------
+# --- readers below the command line ---
 
 
 def _recording(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
@@ -683,7 +683,7 @@ def _hsperfdata(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda folder: api.read_hsperfdata(folder / "7"))
 
 
-# --- plans of load generators -----------------------------------------------------------------------------------------
+# --- plans of load generators ---
 
 PLANS = {
     "jmeter": (
@@ -725,7 +725,7 @@ def _plan(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(("study", "check", str(folder / "study.toml"), *_flags(rng)), check=check_study)
 
 
-# --- fleets -----------------------------------------------------------------------------------------------------------
+# --- fleets ---
 
 FLEET = """\
 [fleet]
@@ -802,7 +802,7 @@ def _wire(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda folder: api.read_answers(folder / "said", whole=whole))
 
 
-# --- servers' answers -------------------------------------------------------------------------------------------------
+# --- servers' answers ---
 
 
 def _peer(rng: random.Random, _folder: Path, _corpus: Corpus) -> Input:

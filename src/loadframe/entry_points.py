@@ -152,7 +152,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
             fact = f"it does not say what it needs: {shown(error)}"
             return [Broken(kind, self.distribution(kind), fact, AUTHOR).requirement()]
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     @property
     def _names(self) -> list[str]:

@@ -68,7 +68,7 @@ def holds(search: CapacitySearch, capacity: float) -> bool:
     return (search.low or 0) <= capacity < (search.high or math.inf)
 
 
-# --- without noise ----------------------------------------------------------------------------------------------------
+# --- without noise ---
 
 
 @settings(max_examples=15, deadline=None)
@@ -152,7 +152,7 @@ def test_an_early_end_says_what_is_shown_so_far_and_no_more() -> None:
     assert {one.load for one in search.known()} == {load for load, _ in server.counted()}
 
 
-# --- with noise -------------------------------------------------------------------------------------------------------
+# --- with noise ---
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.04])
@@ -184,7 +184,7 @@ def test_a_single_wrong_outcome_is_outvoted() -> None:
     assert holds(searched(server), 900.0)
 
 
-# --- a collapsed server -----------------------------------------------------------------------------------------------
+# --- a collapsed server ---
 
 
 def test_a_collapsed_server_is_seen_to_meet_again_before_anything_counts() -> None:
@@ -226,7 +226,7 @@ def test_a_server_that_holds_its_throughput_needs_no_recovery() -> None:
     assert not any(trial.recovery for trial, _ in server.trials[2:])
 
 
-# --- a first guess ----------------------------------------------------------------------------------------------------
+# --- a first guess ---
 
 
 def test_a_good_guess_saves_trials() -> None:
@@ -267,7 +267,7 @@ def test_an_expectation_on_the_way_counts_what_came_before() -> None:
     assert recovery is not None and recovery.recovery, "a collapsed server recovers first"
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ---
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def latencies(pairs: dict[float, tuple[float, ...]], limit_ms: float) -> Curve:
     return fit(samples, axis="rate", treatment="before", within_latency_p95_ms=limit_ms)
 
 
-# --- cliffs
+# --- cliffs ---
 
 
 @pytest.mark.parametrize("name", MARIADB["curves"])
@@ -84,7 +84,7 @@ def test_everything_failing_at_a_level_is_a_cliff_not_a_crash() -> None:
     assert (nothing.knee, nothing.cliff, nothing.peak.throughput) == (None, None, 0)
 
 
-# --- knees and shapes
+# --- knees and shapes ---
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.1])
@@ -162,7 +162,7 @@ def test_points_carry_median_interval_and_peak() -> None:
     assert found.peak.load == 1
 
 
-# --- capacity and law
+# --- capacity and law ---
 
 
 def test_capacity_is_interpolated_between_the_levels_around_it() -> None:
@@ -212,7 +212,7 @@ def test_impossible_samples_are_refused(loads: list[float], values: list[list[fl
         curve(loads, values)
 
 
-# --- properties
+# --- properties ---
 
 blocks_of_levels = st.lists(
     st.lists(st.floats(min_value=0.1, max_value=1e6), min_size=1, max_size=4), min_size=1, max_size=7

@@ -36,7 +36,7 @@ def exact(
     return float(rate), spent
 
 
-# --- published --------------------------------------------------------------------------------------------------------
+# --- published ---
 
 
 def of(case: dict[str, Any]) -> np.ndarray:
@@ -90,7 +90,7 @@ def test_many_servers_do_not_lose_digits() -> None:
     assert agrees(case["population"] / found, case["response_s"], 4)
 
 
-# --- of every network -------------------------------------------------------------------------------------------------
+# --- of every network ---
 
 
 @given(some_demands, populations, think_times)

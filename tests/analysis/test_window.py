@@ -185,7 +185,7 @@ def test_a_lock_is_held_by_one_at_a_time_though_requests_end_later() -> None:
     assert found.waiting == pytest.approx(1.4, rel=0.02)
 
 
-# --- latency ----------------------------------------------------------------------------------------------------------
+# --- latency ---
 
 
 def of_times(times: list[tuple[float, float]], cut_s: float, until_s: float, unfinished: int = 0) -> Summary:

@@ -112,7 +112,7 @@ def test_blocks_end_when_the_caller_has_enough(simulated: Simulated) -> None:
     assert found.verdict.blocks == seen[-1].blocks < 30
 
 
-# --- runs -------------------------------------------------------------------------------------------------------------
+# --- runs ---
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def rows(data: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(data.decode(), newline="")))
 
 
-# --- each format, by its reader ---------------------------------------------------------------------------------------
+# --- each format, by its reader ---
 
 
 class Strict(BaseModel):
@@ -189,7 +189,7 @@ def test_speedscope_has_every_stack_with_its_count(recorded: RunFolder) -> None:
             assert (stack, round(int(count) / int(lines[0][2]), 6)) in told
 
 
-# --- what is not there, and what others wrote -------------------------------------------------------------------------
+# --- what is not there, and what others wrote ---
 
 
 def test_an_unknown_format_is_told_all_that_there_are(recorded: RunFolder) -> None:

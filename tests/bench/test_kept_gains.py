@@ -201,7 +201,7 @@ def test_the_whole_gain_of_several_remedies_is_measured_in_as_many_blocks_as_wer
     }
 
 
-# --- one error for all ------------------------------------------------------------------------------------------------
+# --- one error for all ---
 
 
 def held(state: TargetState, level: float) -> Answer:

@@ -24,7 +24,7 @@ def limit(ledger: LedgerNow, name: str) -> Limit:
     return next(one for one in ledger.limits if one.id == name)
 
 
-# --- real -----------------------------------------------------------------------------------------------------------
+# --- real ---
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_an_embedded_target_says_why_it_has_no_process(tmp_path: Path) -> None:
     assert "loadframe measure" in unread["lock.writer"]
 
 
-# --- watching, with a clock of our own ------------------------------------------------------------------------------
+# --- watching, with a clock of our own ---
 
 
 class Watched:

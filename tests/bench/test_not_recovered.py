@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import pytest
 
 import loadframe
 from loadframe.cages import groups
-from loadframe.errors import NotRecovered, TargetError
+from loadframe.errors import NotRecovered, RunError, TargetError
 from loadframe.model import NOT_RECOVERED, Investigation, Stop
 from loadframe.reporting import answers
 from loadframe.reporting.reports import render_page
@@ -23,6 +24,7 @@ from loadframe.workloads import asking
 
 pytestmark = pytest.mark.server
 
+RECORDED = Path(__file__).parents[1] / "data/runs"
 STUDY = """
 [study]
 name = "broken"
@@ -147,6 +149,17 @@ def test_nothing_is_concluded_where_nothing_was_measured(tmp_path: Path, monkeyp
     """It breaks by the first look at it."""
     with serving(breaks=1) as text, pytest.raises(loadframe.errors.TargetError, match="status 503"):
         investigated(tmp_path, text)
+
+
+def test_a_run_without_a_step_that_counts_says_where_it_fell(tmp_path: Path) -> None:
+    """It asked for a window of 0 s."""
+    run = Path(shutil.copytree(RECORDED / "job-queue", tmp_path / "fell"))
+    first = json.loads((run / "steps.jsonl").read_text().splitlines()[0])
+    (run / "steps.jsonl").write_text(json.dumps({**first, "flags": [NOT_RECOVERED]}) + "\n")
+    for name in ("investigation.json", "conduct.json", "rounds.json"):
+        (run / name).unlink(missing_ok=True)
+    with pytest.raises(RunError, match=f"no step that counts: at {first['level']:g} the target did not serve again"):
+        loadframe.conclude(loadframe.open_run(run))
 
 
 def test_a_service_that_recovers_is_measured_to_the_end(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_a_sampled_step_that_fails_does_not_end_the_run(book: Callable[..., Book
     assert [one.how_to_get_it for one in missing] == ["it failed: the driver died"] * 2, "and is tried once"
 
 
-# --- the run folder -------------------------------------------------------------------------------------------------
+# --- the run folder ---
 
 
 def sampled(run: RunFolder, number: int, place: str, treatment: str, text: str) -> None:
@@ -208,7 +208,7 @@ def test_speedscope_is_refused_without_profiles(tmp_path: Path, run: RunFolder) 
         write_speedscope(run, tmp_path / "nowhere" / "out.json")
 
 
-# --- for real -------------------------------------------------------------------------------------------------------
+# --- for real ---
 
 STUDY = """
 [study]

@@ -124,7 +124,7 @@ def test_what_did_not_help_before_is_open_again_once_another_state_is_kept(simul
     assert already == {"cage.cpu_quota.raise"}, "what the target could not work with stays out"
 
 
-# --- controls ---------------------------------------------------------------------------------------------------------
+# --- controls ---
 
 
 def churning(state: TargetState, level: float) -> Answer:

@@ -160,7 +160,7 @@ def test_what_the_target_does_not_work_with_in_a_proof_is_told_and_passed_over(
     assert len({tuple(trial.changes.items()) for trial in found.trials[20:]}) == len(found.trials[20:])
 
 
-# --- what is told of settings that held -------------------------------------------------------------------------------
+# --- what is told of settings that held ---
 
 
 def changed(state: TargetState) -> bool:

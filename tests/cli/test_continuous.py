@@ -45,7 +45,7 @@ def decoded(text: str) -> str:
     return text
 
 
-# --- GitHub -----------------------------------------------------------------------------------------------------------
+# --- GitHub ---
 
 
 @pytest.mark.parametrize("answer", OUTCOMES)
@@ -119,7 +119,7 @@ def test_without_github_it_says_what_is_missing_before_it_measures(samples: Path
     assert "there is no folder nowhere" in done.stderr
 
 
-# --- JUnit ------------------------------------------------------------------------------------------------------------
+# --- JUnit ---
 
 
 @pytest.mark.parametrize("answer", [*OUTCOMES, None])

@@ -36,7 +36,7 @@ def points(tmp_path: Path) -> Path:
     return tmp_path / "points.csv"
 
 
-# --- others' words ----------------------------------------------------------------------------------------------------
+# --- others' words ---
 
 
 def test_what_a_terminal_would_obey_is_shown_escaped() -> None:
@@ -81,7 +81,7 @@ def test_the_name_of_a_file_that_cannot_be_decoded(loadframe: Command) -> None:
     assert (done.code, "\\udcff.csv" in done.err) == (1, True), done.err
 
 
-# --- one object -------------------------------------------------------------------------------------------------------
+# --- one object ---
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_after_the_answer_there_is_no_second_object(capsys: pytest.CaptureFixtur
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-# --- streams that take nothing ----------------------------------------------------------------------------------------
+# --- streams that take nothing ---
 
 
 @pytest.mark.parametrize("place", ["/dev/full", None])
@@ -166,7 +166,7 @@ def test_a_reader_that_leaves_ends_a_command_silently(points: Path, tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# --- what nobody foresaw ----------------------------------------------------------------------------------------------
+# --- what nobody foresaw ---
 
 
 def run(*arguments: str) -> tuple[int, str, str]:

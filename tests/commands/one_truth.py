@@ -39,7 +39,7 @@ from loadframe.runs.folder import RunFolder
 READS = Reads(loadframe.conclude, answer_of)
 
 
-# --- what is judged was sampled enough --------------------------------------------------------------------------------
+# --- what is judged was sampled enough ---
 
 
 def has_enough(step: Step) -> bool:
@@ -94,7 +94,7 @@ def by_state(found: dict[str, list[tuple[dict[str, str], float]]], family: str) 
     return {labels["treatment"]: value for labels, value in found.get(family, [])}
 
 
-# --- peak, latency, where it levels off -------------------------------------------------------------------------------
+# --- peak, latency, where it levels off ---
 
 
 def every_point_of_every_state_is_the_same_in_all_exports(run: RunFolder, case: CaseStudy) -> None:
@@ -250,7 +250,7 @@ def a_forecast_has_one_load_at_which_a_resource_is_full(run: RunFolder, case: Ca
             assert len(named) == 1, f"{each} in {shown}"
 
 
-# --- limits, gain, what comes next ------------------------------------------------------------------------------------
+# --- limits, gain, what comes next ---
 
 
 def where_limits_run_out_is_the_same_in_exports_and_rounds(run: RunFolder, case: CaseStudy) -> None:
@@ -355,7 +355,7 @@ def the_report_that_is_written_says_the_same(run: RunFolder, case: CaseStudy) ->
     assert again.answer == found, "what was written is read again"
 
 
-# --- the numbers as a reader sees them --------------------------------------------------------------------------------
+# --- the numbers as a reader sees them ---
 
 
 def texts(answer: RunAnswer, run: RunFolder) -> dict[str, str]:

@@ -473,7 +473,7 @@ def test_what_ruled_it_out_is_told(make_step: StepMaker) -> None:
     assert PARALLELISM in {each.id for each in cleared}
 
 
-# --- a peer that requests wait for ----------------------------------------------------------------------------------
+# --- a peer that requests wait for ---
 
 PEER = "target.peer.127.0.0.1:9000"
 
@@ -586,7 +586,7 @@ def test_a_peer_of_which_little_is_waited_for_is_not_slow(make_step: StepMaker) 
     assert finding(pool(make_step, 4, metrics=metrics)).id == PARALLELISM
 
 
-# --- requests that are refused --------------------------------------------------------------------------------------
+# --- requests that are refused ---
 
 
 def test_requests_beyond_the_number_in_service_that_fail_at_once_come_first(make_step: StepMaker) -> None:

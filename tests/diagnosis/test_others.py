@@ -243,7 +243,7 @@ def test_others_that_take_less_than_a_cause_costs_come_behind_it(
     assert outweighs(finding, {**around, **seen}) is expected
 
 
-# --- proofs -----------------------------------------------------------------------------------------------------------
+# --- proofs ---
 
 
 def side(

@@ -148,7 +148,7 @@ def test_work_that_contradicts_the_time_of_operations_is_seen() -> None:
     assert not Stage("A", at_work=1.0, batch=10, current=1).contradicts
 
 
-# --- as findings ------------------------------------------------------------------------------------------------------
+# --- as findings ---
 
 
 def _metrics(stages: list[Stage]) -> dict[str, float]:

@@ -251,7 +251,7 @@ def test_commits_of_postgres_wait_no_longer_only_for_a_price() -> None:
         assert propose([finding("disk.fsync")], asked) == ()
 
 
-# --- nginx ------------------------------------------------------------------------------------------------------------
+# --- nginx ---
 
 NGINX: dict[str, SettingValue] = {
     "RLIMIT_NOFILE": 1024,
@@ -313,7 +313,7 @@ def test_blocked_workers_read_in_threads() -> None:
     assert propose([finding("nginx.blocked_workers")], threads) == ()
 
 
-# --- Varnish ----------------------------------------------------------------------------------------------------------
+# --- Varnish ---
 
 VARNISH: dict[str, SettingValue] = {
     "thread_pools": 2, "thread_pool_max": 50, "storage_size": 32 << 20, "storage_kind": "malloc",
@@ -336,7 +336,7 @@ def test_storage_in_memory_grows_within_half_of_it() -> None:
     assert propose([finding("varnish.storage")], replace(asked, ceilings={"cage.memory": 64.0 * (1 << 20)})) == ()
 
 
-# --- Squid ------------------------------------------------------------------------------------------------------------
+# --- Squid ---
 
 SQUID: dict[str, SettingValue] = {
     "client_ip_max_connections": 20, "max_filedescriptors": 64, "RLIMIT_NOFILE": 64, "cache_mem": 16 << 20,

@@ -93,7 +93,7 @@ def test_every_query_asks_for_metrics_and_labels_that_are_exported(document: dic
             assert set(panel["transformations"][0]["options"]["include"]["names"]) - {"Value"} <= labels[metric]
 
 
-# --- systemd ----------------------------------------------------------------------------------------------------------
+# --- systemd ---
 
 
 def command_line() -> list[str]:

@@ -87,7 +87,7 @@ def test_any_line_is_a_request_that_can_be_sent_or_none(line: str) -> None:
     assert logged is None or (wrong_path(logged.path) is None and 100 <= logged.status <= 599)
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 @pytest.mark.parametrize("packed", [False, True])

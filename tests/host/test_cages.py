@@ -50,7 +50,7 @@ def contents(cage: Cage, name: str) -> str:
     return text
 
 
-# --- limits -----------------------------------------------------------------------------------------------------------
+# --- limits ---
 
 
 def test_limits_are_written_in_the_words_of_their_version_and_read_back(tree: Any, lease: Lease) -> None:
@@ -160,7 +160,7 @@ def test_without_a_group_of_its_own_it_knows_whether_the_machine_had_no_memory(m
     assert cage.ended_for_memory() == 0
 
 
-# --- for real ---------------------------------------------------------------------------------------------------------
+# --- for real ---
 
 THERE = {name for name, found in groups.available().items() if found is not None}
 

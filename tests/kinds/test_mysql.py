@@ -27,7 +27,7 @@ from loadframe.model import TargetState
 VERSIONS = {"mysql": "mysqld  Ver 9.7.4 for Linux", "mariadb": "mysqld  Ver 10.11.14-MariaDB-0+deb12u2 for debian"}
 
 
-# --- without a server -------------------------------------------------------------------------------------------------
+# --- without a server ---
 
 
 def mysqld(folder: Path, version: str) -> None:
@@ -138,7 +138,7 @@ def test_the_other_one_of_the_family_is_refused(
     assert right in caught.value.remedy
 
 
-# --- with one ---------------------------------------------------------------------------------------------------------
+# --- with one ---
 
 
 @contextmanager

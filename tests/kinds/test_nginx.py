@@ -58,7 +58,7 @@ def connect(nginx: NginxTarget, clients: ExitStack, count: int) -> list[socket.s
     return made
 
 
-# --- settings ---------------------------------------------------------------------------------------------------------
+# --- settings ---
 
 
 def test_every_setting_stands_in_one_directive() -> None:
@@ -126,7 +126,7 @@ def test_unknown_settings_do_not_start_anything(nginx: NginxTarget) -> None:
         nginx.start(TargetState({"root": "/etc"}))
 
 
-# --- counters ---------------------------------------------------------------------------------------------------------
+# --- counters ---
 
 
 def test_a_status_page_is_read() -> None:
@@ -219,7 +219,7 @@ def test_a_want_of_descriptors_is_counted(nginx: NginxTarget, clients: ExitStack
     await_that(lambda: nginx.counters()["descriptors_refused"] > 0, "accept4() fails for want of descriptors")
 
 
-# --- processes --------------------------------------------------------------------------------------------------------
+# --- processes ---
 
 
 @server

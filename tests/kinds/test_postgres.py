@@ -33,7 +33,7 @@ from loadframe.kinds.postgres.target import PostgresTarget, in_our_units
 from loadframe.model import Endpoint, TargetState
 from waiting import await_that
 
-# --- without a server -------------------------------------------------------------------------------------------------
+# --- without a server ---
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_newest_version_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert postgres_connection.program("postgres") == str(tmp_path / "17/bin/postgres")
 
 
-# --- with one ---------------------------------------------------------------------------------------------------------
+# --- with one ---
 
 
 def wait_for_end(pid: int) -> None:
@@ -412,7 +412,7 @@ def _segments() -> set[str]:
     return {row.split()[1] for row in Path("/proc/sysvipc/shm").read_text().splitlines()}
 
 
-# --- several ----------------------------------------------------------------------------------------------------------
+# --- several ---
 
 
 @pytest.mark.server

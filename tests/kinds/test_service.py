@@ -86,7 +86,7 @@ def left(lease: Lease) -> tuple[identity.Identity, ...]:
     return identity.marked(mark_of(lease.id))
 
 
-# --- settings ---------------------------------------------------------------------------------------------------------
+# --- settings ---
 
 
 def test_a_value_that_the_service_clamps_is_configured_and_not_effective(make: Make) -> None:
@@ -362,7 +362,7 @@ def test_what_a_service_puts_beside_its_settings_file_is_not_written_through(mak
     assert (victim.read_text(), victim.stat().st_mode & 0o777) == ("root's", 0o600)
 
 
-# --- bad habits -------------------------------------------------------------------------------------------------------
+# --- bad habits ---
 
 
 def test_it_gets_of_our_environment_what_is_named(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -560,7 +560,7 @@ def test_what_a_command_that_reads_a_value_back_leaves_behind_ends_with_the_serv
     assert left(lease) == ()
 
 
-# --- helpers ----------------------------------------------------------------------------------------------------------
+# --- helpers ---
 
 DATABASE = {"name": "database", "command": COMMAND}
 

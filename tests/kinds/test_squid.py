@@ -56,7 +56,7 @@ def kill(target: SquidTarget) -> None:
     target.stop()
 
 
-# --- what it counts and keeps -----------------------------------------------------------------------------------------
+# --- what it counts and keeps ---
 
 
 @pytest.mark.server
@@ -115,7 +115,7 @@ def test_what_makes_room_on_the_disk_is_counted(squid: SquidTarget) -> None:
     assert found["disk_writes"] - found["objects_on_disk"] <= found["evictions"] <= found["disk_writes"]
 
 
-# --- its settings -----------------------------------------------------------------------------------------------------
+# --- its settings ---
 
 OTHERS: dict[str, SettingValue] = {
     "cache_dir_kind": "aufs", "cache_dir_size": 30 << 20, "cache_dir_l1": 4, "cache_dir_l2": 8, "cache_swap_low": 80,
@@ -150,7 +150,7 @@ def test_every_setting_of_the_catalogue_is_taken_by_the_installed_squid(squid: S
     assert squid.pids() != pids
 
 
-# --- what it refuses --------------------------------------------------------------------------------------------------
+# --- what it refuses ---
 
 
 @pytest.mark.server
@@ -216,7 +216,7 @@ def test_its_death_is_told_and_nothing_of_it_is_left_in_shared_memory(squid: Squ
     assert not list(Path("/dev/shm").glob(ours))
 
 
-# --- how its pages are read -------------------------------------------------------------------------------------------
+# --- how its pages are read ---
 
 INFO = """Cache information for squid:
 \tStorage Swap size:\t2932 KB

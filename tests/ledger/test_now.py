@@ -87,7 +87,7 @@ def test_a_threshold_of_the_use_itself() -> None:
     assert limit(limits, "mariadb.threads_running").status == "free"
 
 
-# --- what follows from other numbers ----------------------------------------------------------------------------------
+# --- what follows from other numbers ---
 
 
 def test_the_servers_own_arithmetic_of_files() -> None:
@@ -193,7 +193,7 @@ def test_what_does_not_follow_has_the_reason_of_what_it_lacks() -> None:
     assert missing["mariadb.log_buffer_waits"] == "the server does not tell it"
 
 
-# --- counters of a server ---------------------------------------------------------------------------------------------
+# --- counters of a server ---
 
 SPECS = (CounterSpec("Opened", "opened", cumulative=True), CounterSpec("Open", "open", cumulative=False))
 

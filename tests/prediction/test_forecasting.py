@@ -273,7 +273,7 @@ def test_without_loads_twice_and_four_times_the_highest_are_forecast(measure: Me
     assert [point.load for point in forecast(measure([1, 2, 4])).at] == [8, 16]
 
 
-# --- refusals
+# --- refusals ---
 
 
 def without(observations: Observations, *names: str) -> Observations:
@@ -366,7 +366,7 @@ def test_loads_further_away_than_any_curve_reached_are_not_forecast(measure: Mea
     assert any("No forecast at 1e+06" in note for note in found.notes)
 
 
-# --- what was seen, and limits
+# --- what was seen, and limits ---
 
 
 def test_the_most_is_never_below_what_was_seen() -> None:
@@ -400,7 +400,7 @@ def test_a_limit_that_runs_out_first_is_the_capacity(measure: Measure, true_thro
         assert free.at[1].throughput.value > 1.2 * free.at[0].throughput.value
 
 
-# --- properties
+# --- properties ---
 
 some_rows = st.lists(
     st.builds(

@@ -90,7 +90,7 @@ def edit(root: Path, name: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- what is read ---
 
 
 def test_the_tables_of_the_kernel(tree: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_file_system_counts_as_df_counts() -> None:
     assert values == {"system.filesystem.space": 600 / 900, "system.filesystem.inodes": 0.8}
 
 
-# --- control groups ---------------------------------------------------------------------------------------------------
+# --- control groups ---
 
 
 def test_the_tightest_group_above_the_process_holds_it(tree: Path) -> None:
@@ -263,7 +263,7 @@ def test_groups_that_are_mounted_nowhere_give_a_reason(tree: Path) -> None:
     assert between(tree).missing["target.cgroup.memory"] == snapshot_cgroup.OUT_OF_SIGHT
 
 
-# --- reasons ----------------------------------------------------------------------------------------------------------
+# --- reasons ---
 
 
 def test_every_metric_of_every_source_has_a_value_or_a_reason(tree: Path) -> None:
@@ -312,7 +312,7 @@ def test_a_process_in_another_network_is_not_given_our_sysctls(tree: Path) -> No
     assert "system.network.listen_overflows" in readings.values, "the counters are the process's own"
 
 
-# --- listening sockets ------------------------------------------------------------------------------------------------
+# --- listening sockets ---
 
 
 def test_our_own_accept_queues_are_seen(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_garbage_from_netlink_is_skipped(data: bytes) -> None:
     parse_unix(data)
 
 
-# --- damage -----------------------------------------------------------------------------------------------------------
+# --- damage ---
 
 
 @settings(max_examples=40)

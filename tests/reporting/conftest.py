@@ -115,7 +115,7 @@ def build_points(
     )
 
 
-# --- render farm: one finding, a chain of three links, a cliff ------------------------------------------------------
+# --- render farm: one finding, a chain of three links, a cliff ---
 
 FARM_LEVELS = (5.0, 10.0, 12.0, 15.0, 20.0, 40.0, 80.0, 160.0, 320.0)
 
@@ -359,7 +359,7 @@ def render_farm() -> Investigation:
     )
 
 
-# --- job queue: a recorded run, without its profiles: gained twice, the second time for durability --------------------
+# --- job queue: a recorded run, without its profiles: gained twice, the second time for durability ---
 
 
 @cache
@@ -370,7 +370,7 @@ def job_queue() -> Investigation:
     return found
 
 
-# --- profiles: a file system that costs more past the bend ------------------------------------------------------------
+# --- profiles: a file system that costs more past the bend ---
 
 BELOW = (
     Stack(("mariadbd", "do_command", "MYSQLparse"), 300),
@@ -415,7 +415,7 @@ def profiled_farm() -> Investigation:
     )
 
 
-# --- what did not gain ----------------------------------------------------------------------------------------------
+# --- what did not gain ---
 
 
 def cpu_saturated() -> Investigation:

@@ -85,7 +85,7 @@ class Intruder:
         self.tell(what, where)
         return True
 
-    # --- processes ------------------------------------------------------------------------------------------------
+    # --- processes ---
 
     def look_at_processes(self) -> None:
         for pid in self._descendants():
@@ -134,7 +134,7 @@ class Intruder:
         except ProcessLookupError as error:
             raise PermissionError(errno.EACCES, "gone") from error
 
-    # --- folders and files ----------------------------------------------------------------------------------------
+    # --- folders and files ---
 
     def look_at_folders(self) -> None:
         for top in self._folders:
@@ -190,7 +190,7 @@ class Intruder:
                             with contextlib.suppress(FileExistsError):
                                 (folder / name).symlink_to(self._planted / "json.py")
 
-    # --- sockets --------------------------------------------------------------------------------------------------
+    # --- sockets ---
 
     def look_at_sockets(self, ports: set[int]) -> None:
         with contextlib.suppress(OSError):

@@ -144,7 +144,7 @@ def test_programs_are_not_looked_for_in_the_working_folder(strangers: Path, monk
     assert _ran(strangers) == ""
 
 
-# --- for all of the source ------------------------------------------------------------------------------------------
+# --- for all of the source ---
 
 
 def _sources(*folders: str, having: str = "") -> Iterator[tuple[Path, ast.Module]]:

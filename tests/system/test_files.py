@@ -275,7 +275,7 @@ def test_everything_is_on_the_disk_before_the_line_of_its_step(folder: Folder, m
     assert synced[1].startswith(".x.") and synced[2:] == ["raw", "lines", "run", "lines"]
 
 
-# --- who else writes there ------------------------------------------------------------------------------------------
+# --- who else writes there ---
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -309,7 +309,7 @@ def ends_with_run_path(node: ast.expr) -> bool:
     return name.strip("_") in ("run", "folder", "before", "after", "earlier")
 
 
-# --- whose it is ----------------------------------------------------------------------------------------------------
+# --- whose it is ---
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has a second user")
 STRANGER = 61184

@@ -71,7 +71,7 @@ def refused(driver: OutputDriver) -> WorkloadError:
     return caught.value
 
 
-# --- what it is told --------------------------------------------------------------------------------------------------
+# --- what it is told ---
 
 
 def test_its_environment_is_that_of_the_contract(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_program_that_is_not_there_is_named() -> None:
         made.install(ENDPOINT)
 
 
-# --- what it prints ---------------------------------------------------------------------------------------------------
+# --- what it prints ---
 
 
 def test_requests_are_those_that_it_printed(run: Run) -> None:
@@ -262,7 +262,7 @@ def test_latencies_that_are_all_0_are_none(run: Run) -> None:
     assert len(driver.requests()) > 5 and driver.marks == ()
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ---
 
 WRONG = {
     "nonsense": ("print('hello', file=output, flush=True)" + WORK, r"line 1: it is not JSON .* hello"),

@@ -118,7 +118,7 @@ def outcomes(requests: Requests) -> Counter[str]:
     return Counter(OUTCOMES[code] for code in requests.outcome)
 
 
-# --- objects that others have made ------------------------------------------------------------------------------------
+# --- objects that others have made ---
 
 
 @server
@@ -135,7 +135,7 @@ def test_objects_on_another_machine_are_known_without_their_files(site: Site, fo
     assert "other bytes than there should be" in str(error.value), "the last byte of each is another one"
 
 
-# --- filling a cache --------------------------------------------------------------------------------------------------
+# --- filling a cache ---
 
 
 @server
@@ -205,7 +205,7 @@ def test_where_one_client_fails_the_others_do_not_go_on(site: Site) -> None:
     assert sum(site.asked.values()) < 4000
 
 
-# --- what is checked --------------------------------------------------------------------------------------------------
+# --- what is checked ---
 
 
 @server
@@ -290,7 +290,7 @@ def test_a_refused_connection_is_an_error_and_asked_again_after_a_pause(site: Si
     assert 2 * 10 < len(requests) <= 2 * SECONDS / 0.01 + 2, "no more often than each 10 ms"
 
 
-# --- how it is asked --------------------------------------------------------------------------------------------------
+# --- how it is asked ---
 
 
 @server
@@ -384,7 +384,7 @@ def test_every_connection_asks(web_server: Endpoint, folder: Path, connections: 
     assert all((folder / f"requests-{thread}.log").stat().st_size for thread in range(connections))
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ---
 
 
 def test_sizes_that_contradict_one_another_are_refused() -> None:

@@ -230,7 +230,7 @@ def test_connections_are_closed_where_they_should(service: Service, folder: Path
     assert service.connections == pytest.approx(len(requests), abs=6)
 
 
-# --- whose data -------------------------------------------------------------------------------------------------------
+# --- whose data ---
 
 
 @server
@@ -252,7 +252,7 @@ def test_a_server_with_our_objects_is_asked_for_nothing_else(web_server: Endpoin
         workload.install(web_server)
 
 
-# --- users who think --------------------------------------------------------------------------------------------------
+# --- users who think ---
 
 
 @server
@@ -315,7 +315,7 @@ def test_at_a_rate_no_user_thinks() -> None:
         registry.make("http", {}, Allowance(US), axis="rate", declared=Declared(think_time=Think(1.0, "fixed")))
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- what is refused ---
 
 REFUSED: dict[str, tuple[dict[str, SettingValue], Declared, str]] = {
     "paths and requests": ({"paths": "/a"}, Declared(request=(LIST,)), "one of them is enough"),

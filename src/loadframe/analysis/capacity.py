@@ -110,7 +110,7 @@ class CapacitySearch:
         self._recovering = 0
         self._settle()
 
-    # --- the conversation -----------------------------------------------------------------------------------------
+    # --- the conversation ---
 
     def propose(self) -> Proposal | None:
         """The next trial; None once the capacity is known. The same until its outcome is observed."""
@@ -143,7 +143,7 @@ class CapacitySearch:
         if not self._recovering:
             self._settle()
 
-    # --- what is known --------------------------------------------------------------------------------------------
+    # --- what is known ---
 
     @property
     def low(self) -> float | None:
@@ -210,7 +210,7 @@ class CapacitySearch:
             levels.append(CapacityLevel(load, len(mine), met, seconds, classified, min(below, 1 - below)))
         return levels
 
-    # --- choosing -------------------------------------------------------------------------------------------------
+    # --- choosing ---
 
     def _settle(self) -> None:
         below, allowed = self._threshold.below(self.levels), self._allowed
@@ -282,7 +282,7 @@ class CapacitySearch:
         best = max((outcome.throughput for _, outcome in self._counted if outcome.met), default=None)
         return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
 
-    # --- numbers --------------------------------------------------------------------------------------------------
+    # --- numbers ---
 
     def _below(self, load: float | None) -> float:
         return 0.0 if load is None else float(self._threshold.below([load])[0])

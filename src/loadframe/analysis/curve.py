@@ -132,7 +132,7 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
     return ordered
 
 
-# --- points ---------------------------------------------------------------------------------------------------------
+# --- points ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     return exp_in_range(centre - half), exp_in_range(centre + half)
 
 
-# --- cliff, knee, shape ---------------------------------------------------------------------------------------------
+# --- cliff, knee, shape ---
 
 
 def _cliff(data: pieces.Series) -> Cliff | None:
@@ -255,7 +255,7 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
     return "linear" if elasticity >= PROPORTIONAL else "plateau"
 
 
-# --- capacity and law -----------------------------------------------------------------------------------------------
+# --- capacity and law ---
 
 
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
@@ -315,7 +315,7 @@ def _law(points: tuple[CurvePoint, ...]) -> tuple[Scalability | None, list[str]]
     return law.fit(load, np.array([point.throughput for point in usable])), []
 
 
-# --- warnings -------------------------------------------------------------------------------------------------------
+# --- warnings ---
 
 
 def _measuring_warnings(samples: list[LevelSample], points: tuple[CurvePoint, ...]) -> list[str]:

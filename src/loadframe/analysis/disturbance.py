@@ -104,7 +104,7 @@ def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
     return cells
 
 
-# --- single steps: against the quietest of their state and load -------------------------------------------------------
+# --- single steps: against the quietest of their state and load ---
 
 
 def disturbed(steps: Sequence[Step]) -> list[Step]:
@@ -143,7 +143,7 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
     return {row.flag: excess for row, excess in more.items() if excess > row.threshold}
 
 
-# --- comparisons: what disturbances that are left can have cost -------------------------------------------------------
+# --- comparisons: what disturbances that are left can have cost ---
 
 
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
@@ -170,7 +170,7 @@ def _lost(step: Step, cell: Sequence[Step]) -> float:
     return -sum(math.log1p(-min(amount, MOST)) for flag, amount in excess if BY_FLAG[flag].costs)
 
 
-# --- a whole run: what a quantity follows -----------------------------------------------------------------------------
+# --- a whole run: what a quantity follows ---
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:

@@ -66,7 +66,7 @@ def first_bend(data: Series, *, proven: bool = False) -> Bend:
     return bend
 
 
-# --- choosing and testing -------------------------------------------------------------------------------------------
+# --- choosing and testing ---
 
 
 def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
@@ -147,7 +147,7 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
     return single, (design @ coefficients) * data.scale
 
 
-# --- placing the break ----------------------------------------------------------------------------------------------
+# --- placing the break ---
 
 
 def _locate(data: Series, model: Family) -> LoadInterval:

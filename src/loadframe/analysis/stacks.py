@@ -132,7 +132,7 @@ def _share(stacks: Sequence[Stack], total: int, wanted: Callable[[tuple[str, ...
     return sum(stack.count for stack in stacks if wanted(stack.frames)) / total
 
 
-# --- flame graph ----------------------------------------------------------------------------------------------------
+# --- flame graph ---
 
 
 @dataclass(slots=True)

@@ -109,7 +109,7 @@ class RealBench(Bench):
         study = self.study
         return TargetState(study.target.settings, study.target_limits, host=self._start_host, cpus=study.target_cpus)
 
-    # --- life ---------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def __enter__(self) -> Self:
         with ExitStack() as stack, self._telling():
@@ -228,7 +228,7 @@ class RealBench(Bench):
             blind=blind_counters(steps),
         )
 
-    # --- treatments -----------------------------------------------------------------------------------------------
+    # --- treatments ---
 
     def declare(
         self,
@@ -319,7 +319,7 @@ class RealBench(Bench):
     def leave_alone(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    # --- steps ----------------------------------------------------------------------------------------------------
+    # --- steps ---
 
     def take_step(self, request: StepRequest) -> Step:
         """On the disk when this returns."""

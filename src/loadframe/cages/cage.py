@@ -115,7 +115,7 @@ class Cage:
         """The folders that a process has to join."""
         return tuple(group.folder for group in self._groups)
 
-    # --- limits -------------------------------------------------------------------------------------------------------
+    # --- limits ---
 
     def set(self, limits: Mapping[str, int]) -> None:
         """Exactly these limits from now on, also for running processes. CageError where the kernel refuses one."""
@@ -211,7 +211,7 @@ class Cage:
     def _group(self, controller: str) -> Group | None:
         return next((group for group in self._groups if controller in group.controllers), None)
 
-    # --- what has happened --------------------------------------------------------------------------------------------
+    # --- what has happened ---
 
     def begin(self) -> None:
         """Start counting processes ended for lack of memory; call it before each start."""
@@ -229,7 +229,7 @@ class Cage:
         return int(match[1]) if match else 0
 
 
-# --- places and files -------------------------------------------------------------------------------------------------
+# --- places and files ---
 
 
 def _permitted(wanted: Collection[str], root: Path) -> list[Place]:

@@ -87,7 +87,7 @@ def _unescaped(word: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
 
-# --- where a group may be made ----------------------------------------------------------------------------------------
+# --- where a group may be made ---
 
 
 def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
@@ -192,7 +192,7 @@ def available(root: Path = Path("/")) -> dict[str, str | None]:
     return there
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:

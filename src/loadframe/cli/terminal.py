@@ -112,7 +112,7 @@ def _swallow() -> None:
     os.close(opened)
 
 
-# --- the streams of a process -----------------------------------------------------------------------------------------
+# --- the streams of a process ---
 
 
 class Unfailing:

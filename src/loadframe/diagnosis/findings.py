@@ -79,7 +79,7 @@ def _deeper(finding: Finding, findings: Sequence[Finding]) -> Finding:
     return replace(finding, score=max([finding.score, *scores]))
 
 
-# --- limits ---------------------------------------------------------------------------------------------------------
+# --- limits ---
 
 
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
@@ -212,7 +212,7 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
     return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bends)
 
 
-# --- signatures -----------------------------------------------------------------------------------------------------
+# --- signatures ---
 
 
 def _signature_finding(
@@ -290,7 +290,7 @@ def _evidence(condition: Condition, value: float, window: Window) -> Evidence:
     return replace(condition.evidence(rate, window.words), threshold=threshold)
 
 
-# --- words ----------------------------------------------------------------------------------------------------------
+# --- words ---
 
 
 def _name(condition: Condition) -> str:

@@ -213,7 +213,7 @@ def beside_saturated_cpus(finding: Finding) -> Finding:
     return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- words ---
 
 
 def how_many(served: InService, sizes: Sequence[Size] = ()) -> str:
@@ -348,7 +348,7 @@ def _digits(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
+# --- numbers ---
 
 
 def _of(condition: Condition, steps: Sequence[Step]) -> float | None:

@@ -81,7 +81,7 @@ def is_queue(limit: str) -> bool:
     return limit.startswith(OF) and limit.endswith(".queue")
 
 
-# --- the finding ------------------------------------------------------------------------------------------------------
+# --- the finding ---
 
 
 def _finding(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
@@ -248,7 +248,7 @@ def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> Lo
     return begins
 
 
-# --- change logs ------------------------------------------------------------------------------------------------------
+# --- change logs ---
 
 
 def _logs(windows: Windows) -> list[Finding | RuledOut]:
@@ -287,7 +287,7 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
     )
 
 
-# --- what rules out the others ----------------------------------------------------------------------------------------
+# --- what rules out the others ---
 
 
 def _not_it(stage: Stage, bottleneck: Limiting, stages: Sequence[Stage]) -> str:

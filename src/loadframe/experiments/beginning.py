@@ -240,7 +240,7 @@ def _values(option: Given) -> tuple[int | str, ...]:
     return tuple(f"{number}{parts[2]}" for number in numbers) if parts[2] else tuple(numbers)
 
 
-# --- its text -------------------------------------------------------------------------------------------------------
+# --- its text ---
 
 
 def _toml(
@@ -317,7 +317,7 @@ def _value(value: Any) -> str:
     return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
 
 
-# --- the setting that a first study suggests --------------------------------------------------------------------------
+# --- the setting that a first study suggests ---
 
 
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:

@@ -102,7 +102,7 @@ def _only(candidates: Sequence[Candidate], port: int) -> Candidate:
     )
 
 
-# --- in words -------------------------------------------------------------------------------------------------------
+# --- in words ---
 
 
 def _words(candidate: Candidate) -> str:

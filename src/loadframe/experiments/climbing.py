@@ -143,7 +143,7 @@ def climb(
     return replace(climbed, missing=(*climbed.missing, overrun))
 
 
-# --- one change after the other ---------------------------------------------------------------------------------------
+# --- one change after the other ---
 
 
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
@@ -188,7 +188,7 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
     return Rung(change.name, changes, kept, gives_up=given_up)
 
 
-# --- the whole --------------------------------------------------------------------------------------------------------
+# --- the whole ---
 
 
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:

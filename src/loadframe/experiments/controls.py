@@ -83,7 +83,7 @@ def _affords(book: Bookkeeping, round_: Round, levels: Sequence[float], *, neede
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 
 
-# --- the same without the change --------------------------------------------------------------------------------------
+# --- the same without the change ---
 
 
 def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
@@ -138,7 +138,7 @@ def _times(verdict: Verdict) -> str:
     return f"{verdict.ratio:.3g} times as much ({verdict.low:.3g} to {verdict.high:.3g})"
 
 
-# --- half the way -----------------------------------------------------------------------------------------------------
+# --- half the way ---
 
 
 def _measured(
@@ -198,7 +198,7 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
     return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=tuple(known))
 
 
-# --- less than before -------------------------------------------------------------------------------------------------
+# --- less than before ---
 
 
 def _lessened(trial: Trial) -> Remedy | None:

@@ -37,7 +37,7 @@ MOST_REQUESTS = 20_000_000
 """Rows of the table of requests: as text they take about 1.5 GB."""
 
 
-# --- the formats ------------------------------------------------------------------------------------------------------
+# --- the formats ---
 
 
 def _hdrhistogram(run: RunFolder) -> bytes:

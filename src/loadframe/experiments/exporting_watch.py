@@ -66,7 +66,7 @@ def export_watch(folder: Path, name: str) -> bytes:
     return exported(WATCH_FORMATS, folder, folder, name, " of a watch")
 
 
-# --- the formats ------------------------------------------------------------------------------------------------------
+# --- the formats ---
 
 
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:

@@ -118,7 +118,7 @@ def limits(
         return replace(ledger, warnings=(*ledger.warnings, *stages_now.notes))
 
 
-# --- whose limits -----------------------------------------------------------------------------------------------------
+# --- whose limits ---
 
 
 @contextmanager
@@ -213,7 +213,7 @@ def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
         tell(f"Ending {kind}.")
 
 
-# --- watching ---------------------------------------------------------------------------------------------------------
+# --- watching ---
 
 
 def _moment(subject: Subject) -> Moment:
@@ -270,7 +270,7 @@ def _metrics(
     return Readings(*derive({**(asked or {}), **readings.values, **values}, {**readings.missing, **missing}))
 
 
-# --- what it comes to -------------------------------------------------------------------------------------------------
+# --- what it comes to ---
 
 
 def ledger_of(
@@ -384,7 +384,7 @@ def _add_memory(
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
 
 
-# --- what a live pipeline prints of its stages ------------------------------------------------------------------------
+# --- what a live pipeline prints of its stages ---
 
 FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
 

@@ -113,7 +113,7 @@ def _not_checked(cluster: Cluster, hosts: Hosts, servers: Sequence[SqlNode]) -> 
         yield f"the servers' connections ({POOL}): give their option files with --mysqld"
 
 
-# --- started here -----------------------------------------------------------------------------------------------------
+# --- started here ---
 
 MOST_STARTED = 4
 """Data nodes on one machine."""

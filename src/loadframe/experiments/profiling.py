@@ -109,7 +109,7 @@ def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
     book.bench.run.add_profiled(empty)
 
 
-# --- from the run folder to the report ------------------------------------------------------------------------------
+# --- from the run folder to the report ---
 
 
 def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:

@@ -22,6 +22,7 @@ from loadframe.experiments.writing import (
     write_down,
 )
 from loadframe.model import (
+    NOT_RECOVERED,
     Capacity,
     CaseStudy,
     Curve,
@@ -54,10 +55,17 @@ def absent(run: RunFolder) -> tuple[str, ...]:
 
 def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> CaseStudy:
     """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective for the
-    curves. RunError without a finished step, TooFewRequests where no window is enough."""
+    curves. RunError without a finished step, and where the target fell in each that might have counted; TooFewRequests
+    where no window is enough."""
     steps = _checked(run)
     about, rounds, answer = run.document("run.json", "run"), tuple(run.rounds()), _answer(run, steps)
     if answer is None and not any(step.counts for step in steps):
+        if fallen := sorted({step.level for step in steps if NOT_RECOVERED in step.flags}):
+            loads = ", ".join(f"{level:g}" for level in fallen)
+            raise RunError(
+                f"{run.path} has no step that counts: at {loads} the target did not serve again after the load",
+                remedy="See the target's log at that time, and measure lower loads.",
+            )
         check_enough(steps, steps[-1].treatment)
     if isinstance(answer, Investigation):
         rounds = answer.rounds

@@ -140,7 +140,7 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
     return None
 
 
-# --- of several remedies that are guessed, the first to prove ---------------------------------------------------------
+# --- of several remedies that are guessed, the first to prove ---
 
 SHOWS = 1.2
 """Throughput ratio of a single step: more than single steps of one state differ by on a quiet machine."""

@@ -117,7 +117,7 @@ def begin(plan: WatchPlan) -> NoReturn:
         ) from error
 
 
-# --- what is watched --------------------------------------------------------------------------------------------------
+# --- what is watched ---
 
 
 def _service(study: Study, service: Found) -> WatchPlan:
@@ -202,7 +202,7 @@ def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
             "expect": reads[0].expect if reads else None}  # fmt: skip
 
 
-# --- what the command line wishes -------------------------------------------------------------------------------------
+# --- what the command line wishes ---
 
 
 def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:

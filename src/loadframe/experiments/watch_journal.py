@@ -235,7 +235,7 @@ def is_ours(name: str) -> bool:
     return name in (LOCK, STATE) or DAY.fullmatch(name) is not None or PART.fullmatch(name) is not None
 
 
-# --- gaps -------------------------------------------------------------------------------------------------------------
+# --- gaps ---
 
 SUSPENDED_S = 1.0
 """CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by this: the machine slept. They are read one after the other."""

@@ -191,7 +191,7 @@ class FleetBench(RealBench):
             raise FleetError(f"nothing is sampled on host {self.hosts.serving}", remedy='Set measure.profile = "off".')
         return super().take_profile(place, treatment=treatment, level=level, window_s=window_s)
 
-    # --- the load ---------------------------------------------------------------------------------------------------
+    # --- the load ---
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
         """The driver's resources are limited on each host; what is prepared from here runs as the driver's user."""
@@ -240,7 +240,7 @@ class FleetBench(RealBench):
         reason = cast(VoidReason, error.reason)
         return FleetStep(name, level, start_s, duration_s, void=reason, void_host=error.host, void_fact=error.fact)
 
-    # --- what the hosts recorded ------------------------------------------------------------------------------------
+    # --- what the hosts recorded ---
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
         """The target's numbers from its host, the driver's from those that drove; the service's own from here."""

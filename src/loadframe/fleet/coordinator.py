@@ -95,7 +95,7 @@ class Coordinator:
         self.watched_clocks: dict[str, ClockInStep] = {}
         """Of the hosts that do not drive, in the last collected step."""
 
-    # --- what all of them are asked -------------------------------------------------------------------------------
+    # --- what all of them are asked ---
 
     def ask_all(
         self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
@@ -193,7 +193,7 @@ class Coordinator:
             self._void(late, "agent-lost", f"host {late!r} has not told the time within {CLOCKS_WITHIN_S:g} s")
         return {host: offset(answers) for host, answers in by_host.items()}
 
-    # --- one step -------------------------------------------------------------------------------------------------
+    # --- one step ---
 
     def begin(
         self,
@@ -325,7 +325,7 @@ class Coordinator:
         for host in self.drivers:
             self._transport.ask(host, "cancel", {})
 
-    # --- what voids it ----------------------------------------------------------------------------------------------
+    # --- what voids it ---
 
     def _going(self) -> Begun:
         assert self._begun is not None, "a step was begun"

@@ -174,7 +174,7 @@ class DaskEngine:
         with _quiet():
             self._stack.close()
 
-    # --- the scheduler ----------------------------------------------------------------------------------------------
+    # --- the scheduler ---
 
     def _connected(self, stack: ExitStack) -> Any:
         if self._about.scheduler:
@@ -209,7 +209,7 @@ class DaskEngine:
             remedy="Start it, and go on from the trials with --resume.",
         )
 
-    # --- the hosts --------------------------------------------------------------------------------------------------
+    # --- the hosts ---
 
     def _await_hosts(self) -> None:
         until = time.monotonic() + CONNECTED_WITHIN_S
@@ -277,7 +277,7 @@ class DaskEngine:
             )
         return Place(worker, str(said["facts"]["boot"]), int(said["process"]))
 
-    # --- tasks ------------------------------------------------------------------------------------------------------
+    # --- tasks ---
 
     def _submit(self, work: Callable[[str], str], text: str, task: str, address: str) -> Any:
         return self._client.submit(

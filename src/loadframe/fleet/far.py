@@ -212,7 +212,7 @@ class FarTarget(OnBench):
     def __repr__(self) -> str:
         return f"{self.kind} on host {self._host}"
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         specs = self._ask("create", prefix=self._prefix)["specs"]
@@ -252,7 +252,7 @@ class FarTarget(OnBench):
         """Record this one there from now on."""
         self._ask("follow")
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         return dict(self._ask("effective")["value"])
@@ -309,7 +309,7 @@ class FarTarget(OnBench):
             return tuple(str(note) for note in self._ask("notes")["value"])
         return ()
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _said(self, do: str, **values: Any) -> dict[str, Any]:
         return {**values, "kind": self.kind, "do": do}

@@ -136,7 +136,7 @@ class OnHosts:
         self._progress.say(words)
         self._notes.append(words if words.endswith(".") else f"{words}.")
 
-    # --- work on whichever host is free ------------------------------------------------------------------------------
+    # --- work on whichever host is free ---
 
     def carry_out(
         self,
@@ -224,7 +224,7 @@ class OnHosts:
         why = f"it was lost {work.attempts} times, on {', '.join(work.hosts_lost)}: {came.lost}"
         return Done(work, came.host, failed=why)
 
-    # --- the same on several hosts at the same time -------------------------------------------------------------------
+    # --- the same on several hosts at the same time ---
 
     def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
         """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
@@ -260,7 +260,7 @@ class OnHosts:
                 raise FleetError(f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out.")
             time.sleep(POLL_S)
 
-    # --- tasks --------------------------------------------------------------------------------------------------------
+    # --- tasks ---
 
     def _begin(self, host: str, work: Work) -> None:
         work.attempts += 1

@@ -181,7 +181,7 @@ class Part:
         self.cancel()
         self._stack.close()
 
-    # --- the target, where it is on this host ---------------------------------------------------------------------
+    # --- the target, where it is on this host ---
 
     def watch(self, number: str, port: int) -> dict[str, Any]:
         """Record the processes that listen there. TargetError where they are not seen."""
@@ -230,7 +230,7 @@ class Part:
         )
         return {}
 
-    # --- the driver -------------------------------------------------------------------------------------------------
+    # --- the driver ---
 
     def start(self, message: Message, when: Callable[[], float]) -> None:
         """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
@@ -298,7 +298,7 @@ class Part:
             self._folder = None
         self._log = None
 
-    # --- what goes back ---------------------------------------------------------------------------------------------
+    # --- what goes back ---
 
     def flushed(self) -> int:
         """Bytes of the recording that are on the disk. RecordingError."""
@@ -320,7 +320,7 @@ class Part:
         for component, pids in (self._serving.processes() if self._serving is not None else {}).items():
             self._follow(component, pids)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _made(self, options: Message) -> Workload:
         given = self.study.workload

@@ -86,7 +86,7 @@ class Worker:
         finally:
             self._close()
 
-    # --- what it is asked -------------------------------------------------------------------------------------------
+    # --- what it is asked ---
 
     def _obey(self, said: Message) -> None:
         number = said.get("id")
@@ -211,7 +211,7 @@ class Worker:
     def _busy(self) -> bool:
         return self._part is not None and not self._part.over
 
-    # --- the pipes ----------------------------------------------------------------------------------------------------
+    # --- the pipes ---
 
     def _next(self, within_s: float) -> Message | None:
         try:

@@ -137,7 +137,7 @@ def _stem(base: str) -> str:
     return base
 
 
-# --- Prometheus and OpenMetrics -------------------------------------------------------------------------------------
+# --- Prometheus and OpenMetrics ---
 
 
 def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "") -> Exposed:
@@ -206,7 +206,7 @@ def _split(text: str) -> Iterator[str]:
     return (line.removesuffix("\n").removesuffix("\r") for line in StringIO(text, newline="\n"))
 
 
-# --- JSON -----------------------------------------------------------------------------------------------------------
+# --- JSON ---
 
 
 def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
@@ -238,7 +238,7 @@ def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[st
             collected.leave_out(UNUSABLE, path[:LONGEST_NAME])
 
 
-# --- lines of name and value ------------------------------------------------------------------------------------------
+# --- lines of name and value ---
 
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:

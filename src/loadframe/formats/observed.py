@@ -18,7 +18,7 @@ from loadframe.formats.said import words
 from loadframe.model import Observations, Observed, ObservedMapping
 from loadframe.progress import counted
 
-# --- Prometheus' answer to a range query: a matrix of series with labels (HTTP API, query_range), or a list of them --
+# --- Prometheus' answer to a range query: a matrix of series with labels (HTTP API, query_range), or a list of them ---
 
 WHOLE_ANSWER = "Give the whole answer of /api/v1/query_range, or a list of such answers."
 LONGER_STEP = "Ask for a longer step, a shorter range, or fewer series."
@@ -102,7 +102,7 @@ def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
     return Series.of(own, labels, by_time)
 
 
-# --- sysstat: `sadf -j` (JSON) and `sadf -d` (text with semicolons) ------------------------------------------------
+# --- sysstat: `sadf -j` (JSON) and `sadf -d` (text with semicolons) ---
 # Names are those of sar without % and /s, with the device as a label: idle{cpu="all"}, util{dev="sda"}, ldavg-1.
 
 BY_SADF = "Write it with `sadf -j -- -u -d -q -n DEV` or `sadf -d -- -u`."
@@ -195,7 +195,7 @@ def _column(name: str) -> str:
     return name.strip().lstrip("%").removesuffix("/s").removesuffix("-percent")
 
 
-# --- sadf -d ----------------------------------------------------------------------------------------------------------
+# --- sadf -d ---
 
 
 def _lines(text: str, sysstat: _Sysstat) -> None:
@@ -248,7 +248,7 @@ def _time(text: str, where: str) -> float:
     return value
 
 
-# --- sadf -j ----------------------------------------------------------------------------------------------------------
+# --- sadf -j ---
 
 
 def _json(text: str, sysstat: _Sysstat) -> None:

@@ -112,7 +112,7 @@ def private_folder(path: Path, purpose: str) -> Path:
     return path
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
@@ -169,7 +169,7 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
         ) from error
 
 
-# --- locks ------------------------------------------------------------------------------------------------------------
+# --- locks ---
 
 
 @contextmanager

@@ -39,7 +39,7 @@ _EMPTY = "DELETE FROM totals WHERE directory = {id} AND entries = 0 AND above IS
 _GONE = f"UPDATE totals SET above = NULL WHERE directory = OLD.id; {_EMPTY.replace('{id}', 'OLD.id')}"
 _NO_MORE = f"{_SUBTRACT} {_EMPTY.replace('{id}', 'OLD.parent')}"
 
-# --- SQLite -----------------------------------------------------------------------------------------------------------
+# --- SQLite ---
 
 _MORE = ", ".join(f"{name} = totals.{name} + excluded.{name}" for name in SUMS)
 _ADD = f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON CONFLICT (directory) DO UPDATE SET {_MORE};"
@@ -61,7 +61,7 @@ SQLITE = (
     f"CREATE TRIGGER totals_gone AFTER DELETE ON entries WHEN OLD.type = 'd' BEGIN {_GONE} END",
 )
 
-# --- MariaDB ----------------------------------------------------------------------------------------------------------
+# --- MariaDB ---
 
 _MARIADB_MORE = ", ".join(f"{name} = {name} + VALUES({name})" for name in SUMS)
 _MARIADB_ADD = f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON DUPLICATE KEY UPDATE {_MARIADB_MORE};"
@@ -78,7 +78,7 @@ MARIADB = (
     f"IF OLD.type = 'd' THEN {_GONE} END IF; END",
 )
 
-# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+# --- PostgreSQL ---
 
 _SUMMED = ", ".join(f"sum({value})" for value in _of("changed"))
 _SUMMED_LESS = ", ".join(f"{name} = totals.{name} - less.{name}" for name in SUMS)

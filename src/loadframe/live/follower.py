@@ -113,7 +113,7 @@ class Follower:
                 view = await asyncio.to_thread(self._opened, run_id)
             return {"after": self._hub.last_id, **view.whole()}
 
-    # --- in a thread, one at a time
+    # --- in a thread, one at a time ---
 
     def _changes(self) -> list[tuple[str, dict[str, Any]]]:
         changes: list[tuple[str, dict[str, Any]]] = []

@@ -182,7 +182,7 @@ class RunView:
             "error": self.error,
         }
 
-    # --- documents
+    # --- documents ---
 
     def _new_heading(self) -> Change:
         states = {name: self.run.state_of(name) for name in DOCUMENTS}
@@ -280,7 +280,7 @@ class RunView:
             "budget_s": study.measure.budget,
         }
 
-    # --- lines
+    # --- lines ---
 
     def _new_steps(self) -> Change:
         known, shapes = set(self.limits), []

@@ -136,7 +136,7 @@ class WatchView:
             "error": self.error,
         }
 
-    # --- lines
+    # --- lines ---
 
     def _take(self, line: WatchLine) -> set[str]:
         at_s, data = line.at_s, line.data
@@ -224,7 +224,7 @@ class WatchView:
         last = 0 if self._minute is None else self._minute[0]  # a clock that was set back begins again there
         self.minutes = {at: minute for at, minute in self.minutes.items() if last - MOST_MINUTES < at <= last}
 
-    # --- files
+    # --- files ---
 
     def _lines(self) -> Iterator[WatchLine]:
         """The new lines of the last two days, and of earlier days the alarms and the first line. Nothing is read while

@@ -24,7 +24,7 @@ def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
     return lambda number: {metric: number} if number < most else {}
 
 
-# --- CPU ------------------------------------------------------------------------------------------------------------
+# --- CPU ---
 
 
 class _CpuStat(NamedTuple):
@@ -69,7 +69,7 @@ def _cfs_quota(text: bytes, period: bytes) -> float:
     return quota_us / max(1, procfs.parse_count(period)) if quota_us > 0 else math.inf
 
 
-# --- disks ----------------------------------------------------------------------------------------------------------
+# --- disks ---
 
 _V1 = "blkio.throttle"
 IO: Mapping[str, tuple[str, str, str, str, str]] = {
@@ -139,7 +139,7 @@ def _io_files() -> list[Derivation]:
     return rows
 
 
-# --- all of them ----------------------------------------------------------------------------------------------------
+# --- all of them ---
 
 CAGE: tuple[Derivation, ...] = (
     Derivation("cpu.stat", _cpu_stat, rates=(_cpu_counts, _throttled), beside=("cpu.max", "cpu.cfs_period_us")),

@@ -83,7 +83,7 @@ class FrameWriter:
         if name in self._ids:
             self._retired.append(name)
 
-    # --- whole records
+    # --- whole records ---
 
     def sample(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
         self.begin_sample(monotonic_s, wall_s)
@@ -98,7 +98,7 @@ class FrameWriter:
             self.put(source, data)
         self.end_record()
 
-    # --- a record in parts
+    # --- a record in parts ---
 
     def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
         """Begin one tick of the schedule; `end_record` ends it."""
@@ -199,7 +199,7 @@ class FrameWriter:
             self._size = len(self.buffer)
             self._view = memoryview(self.buffer)
 
-    # --- blocks
+    # --- blocks ---
 
     def write_block(self) -> None:
         """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""

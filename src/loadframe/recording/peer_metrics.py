@@ -130,7 +130,7 @@ def is_here(socket: OpenSocket) -> bool:
     return socket.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
 
 
-# --- metrics ----------------------------------------------------------------------------------------------------------
+# --- metrics ---
 
 
 def peer_metrics(connections: Connections) -> Metrics:

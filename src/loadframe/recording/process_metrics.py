@@ -24,7 +24,7 @@ parse_stat = lru_cache(maxsize=512)(procfs.parse_process_stat)
 _LONGEST_PID = 10
 _TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
 
-# --- growth -----------------------------------------------------------------------------------------------------------
+# --- growth ---
 
 
 def _clock(first: int, last: int, elapsed_s: float) -> Metrics:
@@ -125,7 +125,7 @@ def added_up(rates: Sequence[Metrics]) -> Metrics:
     return {metric: sum(metrics[metric] for metrics in rates) for metric in common}
 
 
-# --- threads ----------------------------------------------------------------------------------------------------------
+# --- threads ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def parse_tasks(data: bytes) -> list[TaskTexts]:
     return tasks
 
 
-# --- levels -----------------------------------------------------------------------------------------------------------
+# --- levels ---
 
 HELD = frozenset({STAT, "status", "limits", "fd"})
 """The latest text of these stays valid: with thousands of threads they are read once per second."""
@@ -281,7 +281,7 @@ def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
     return metrics | ({"memory.shared": max(touched)} if touched else {})
 
 
-# --- one tick after the other -----------------------------------------------------------------------------------------
+# --- one tick after the other ---
 
 
 def split_source(name: str) -> tuple[str, int, str] | None:

@@ -109,7 +109,7 @@ class ProcessInWindow:
             raise RecordingError(f"The CPU time of process {self.pid} was not recorded.")
         return self.rates["cpu.cores"]
 
-    # --- threads
+    # --- threads ---
 
     @cached_property
     def most_threads(self) -> int:
@@ -188,7 +188,7 @@ class ProcessInWindow:
         return tuple(max(0, b - a) / elapsed_s for a, b in zip(first, last, strict=True))
 
 
-# --- which processes ------------------------------------------------------------------------------------------------
+# --- which processes ---
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
@@ -206,7 +206,7 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     return list(there.values())
 
 
-# --- metrics of one component ---------------------------------------------------------------------------------------
+# --- metrics of one component ---
 
 
 def component_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:

@@ -19,7 +19,7 @@ LARGEST = 2**64
 """No counter of the kernel is larger."""
 
 
-# --- words and numbers ----------------------------------------------------------------------------------------------
+# --- words and numbers ---
 
 
 def parse_count(data: bytes) -> int:
@@ -61,7 +61,7 @@ def missing(where: str, what: str) -> RecordingError:
     )
 
 
-# --- the machine ----------------------------------------------------------------------------------------------------
+# --- the machine ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ def parse_interrupts(data: bytes) -> dict[str, int]:
     return counts
 
 
-# --- a process ------------------------------------------------------------------------------------------------------
+# --- a process ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +426,7 @@ def parse_cpu_list(data: bytes) -> int:
     return count
 
 
-# --- control groups -------------------------------------------------------------------------------------------------
+# --- control groups ---
 
 
 def parse_maximum(data: bytes) -> float:

@@ -83,7 +83,7 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
     )
 
 
-# --- what is recorded at ticks --------------------------------------------------------------------------------------
+# --- what is recorded at ticks ---
 
 
 def _add_recorded(columns: "_Columns", ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> None:
@@ -148,7 +148,7 @@ class _Columns:
         return polars.DataFrame({"at_s": times, "metric": names.gather(which), "value": values})
 
 
-# --- the server -----------------------------------------------------------------------------------------------------
+# --- the server ---
 
 
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:

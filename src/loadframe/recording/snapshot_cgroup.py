@@ -48,7 +48,7 @@ FILES = {
 OUT_OF_SIGHT = "the control groups of the process are not mounted where we can see them"
 
 
-# --- finding and reading them ---------------------------------------------------------------------------------------
+# --- finding and reading them ---
 
 
 def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
@@ -76,7 +76,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-# --- what they say --------------------------------------------------------------------------------------------------
+# --- what they say ---
 
 
 def _working_set(use: bytes, stat: bytes) -> float:

@@ -21,7 +21,7 @@ _MEGABIT_BYTES = 125_000
 NETWORK = "a network table"
 
 
-# --- kernel tables --------------------------------------------------------------------------------------------------
+# --- kernel tables ---
 
 
 THREADS = Derivation("system:/proc/loadavg", procfs.parse_threads, (lambda count: {"system.threads.count": count},))
@@ -40,7 +40,7 @@ def _sysctl(name: str, metric: str) -> Source:
     return Source(f"proc/sys/{name.replace('.', '/')}", (metric,), parse, fetch, absent)
 
 
-# --- the network ----------------------------------------------------------------------------------------------------
+# --- the network ---
 
 
 def elsewhere(place: Place) -> bool:

@@ -28,7 +28,7 @@ BLOCKS = "sys/block"
 CPUS = "sys/devices/system/cpu"
 
 
-# --- CPUs -----------------------------------------------------------------------------------------------------------
+# --- CPUs ---
 
 
 def _softirqs(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
@@ -55,7 +55,7 @@ def _throttling(pair: Pair) -> Metrics:
     return {"system.cpu.throttled": min(1.0, max(shares))} if shares else {}
 
 
-# --- memory ---------------------------------------------------------------------------------------------------------
+# --- memory ---
 
 
 def _swap(pair: Pair) -> Metrics:
@@ -86,7 +86,7 @@ def _writing(counted: dict[str, int]) -> Metrics:
     }
 
 
-# --- disks and file systems -----------------------------------------------------------------------------------------
+# --- disks and file systems ---
 
 
 def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
@@ -157,7 +157,7 @@ def _filesystems(pair: Pair) -> Metrics:
     return values
 
 
-# --- all of them ----------------------------------------------------------------------------------------------------
+# --- all of them ---
 
 NO_TIME = "no CPU time passed between two readings"
 NO_PRESSURE = "it needs Linux 4.20 with CONFIG_PSI, booted with psi=1"

@@ -86,7 +86,7 @@ def _spent(text: bytes) -> dict[str, bytes]:
     return {STAT: stat, CLOCK: clock} if clock else {STAT: stat}
 
 
-# --- its threads ----------------------------------------------------------------------------------------------------
+# --- its threads ---
 
 
 def _threads(*pairs: Pair) -> Metrics:
@@ -115,7 +115,7 @@ def _times(text: bytes) -> dict[bytes, tuple[int, int]]:
     return {row[0]: (procfs.parse_count(row[1]), procfs.parse_count(row[2])) for row in rows if len(row) >= 3}
 
 
-# --- what it watches and listens to ---------------------------------------------------------------------------------
+# --- what it watches and listens to ---
 
 
 def _descriptors(place: Place) -> Iterator[tuple[str, str]]:
@@ -172,7 +172,7 @@ def _accept_queues(pair: Pair) -> Metrics:
     return {"target.accept_queue": float(waiting), "target.accept_queue.limit": float(most)}
 
 
-# --- the user -------------------------------------------------------------------------------------------------------
+# --- the user ---
 
 
 def fetch_user(place: Place, path: str) -> bytes:

@@ -182,7 +182,7 @@ def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
     return name, peer, queues
 
 
-# --- netlink ----------------------------------------------------------------------------------------------------------
+# --- netlink ---
 
 
 def inet_request(family: int, states: int, *, extensions: int = 0, port: int = 0) -> bytes:

@@ -255,7 +255,7 @@ class SocketSampler:
             return
         self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
 
-    # --- netlink
+    # --- netlink ---
 
     def _asking(self, network: int) -> socket.socket | None:
         """None without permission."""
@@ -361,7 +361,7 @@ def _in_time_wait() -> int:
         return 0
 
 
-# --- network namespaces -----------------------------------------------------------------------------------------------
+# --- network namespaces ---
 
 
 def _network_of(directory: int) -> int:

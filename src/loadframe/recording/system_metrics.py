@@ -14,7 +14,7 @@ CLOCK_STEP_S = 0.010
 CLOCK_SLEW = 0.1
 
 
-# --- CPUs -----------------------------------------------------------------------------------------------------------
+# --- CPUs ---
 
 
 def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
@@ -91,7 +91,7 @@ def _interrupts(first: dict[str, int], last: dict[str, int], elapsed_s: float) -
     return {"system.tlb_shootdowns": growth(first["TLB"], last["TLB"]) / elapsed_s}
 
 
-# --- memory ---------------------------------------------------------------------------------------------------------
+# --- memory ---
 
 
 def _memory(meminfo: dict[str, int]) -> Metrics:
@@ -141,7 +141,7 @@ def pressure(source: str, metrics: Sequence[str]) -> Derivation:
     return Derivation(source, procfs.parse_pressure, rates=(shares,))
 
 
-# --- disks ----------------------------------------------------------------------------------------------------------
+# --- disks ---
 
 Disks = dict[str, DiskCounters]
 
@@ -191,7 +191,7 @@ def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
     } | ({"system.disk.flush_ms": spent_ms / count} if count else {})
 
 
-# --- files and sockets ----------------------------------------------------------------------------------------------
+# --- files and sockets ---
 
 
 def _files(files: FileNumbers) -> Metrics:
@@ -236,7 +236,7 @@ def parse_port_range(text: bytes, reserved: bytes) -> int:
     return max(0, high - low + 1 - taken)
 
 
-# --- all of them ----------------------------------------------------------------------------------------------------
+# --- all of them ---
 
 _CPU_FOLDER = "system:/sys/devices/system/cpu/cpu*"
 STAT = Derivation("system:/proc/stat", procfs.parse_stat, (_running,), (cpu, _scheduling))

@@ -112,7 +112,7 @@ def _lines(inv: Investigation) -> list[str]:
             return _interrupted(inv)
 
 
-# --- what limits
+# --- what limits ---
 
 
 def _limit(inv: Investigation) -> str:
@@ -178,7 +178,7 @@ def _highest(inv: Investigation) -> str:
     return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
 
 
-# --- what to do, and what it gives
+# --- what to do, and what it gives ---
 
 
 def _action(inv: Investigation) -> str:
@@ -282,7 +282,7 @@ def _tried(inv: Investigation) -> str:
     return f"None of the {tried} changes that were tried shows a proven gain; all were put back." if tried else ""
 
 
-# --- runs that ended early
+# --- runs that ended early ---
 
 
 def stop_sentence(stop: Stop | None, unit: str) -> str:

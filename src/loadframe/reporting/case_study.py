@@ -90,7 +90,7 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
     return (doc.Figure(drawn[name], look) for name in chosen if name in drawn)
 
 
-# --- the first screen
+# --- the first screen ---
 
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
@@ -148,7 +148,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.brief_quality(inv.quality)
 
 
-# --- curves
+# --- curves ---
 
 
 def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
@@ -168,7 +168,7 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     yield from (curve_report.of_round(inv, round_) for round_ in inv.rounds)
 
 
-# --- side by side, restarts, forecast
+# --- side by side, restarts, forecast ---
 
 
 def _side_by_side(inv: Investigation, alternative: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
@@ -230,7 +230,7 @@ def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     yield doc.Items(forecast.notes)
 
 
-# --- causes
+# --- causes ---
 
 
 def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
@@ -291,7 +291,7 @@ def _refuted(inv: Investigation) -> Iterator[doc.Block]:
     yield doc.Facts(tuple(rows), "facts wide-facts")
 
 
-# --- use, time, limits
+# --- use, time, limits ---
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:

@@ -44,7 +44,7 @@ def _quantity(row: Quantity) -> str:
     return f"{row.name}: {decided}{verdict_words.ratio_words(row.verdict)}, {values}"
 
 
-# --- GitHub Actions
+# --- GitHub Actions ---
 
 LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
 """Severity of an annotation where a margin was given. Without one nothing fails: worse is a warning."""
@@ -103,7 +103,7 @@ def _data(text: str) -> str:
     return said.words(text, 4000).replace("%", "%25")
 
 
-# --- JUnit
+# --- JUnit ---
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document may have, not even as references (XML 1.0, section 2.2)."""

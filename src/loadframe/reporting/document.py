@@ -55,7 +55,7 @@ def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
     return tuple(piece for name in names for piece in (", ", Span(name, "code")))[1:]
 
 
-# --- blocks
+# --- blocks ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Group:
 Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Drawing | Group
 
 
-# --- the document
+# --- the document ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
     return section(heading, anchor, [Items(tuple(items))])
 
 
-# --- parts of every kind of report
+# --- parts of every kind of report ---
 
 
 def environment(about: About | None, *more: tuple[Words, Words]) -> Section:

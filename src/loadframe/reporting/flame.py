@@ -304,7 +304,7 @@ def difference_shade(node: Node, difference: Difference) -> str:
     return _shade(node.after - node.before, POINTS) if beyond_chance(node, difference) else ""
 
 
-# --- in words
+# --- in words ---
 
 
 def difference_sentence(inv: Investigation, difference: Difference) -> str:
@@ -349,7 +349,7 @@ def _percent(share: float) -> str:
     return rounding.percent(share) if share >= NARROWEST else "less than 0.25 %"
 
 
-# --- the drawing
+# --- the drawing ---
 
 
 def difference_svg(inv: Investigation, difference: Difference) -> Markup:

@@ -47,7 +47,7 @@ def gains(inv: Investigation) -> list[Gain]:
     return [gain for gain in tried if gain.verdict.has_ratio]
 
 
-# --- in words
+# --- in words ---
 
 
 def title(inv: Investigation) -> str:
@@ -81,7 +81,7 @@ def _said(gain: Gain) -> str:
     return "; ".join(part for part in (verdict_words.ratio_words(gain.verdict), fate, noise) if part)
 
 
-# --- the drawing
+# --- the drawing ---
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:

@@ -109,7 +109,7 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
     return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
 
 
-# --- words
+# --- words ---
 
 
 def _urgent(limit: Limit) -> str:
@@ -146,7 +146,7 @@ def _percent(limit: Limit) -> str:
     return "< 0.1 %" if 0 < share < 0.001 else rounding.percent(share)
 
 
-# --- bars
+# --- bars ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def shown(panels: Sequence[Panel]) -> list[Panel]:
     return [panel for rank, panel in enumerate(panels) if rank < ALWAYS_SHOWN or panel.fullest >= SHOWN_FROM][:MOST]
 
 
-# --- in words
+# --- in words ---
 
 
 def title(inv: Investigation) -> str:
@@ -270,7 +270,7 @@ def _panel_words(panel: Panel, state: str, unit: str) -> str:
     return f"{label}at most {rounding.percent(share)}{f', at {words.load(level, unit)}' if unit else ''}"
 
 
-# --- the drawing
+# --- the drawing ---
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:

@@ -162,7 +162,7 @@ def _interval(
         yield Sample(f"{name}{end}{unit}", quantity, own)
 
 
-# --- the text
+# --- the text ---
 
 
 def _family(name: str, meaning: str, values: Mapping[str, str]) -> Iterator[str]:

@@ -36,7 +36,7 @@ OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 BOX_WIDTH = 12
 
 
-# --- the proof: throughput over load
+# --- the proof: throughput over load ---
 
 
 def proof_title(inv: Investigation) -> str:
@@ -172,7 +172,7 @@ def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
     plot.write(at, plot.y.high, ", ".join(parts), colour, **look)
 
 
-# --- latency, blocks, metrics
+# --- latency, blocks, metrics ---
 
 
 def latency(inv: Investigation, size: Size) -> Plot | None:

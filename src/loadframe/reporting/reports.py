@@ -104,7 +104,7 @@ def render_markdown(answer: RunAnswer, *, details: bool = False, about: About | 
     return markdown.render(of(answer, about), brief=not isinstance(answer, Capacity) and not details)
 
 
-# --- charts, and their files
+# --- charts, and their files ---
 
 
 def page_charts(answer: RunAnswer) -> dict[str, Chart]:

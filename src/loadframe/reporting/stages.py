@@ -152,7 +152,7 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f} %"
 
 
-# --- the drawing
+# --- the drawing ---
 
 
 class _Drawing(Canvas):
@@ -214,7 +214,7 @@ class _Drawing(Canvas):
         self.label(x, y, label, colour, baseline="middle", **look)
 
 
-# --- the data
+# --- the data ---
 
 
 def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:

@@ -26,7 +26,7 @@ def target_name(study: StudySummary) -> str:
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
 
-# --- loads, throughput, curves
+# --- loads, throughput, curves ---
 
 
 def load(value: float, unit: str) -> str:
@@ -209,7 +209,7 @@ def limit_number(value: float | None, limit: Limit) -> str:
     return show(value, limit.unit)
 
 
-# --- grammar
+# --- grammar ---
 
 
 def strip(text: str) -> str:

@@ -69,7 +69,7 @@ class RunFolder:
         self._files = Folder(path, Whose.NAMED, what="run folder")
         self._progress: ProgressLog | None = None
 
-    # --- making one ---------------------------------------------------------------------------------------------
+    # --- making one ---
 
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
@@ -132,7 +132,7 @@ class RunFolder:
         with closing(self.recording(PROGRESS)) as descriptor:
             return is_held(descriptor)
 
-    # --- writing --------------------------------------------------------------------------------------------------
+    # --- writing ---
 
     def tell(self, line: Told) -> None:
         """Append a progress event; ignored except in the command that created the run."""
@@ -229,7 +229,7 @@ class RunFolder:
                 remedy="Finished steps are kept. Free some space or choose another place with --runs; run it again.",
             ) from error
 
-    # --- reading --------------------------------------------------------------------------------------------------
+    # --- reading ---
 
     def steps(self) -> list[Step]:
         """All finished steps; a torn last line (a killed run) is left out. RunError for an impossible one."""

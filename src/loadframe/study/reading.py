@@ -141,7 +141,7 @@ def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
     table[last] = value
 
 
-# --- errors -------------------------------------------------------------------------------------------------------
+# --- errors ---
 
 
 def _explain(

@@ -153,7 +153,7 @@ class Folder:
         self._descriptor = descriptor
         weakref.finalize(self, os.close, descriptor)
 
-    # --- reading
+    # --- reading ---
 
     def exists(self, name: str) -> bool:
         """Whether there is anything of this name, even if it cannot be read."""
@@ -283,7 +283,7 @@ class Folder:
     def _of_owner(self, status: os.stat_result) -> bool:
         return status.st_uid == os.fstat(self._descriptor).st_uid
 
-    # --- writing
+    # --- writing ---
 
     def replace(
         self, name: str, data: bytes | memoryview, *, mode: int | None = None, like: os.stat_result | None = None
@@ -447,7 +447,7 @@ class Folder:
             raise
         return descriptor
 
-    # --- names
+    # --- names ---
 
     @contextmanager
     def _place(self, name: str) -> Iterator[tuple[int, str]]:

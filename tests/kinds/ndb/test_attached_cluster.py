@@ -60,7 +60,7 @@ def study(address: str, target: str = "", more: str = "") -> str:
     return STUDY.format(attach=address, target=target, more=more)
 
 
-# --- without a server -------------------------------------------------------------------------------------------------
+# --- without a server ---
 
 
 def test_of_several_sql_nodes_one_on_another_machine_is_what_takes_consent() -> None:
@@ -91,7 +91,7 @@ def test_a_study_that_would_change_it_is_refused_before_anything_is_asked(target
     assert "private" in caught.value.remedy
 
 
-# --- with one ---------------------------------------------------------------------------------------------------------
+# --- with one ---
 
 
 @pytest.fixture

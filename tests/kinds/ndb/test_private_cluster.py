@@ -95,7 +95,7 @@ def die(pid: int) -> None:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
-# --- without the programs ---------------------------------------------------------------------------------------------
+# --- without the programs ---
 
 
 def test_without_its_programs_it_says_which_and_how_to_have_them(
@@ -145,7 +145,7 @@ def test_a_cluster_lives_while_each_group_has_a_node(
     assert why is None or "no copy is left" in why
 
 
-# --- with them --------------------------------------------------------------------------------------------------------
+# --- with them ---
 
 
 @pytest.mark.ndb

@@ -37,7 +37,7 @@ SMALL: dict[str, SettingValue] = {
 COMPONENTS = ("management", "sql1", "shard1", "shard2")
 
 
-# --- without a server -------------------------------------------------------------------------------------------------
+# --- without a server ---
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_there_is_a_cage_for_each_of_them_and_for_no_other() -> None:
     assert "[cage.sql2]" in caught.value.remedy
 
 
-# --- with one ---------------------------------------------------------------------------------------------------------
+# --- with one ---
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ class AttachedCluster:
         port = status.get(FROM_PORT, "")
         return joined(words(status.get(FROM_HOST, "")), int(port) if port.isdecimal() else 0)
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def counters(self) -> dict[str, float]:
         """Sums over its SQL nodes, and those of ndbinfo where the account may read it."""

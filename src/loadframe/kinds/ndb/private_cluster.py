@@ -50,7 +50,7 @@ class PrivateCluster:
         self.lost_data = 0
         """How often the data nodes began with empty file systems because their rows did not fit."""
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         """MissingTool without its programs; TargetError where no folders can be made."""
@@ -112,7 +112,7 @@ class PrivateCluster:
         for node in (*self.data.values(), self.management):
             node.destroy()
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
         """In canonical form. StudyError where the number of data nodes is no multiple of the copies."""
@@ -166,7 +166,7 @@ class PrivateCluster:
         tails = {name: node.log_tail(lines) for name, node in self._nodes.items()}
         return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _running(self) -> Settings:
         if self._settings is None:

@@ -122,7 +122,7 @@ class SqlNode(FamilyTarget):
         endpoint = super().endpoint()
         return replace(endpoint, options={**endpoint.options, **ENGINE})
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _ready(self) -> bool:
         """It accepts clients before all of it is connected, and refuses their tables then."""

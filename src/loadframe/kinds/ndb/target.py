@@ -59,7 +59,7 @@ class NdbTarget:
         self._seen_lost: set[str] = set()
         self._told_lost = 0
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    # --- life ---
 
     def create(self) -> None:
         self._cluster.create()
@@ -117,7 +117,7 @@ class NdbTarget:
         self._ndbinfo.destroy()
         self._cluster.destroy()
 
-    # --- what it is and does now ------------------------------------------------------------------------------------
+    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """As the management server gives them to the nodes; limits of the first data node; the first SQL node's."""
@@ -192,7 +192,7 @@ class NdbTarget:
         before, self._told_lost = self._told_lost, self._cluster.lost_data
         return self._told_lost > before
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _parted(self, state: TargetState) -> tuple[TargetState, TargetState]:
         """The cluster's state and the SQL nodes', which have no resource limits of a state. StudyError."""

@@ -115,7 +115,7 @@ def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...
     return (sample.command, *sample.frames)
 
 
-# --- collapsed stacks -------------------------------------------------------------------------------------------------
+# --- collapsed stacks ---
 
 COUNT = re.compile(r"[1-9][0-9]{0,17}")
 MOST_FRAMES = 512
