@@ -204,7 +204,7 @@ def ladder(
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
-    return answer_writing.write(run, run.ladder())
+    return answer_writing.write_ladder(run)
 
 
 def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
@@ -279,7 +279,7 @@ def tune(
     resumed_from = str(resume) if resume is not None else ""
     answer_writing.save_tuning(run, replace(tuned, resumed_from=resumed_from))
     run.close()
-    return answer_writing.write(run, run.tuning())
+    return answer_writing.write_tuning(run)
 
 
 # --- start small and predict: the low levels, a forecast of the others before they are measured, its score ---

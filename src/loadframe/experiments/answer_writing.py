@@ -44,9 +44,17 @@ def save_tuning(run: RunFolder, tuning: Tuning) -> None:
     run.write_record(*TUNING, replace(tuning, trials=()))
 
 
-def write(run: RunFolder, answer: Answer | None) -> Answer:
-    """Write record, tables and report of a finished ladder, or of a search for settings that has ended. RunError where
-    there is no record or no finished step."""
+def write_ladder(run: RunFolder) -> Ladder:
+    """Write record, tables and report of a finished ladder. RunError where there is no record or no finished step."""
+    return _write_down(run, run.ladder())
+
+
+def write_tuning(run: RunFolder) -> Tuning:
+    """Write record, tables and report of a search for settings that has ended. RunError as `write_ladder`."""
+    return _write_down(run, run.tuning())
+
+
+def _write_down(run: RunFolder, answer: Answer | None) -> Answer:
     if answer is None or not run.steps():
         raise RunError(f"{run.path} has no finished step", remedy="It was stopped early; run it again.")
     answer = whole(run, answer, finish(run))

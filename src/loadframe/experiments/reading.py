@@ -119,9 +119,9 @@ def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
     """Write the report of a run again, and the tables where it has no conclusion. RunError."""
     match study.answer:
         case Ladder():
-            return answer_writing.write(run, run.ladder())
+            return answer_writing.write_ladder(run)
         case Tuning():
-            return answer_writing.write(run, run.tuning())
+            return answer_writing.write_tuning(run)
         case Capacity() as capacity:
             return answer_writing.write_capacity(run, capacity)
         case Investigation() as investigation if run.investigation() is not None:
