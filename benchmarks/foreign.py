@@ -188,7 +188,7 @@ def _managed(theirs: Server) -> Restartable:
     manager, own = folder / "manager.py", folder / "own.json"
     manager.write_text(MANAGER)
     told = {"command": command, "pid": f"{folder}/pid", "log": f"{folder}/log", "folder": str(folder)}
-    user = None if private._user == US else ids_of(private._user).uid
+    user = None if private.user == US else ids_of(private.user).uid
     groups = [private._lease.user] if user is not None else None  # else it cannot reach its data
     own.write_text(json.dumps({**told, "user": user, "groups": groups, "signal": int(private.stop_signal)}))
     restart = (sys.executable, "-I", str(manager), str(own))

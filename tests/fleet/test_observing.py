@@ -93,7 +93,7 @@ def test_what_an_observer_saw_is_with_each_trial(open_folder: Path, watcher: Sta
         assert seen.clock.exchanges and seen.clock.uncertainty_s < 1
     assert first.to_s <= second.from_s
     reader = RecordingReader(run.place(fleet_files.recording_of("watcher")))
-    ticks = reader.ticks_between(first.from_s, second.to_s, margin_s=0.0)
+    ticks = reader.ticks_between(first.from_s, second.to_s)
     reader.close()
     assert ticks and ticks[-1].monotonic_s - ticks[0].monotonic_s > 1.0, "the recording is in the run folder"
     await_that(lambda: watcher.as_before, "the observer as before")

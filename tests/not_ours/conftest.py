@@ -87,7 +87,7 @@ def pgbouncer(postgres_of_others: foreign.Server, tmp_path: Path) -> Callable[..
     def running(mode: str, ignored: str) -> Iterator[int]:
         private = postgres_of_others.target._server
         account, port = private.control_account, free_port()
-        user = None if private._user == US else ids_of(private._user).uid
+        user = None if private.user == US else ids_of(private.user).uid
         configuration = postgres_of_others.folder / f"pgbouncer-{port}.ini"
         configuration.write_text(
             PGBOUNCER.format(
