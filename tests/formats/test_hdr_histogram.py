@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadframe.formats.hdr_histogram import INNER, OUTER, decode
@@ -37,6 +37,7 @@ def test_a_histogram_of_any_layout_has_the_values_that_the_library_sees(
 
 
 @given(st.binary(max_size=80), st.integers(0, 6), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+@example(b"\x02\x057\x02", 2, 2**58, 2**58)
 def test_whatever_stands_in_it_is_counted_or_refused(counts: bytes, digits: int, lowest: int, highest: int) -> None:
     plain = INNER.pack(0x1C849313, len(counts), 0, digits, lowest, highest, 1.0) + counts
     packed = zlib.compress(plain)

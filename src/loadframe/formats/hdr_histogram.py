@@ -38,8 +38,8 @@ class Histogram:
         """The middle of each of `bins`, in the unit in which it was recorded."""
         half = half_bucket(self.digits)
         doubled = np.maximum(self.bins // half - 1, 0)
-        size = np.int64(1) << (doubled + (self.lowest.bit_length() - 1))
-        middle: NDArray[np.float64] = (self.bins - doubled * half) * size + (size // 2).astype(np.float64)
+        size = np.ldexp(1.0, doubled + (self.lowest.bit_length() - 1))
+        middle: NDArray[np.float64] = (self.bins - doubled * half) * size + size // 2
         return middle
 
 
