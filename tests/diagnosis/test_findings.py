@@ -193,10 +193,19 @@ def test_a_limit_reached_in_two_steps_of_three_is_reached_whatever_the_third_is_
     assert [finding.id for finding in diagnosed(steps)][:1] == ["nginx.worker_connections"]
 
 
-def test_a_limit_that_refuses_is_reached_where_one_step_saw_it_full(make_step: StepMaker) -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        {4: (10, 12, 9), 8: (9, 10, 24), 16: (30, 13, 13), 32: (33, 30, 29), 64: (0, 7, 0)},
+        {4: (4, 4, 7), 8: (14, 17, 11), 16: (16, 0, 16), 32: (18, 25, 0), 64: (0, 33, 33)},
+    ],
+    ids=["from 32 changes on", "at 64 changes alone"],
+)
+def test_a_limit_that_refuses_is_reached_where_one_step_saw_it_full(
+    make_step: StepMaker, use: dict[int, tuple[float, float, float]]
+) -> None:
     """Refused transactions are in flight for moments: of three samples in a window few meet one. Seen on a MySQL
-    Cluster: 33, 30, 29 of 32 where every second request failed."""
-    use = {4: (10, 12, 9), 8: (9, 10, 24), 16: (30, 13, 13), 32: (33, 30, 29), 64: (0, 7, 0)}
+    Cluster that takes 32 operations at once, where every second request failed."""
     steps = [
         make_step(
             level,

@@ -1,7 +1,7 @@
 """From evidence to findings: limits that were reached, and signatures that hold, all suspected until a remedy helps."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from loadframe.diagnosis import behind_stages, others, waiting_limits
@@ -44,7 +44,8 @@ def diagnose(
             result = whole if isinstance(whole, Finding) else result
         results.append(result)
     findings = [result for result in results if isinstance(result, Finding)]
-    findings = waiting_limits.behind([_deeper(finding, findings) for finding in findings])
+    refusing = {limit.id for limit in limits if limit.loud}
+    findings = waiting_limits.behind([_deeper(finding, findings, refusing) for finding in findings])
     findings = behind_stages.behind(findings, windows, SIGNATURES, _signature_finding)
     best: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda finding: -finding.score):
@@ -72,9 +73,10 @@ def diagnose(
 DEEPER = 0.001
 
 
-def _deeper(finding: Finding, findings: Sequence[Finding]) -> Finding:
-    """A signature comes before the limits that it explains."""
+def _deeper(finding: Finding, findings: Sequence[Finding], refusing: Collection[str]) -> Finding:
+    """A signature comes before the limits that it explains, and a limit that refuses before requests that fail."""
     explained = {limit for signature in SIGNATURES if signature.id == finding.id for limit in signature.explains}
+    explained |= {others.FAILING} if finding.id in refusing else set()
     scores = [other.score + DEEPER for other in findings if other.id in explained]
     return replace(finding, score=max([finding.score, *scores]))
 
