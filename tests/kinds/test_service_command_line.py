@@ -111,7 +111,7 @@ def test_a_runtime_is_known_by_its_program(executable: str, runtime: str) -> Non
         (["/venv/bin/python", "/venv/bin/gunicorn", "app:app"], "gunicorn"),
         (python("uvicorn", "app:app"), "uvicorn"),
         (["gunicorn: master [app:app]"], "gunicorn"),
-        ("python -X dev -u -m gunicorn app:app".split(), "gunicorn"),
+        (["python3", "-X", "dev", *python("gunicorn", "app:app")[1:]], "gunicorn"),
         (["python3", "app.py"], None),
     ],
 )
