@@ -52,8 +52,8 @@ class Between:
     sides: tuple[int, int] = (1, 1)
 
     def reach(self, alone: Floats | float, values: int) -> Floats:
-        """Half of the interval of two sides of so many values, which give `alone` by themselves. The whole difference
-        is known of sides of as many values that scatter no more."""
+        """Half of the interval of two sides with this number of values each. alone: what the values give by
+        themselves. `whole` applies only to sides with at least `values` values that scatter no more than `seen`."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
         known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
         return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))

@@ -9,7 +9,7 @@ from typing import Any
 MOST_TERMS = 400
 """The most degrees of freedom for which the series is summed."""
 NORMAL = 1e7
-"""From so many degrees of freedom on, t is normal to one part in a million."""
+"""With more degrees of freedom, t equals the normal distribution to one part in a million."""
 
 
 def quantile(probability: Any, freedom: Any) -> Any:

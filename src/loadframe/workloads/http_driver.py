@@ -229,7 +229,7 @@ class ByWrk(Common[Options]):
         )
 
     def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
-        """When requests begin: at so many per second, or by a schedule; None: a closed loop."""
+        """When requests begin: at a rate, or by a schedule. None: a closed loop."""
         return self.rate(level)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
