@@ -63,13 +63,10 @@ def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool
     if len(pairs) < FEWEST_BLOCKS:
         return False
     ratios = [_log_share(second) - _log_share(first) for first, second in pairs]
-    blocks, counting = (
-        len(pairs),
-        fmean(1 / (first.failed + HALF) + 1 / (second.failed + HALF) for first, second in pairs),
-    )
-    scatter = float(student.quantile(1 - alpha, blocks - 1)) * stdev(ratios)
+    counting = fmean(1 / (first.failed + HALF) + 1 / (second.failed + HALF) for first, second in pairs)
+    scatter = float(student.quantile(1 - alpha, len(pairs) - 1)) * stdev(ratios)
     chance = NormalDist().inv_cdf(1 - alpha) * math.sqrt(counting)
-    return fmean(ratios) + max(scatter, chance) / math.sqrt(blocks) < 0
+    return fmean(ratios) + max(scatter, chance) / math.sqrt(len(pairs)) < 0
 
 
 def _log_share(asked: Asked) -> float:
