@@ -93,7 +93,7 @@ def test_where_each_step_is_prepared_or_lasts_until_its_work_is_done_none_is_lef
             _treatments={"A": SimpleNamespace(cold_of=cold_of)},
             workload=SimpleNamespace(runs_to_completion=to_completion),
         )
-        bench._prepared = lambda name: RealBench._prepared(cast(RealBench, bench), name)
+        bench.is_prepared = lambda name: RealBench.is_prepared(cast(RealBench, bench), name)
         return RealBench.carries_over(cast(RealBench, bench), "A")
 
     assert carries_over()

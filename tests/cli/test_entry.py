@@ -70,6 +70,49 @@ def test_a_signal_that_is_ignored_from_outside_stays_ignored(number: signal.Sign
     assert (done.returncode, done.stdout) == (0, "goes on\n"), done.stderr
 
 
+def test_a_block_that_a_signal_ends_is_left_in_full() -> None:
+    """Whether the signal comes in the block or while it is entered or left: else a command goes on with the rights that
+    it took for a moment."""
+    text = """
+import os, random, signal, time
+from contextlib import contextmanager
+from loadframe.cli import entry
+from loadframe.host.signals import whole
+@contextmanager
+@whole
+def taken():
+    try:
+        held.append(1)
+        yield
+    finally:
+        held.clear()
+held, left, (sender, ask) = [], 0, os.pipe()
+if os.fork() == 0:
+    os.close(ask)
+    while os.read(sender, 1):
+        until = time.perf_counter() + random.uniform(0, 0.001)
+        while time.perf_counter() < until:
+            pass
+        os.kill(os.getppid(), signal.SIGTERM)
+    os._exit(0)
+for _ in range(300):
+    signal.signal(signal.SIGTERM, entry._stop)
+    try:
+        os.write(ask, b"1")
+        while True:
+            with taken():
+                for _ in range(100):
+                    pass
+    except KeyboardInterrupt as stopped:
+        left += bool(held)
+        held.clear()
+print(left)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.stdout == "0\n", done.stderr
+
+
 def test_no_library_has_a_handler_of_its_own() -> None:
     """polars has one for Ctrl-C, which raises KeyboardInterrupt in its calls also where it is ignored."""
     body = """

@@ -294,13 +294,13 @@ class RealBench(Bench):
 
     def starts_fresh(self, name: str) -> bool:
         self.use(name)
-        return not self._prepared(name) and self._target.first_process() != self._served.get(self._target.kind, ())
+        return not self.is_prepared(name) and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
         """Not where each step runs until its work is done."""
-        return not self._prepared(name) and not self.workload.runs_to_completion
+        return not self.is_prepared(name) and not self.workload.runs_to_completion
 
-    def _prepared(self, name: str) -> bool:
+    def is_prepared(self, name: str) -> bool:
         """Whether every step of the treatment begins with a cache that was filled or emptied for it."""
         return self.is_cache(name) or bool(self._treatments[name].cold_of)
 

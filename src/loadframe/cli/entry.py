@@ -7,11 +7,10 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadframe.host.signals import STOPPING, ignore, no_core_dumps, tell
+from loadframe.host.signals import STOPPING, cuts_short, ignore, no_core_dumps, tell, whole
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -64,7 +63,11 @@ def keep_signals() -> None:
         signal.signal(number, signal.getsignal(number))
 
 
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+@whole
+def _stop(number: int, frame: FrameType | None) -> None:
+    if cuts_short(frame):
+        _again(number)
+        return
     for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, ignore)
@@ -90,7 +93,19 @@ def _unraisable(lost: UnraisableHookArgs) -> None:
     for number in stopped:
         signal.signal(number, _stop)
     for number in stopped[:1]:
-        threading.Timer(AGAIN_S, os.kill, (os.getpid(), number)).start()
+        _again(number)
+
+
+def _again(number: int) -> None:
+    """The kernel's timer, not a thread's: a thread would meet the main thread always in the same calls."""
+
+    def deliver(_alarm: int, frame: FrameType | None) -> None:
+        handler = signal.getsignal(number)
+        if callable(handler):
+            handler(number, frame)
+
+    signal.signal(signal.SIGALRM, deliver)
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
 
 
 def _run() -> int:

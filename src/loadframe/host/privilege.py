@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import assert_never
 
 from loadframe.errors import CageError
-from loadframe.host.signals import undisturbed
+from loadframe.host.signals import whole
 from loadframe.system.kernel import PROC, kernel_text, pids, process_status
 from loadframe.system.trees import closing
 from loadframe.system.trust import ACCESS_LIST, DEFAULT_LIST
@@ -209,6 +209,7 @@ _SAME = 2**32 - 1
 
 
 @contextmanager
+@whole
 def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
     """Within, files are opened, made and removed as this user: for libraries that work by path in a folder in which the
     user may put links. group: of the folder on the way that the user may pass through; None: the user's own. Applies to
@@ -219,14 +220,12 @@ def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
     ids, own = ids_of(user), os.getgroups()
     gid = ids.gid if group is None else group
     try:
-        with undisturbed():
-            _set_groups(sorted({*ids.groups, gid}))
-            _set(ids.uid, gid)
+        _set_groups(sorted({*ids.groups, gid}))
+        _set(ids.uid, gid)
         yield
     finally:
-        with undisturbed():
-            _set(os.geteuid(), os.getegid())
-            _set_groups(own)
+        _set(os.geteuid(), os.getegid())
+        _set_groups(own)
 
 
 def _set_groups(numbers: Sequence[int]) -> None:

@@ -10,10 +10,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar, cast
 
 from loadframe.system.kernel import process_stat
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_WHOLE: set[CodeType] = set()
 
 
 def no_core_dumps() -> None:
@@ -23,7 +28,25 @@ def no_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
+def whole(function: Function) -> Function:
+    """Its lines, and what they call, are not cut short. The generator of a context manager: the lines that enter and
+    leave the block, not the block."""
+    _WHOLE.add(cast(FunctionType, function).__code__)
+    return function
+
+
+def cuts_short(frame: FrameType | None) -> bool:
+    """If an exception that a handler raises in this frame, the innermost, would leave something done by half: what is
+    `whole`, or a context manager of which contextlib has just begun to leave the block, which it then never does."""
+    if frame is not None and frame.f_code.co_filename == contextmanager.__code__.co_filename:
+        return True
+    while frame is not None and frame.f_code not in _WHOLE:
+        frame = frame.f_back
+    return frame is not None
+
+
 @contextmanager
+@whole
 def undisturbed(words: str = "") -> Iterator[None]:
     """Delay signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
     thread that does not block it (polars has some), and then Python's handler runs in the main thread all the same. In
