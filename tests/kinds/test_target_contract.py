@@ -1,4 +1,4 @@
-"""What every target must do, in each of its forms: of one piece, or of shards with or without something before them."""
+"""Every kind of ours passes the contract suite, in each of its forms; and what the registry says of all of them."""
 
 from __future__ import annotations
 
@@ -7,41 +7,24 @@ import os
 import sqlite3
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from loadframe.errors import StudyError, TargetError
-from loadframe.host import identity
+from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
-from loadframe.kinds.base import Cache, Target
-from loadframe.metrics import METRICS
-from loadframe.metrics.agreements import OF_SERVERS
-from loadframe.model import Endpoint, SettingValue, TargetState
+from loadframe.kinds.base import Target
+from loadframe.kinds.kind import KindOfTarget
+from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.model import Endpoint
+from loadframe.testing.targets import *  # noqa: F403
+from loadframe.testing.targets import Data, Example, File, State
 
 from .declaring import declared_of
-
-State = Mapping[str, SettingValue]
-
-
-@dataclass(frozen=True)
-class Example:
-    """States of one kind: one to start with, one that differs in what can change while it runs, one in what cannot."""
-
-    start: State
-    dynamic: State
-    restart: State
-    misspelt: tuple[str, str]
-    wrong: State
-    impossible: State = field(default_factory=dict)
-    """Each value is one that its setting takes; the server would not start with them. None of a target without one."""
-
 
 SMALL: State = {
     "NoOfReplicas": 2,
@@ -162,42 +145,33 @@ EXAMPLES = {
         impossible={"shard_wal_level": "minimal"},
     ),
 }
-RATES = {"1/s", "bytes/s", "s/s"}
-STARTED = [kind for kind, row in registry.KINDS.own.items() if row.by_address is None]
 
 
-def test_every_registered_kind_that_we_start_has_an_example() -> None:
-    assert sorted(EXAMPLES) == sorted(STARTED)
+def forms() -> list[str]:
+    """The targets that there are of each kind of ours, by the words that a workload has in its target_kinds. A kind
+    with something before its shards is never in one piece; one that is known by its address is not ours to start."""
+    started = [(kind, row) for kind, row in registry.KINDS.own.items() if row.by_address is None]
+    whole = [kind for kind, row in started if not row.before]
+    return [*whole, *(f"sharded {kind}" for kind, row in started if row.make_shards is not None)]
 
 
-@pytest.mark.parametrize("kind", STARTED)
-def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
-    """Studies are checked by the record, and carried out by the target: the two must say the same."""
-    row, named = declared_of(kind), registry.components(kind, None)
-    if row.before:
-        with pytest.raises(StudyError, match="shards"):
-            registry.kind_named(kind).make(lease, Resources())
-        named = registry.components(kind, 1)
-        target = registry.make_shards(
-            kind, lease=lease, resources={name: Resources().run_by(lease.runs_as) for name in named}
-        )
-    else:
-        target = row.make(lease, Resources().run_by(lease.runs_as))
-    assert (row.kind, target.kind, target.embedded) == (kind, kind, row.embedded)
-    assert isinstance(target, Cache) is row.cache
-    assert row.catalogue.kind in (kind, row.ruled_as)
-    assert row.ruled_as == "" or row.ruled_as in registry.KINDS.own
-    assert target.pids() == ()
+def marks(form: str) -> tuple[pytest.MarkDecorator, ...]:
+    row = registry.KINDS.own[form.removeprefix("sharded ")]
+    if row.kind == "ndb-sql":
+        return (pytest.mark.ndb, pytest.mark.sqlnode)
+    if row.kind in ("mysql", "ndb"):
+        return (getattr(pytest.mark, row.kind),)
+    return () if row.embedded else (pytest.mark.server,)
 
 
-@pytest.mark.parametrize("kind", registry.attachable_kinds())
-def test_what_can_be_attached_to_says_where_it_is_and_with_what_password(kind: str) -> None:
-    known = registry.attachable(kind)
-    assert known is not None
-    assert known.host_of("db.example:1", None) == "db.example"
-    assert known.host_of("/run/a.socket", None) == ""
-    assert known.password.isupper()
-    assert known.head == "" or known.head.endswith("]\n")
+@pytest.fixture(scope="module", params=[pytest.param(form, marks=marks(form)) for form in forms()])
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def row(kind: str) -> KindOfTarget:
+    return declared_of(kind)
 
 
 @pytest.fixture(scope="module")
@@ -205,16 +179,18 @@ def example(kind: str) -> Example:
     return EXAMPLES[kind]
 
 
-@pytest.fixture
-def running(shared: Target, example: Example) -> Target:
-    """In its first state, with nothing stored, whatever the test before has done or failed to do."""
-    if shared.healthy():
-        shared.apply(TargetState(example.start))
-    else:
-        shared.stop()
-        shared.start(TargetState(example.start))
-    forget(shared.endpoint())
-    return shared
+@pytest.fixture(scope="module")
+def create(request: pytest.FixtureRequest) -> Callable[[Target], None]:
+    def created(target: Target) -> None:
+        if isinstance(target, PostgresTarget):
+            target.create_like(request.getfixturevalue("pristine"))
+        else:
+            target.create()
+
+    return created
+
+
+# --- what is left with each ---
 
 
 @contextmanager
@@ -259,214 +235,74 @@ def rows(endpoint: Endpoint, statement: str) -> list[Any]:
     return answers[0]
 
 
-def first_pids(target: Target, kind: str) -> dict[str, int]:
-    """The process that a piece's others come from, of every piece that has data."""
-    before = registry.KINDS[kind].before
-    return {name: pids[0] for name, pids in target.processes().items() if pids and name not in before}
-
-
 def points(endpoint: Endpoint, what: str) -> int:
     """The exit status of a program of the NDB API (tests/data/ndb/points.cpp)."""
     environment = {**os.environ, "LOADFRAME_ADDRESS": endpoint.address}
     return subprocess.run(["ndb_points", what], env=environment, check=False).returncode
 
 
-def store(endpoint: Endpoint) -> None:
-    """Leave something with the target, as a workload does."""
-    if "files" in endpoint.options:
-        (Path(endpoint.options["files"]) / "jobs").write_text("1")
-        return
-    if endpoint.kind == "service":
-        urllib.request.urlopen(f"http://{endpoint.address}/store", data=b"1", timeout=10).close()
-        return
-    if endpoint.kind == "ndb":
+class Rows:
+    """A table."""
+
+    def store(self, endpoint: Endpoint) -> None:
+        rows(endpoint, "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
+        rows(endpoint, "INSERT INTO jobs VALUES (1)")
+
+    def stored(self, endpoint: Endpoint) -> bool:
+        return rows(endpoint, "SELECT id FROM jobs") == [(1,)]
+
+    def forget(self, endpoint: Endpoint) -> None:
+        rows(endpoint, "DROP TABLE IF EXISTS jobs")
+
+
+class OfCluster:
+    def store(self, endpoint: Endpoint) -> None:
         assert points(endpoint, "1") == 0
-        return
-    rows(endpoint, "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
-    rows(endpoint, "INSERT INTO jobs VALUES (1)")
 
-
-def forget(endpoint: Endpoint) -> None:
-    """What `store` has left."""
-    if "files" in endpoint.options:
-        (Path(endpoint.options["files"]) / "jobs").unlink(missing_ok=True)
-        return
-    if endpoint.kind == "service":
-        urllib.request.urlopen(f"http://{endpoint.address}/store", data=b"", timeout=10).close()
-        return
-    if endpoint.kind == "ndb":
-        assert points(endpoint, "drop") == 0
-        return
-    rows(endpoint, "DROP TABLE IF EXISTS jobs")
-
-
-def stored(endpoint: Endpoint) -> bool:
-    """Whether the target answers what was left with it."""
-    if "files" in endpoint.options or endpoint.kind == "service":
-        path = "stored" if endpoint.kind == "service" else "jobs"
-        with urllib.request.urlopen(f"http://{endpoint.address}/{path}", timeout=10) as answer:
-            return bool(answer.read() == b"1")
-    if endpoint.kind == "ndb":
+    def stored(self, endpoint: Endpoint) -> bool:
         return points(endpoint, "check") == 0
-    return rows(endpoint, "SELECT id FROM jobs") == [(1,)]
+
+    def forget(self, endpoint: Endpoint) -> None:
+        assert points(endpoint, "drop") == 0
 
 
-def test_a_driver_can_work_with_nothing_but_the_endpoint(running: Target) -> None:
-    endpoint = running.endpoint()
-    assert endpoint.kind == running.kind
-    store(endpoint)
-    assert stored(endpoint)
+class OfService:
+    """serving.py."""
+
+    def store(self, endpoint: Endpoint, body: bytes = b"1") -> None:
+        urllib.request.urlopen(f"http://{endpoint.address}/store", data=body, timeout=10).close()
+
+    def stored(self, endpoint: Endpoint) -> bool:
+        with urllib.request.urlopen(f"http://{endpoint.address}/stored", timeout=10) as answer:
+            return bool(answer.read() == b"1")
+
+    def forget(self, endpoint: Endpoint) -> None:
+        self.store(endpoint, b"")
 
 
-def test_a_driver_is_told_of_every_piece_in_order(running: Target, components: tuple[str, ...]) -> None:
-    shards = running.endpoint().shards
-    if running.kind in ("ndb", "ndb-sql"):
-        assert shards == (), "data nodes are reached through the management server or the SQL node"
-        return
-    assert len(shards) == sum(name.startswith("shard") for name in components)
-    assert len({shard.options["socket"] for shard in shards}) == len(shards)
-    for shard, name in zip(shards, components[-len(shards) :] if shards else (), strict=True):
-        assert f"/{name}/" in f"{shard.address}/"
+@pytest.fixture(scope="module")
+def data(kind: str, row: KindOfTarget) -> Data:
+    of_kinds: dict[str, Data] = {"ndb": OfCluster(), "service": OfService()}
+    serves_files = row.cache or kind.startswith("nginx")
+    return of_kinds.get(kind) or (File() if serves_files else Rows())
 
 
-def test_what_was_configured_is_effective(running: Target, kind: str, example: Example) -> None:
-    assert declared_of(kind).check_settings(example.start).items() <= running.effective().items()
+# --- what the registry says ---
 
 
-@pytest.mark.parametrize("change", ["dynamic", "restart"])
-def test_a_change_is_effective_the_data_stay_and_it_can_be_taken_back(
-    running: Target, kind: str, example: Example, change: str
-) -> None:
-    before = running.effective()
-    store(running.endpoint())
-    wanted: State = getattr(example, change)
-    running.apply(TargetState(wanted))
-    assert declared_of(kind).check_settings(wanted).items() <= running.effective().items()
-    running.apply(TargetState(example.start))
-    assert running.effective() == before, "settings that are no longer asked for go back to their defaults"
-    assert stored(running.endpoint())
-    assert running.healthy()
+def test_every_registered_kind_that_we_start_has_an_example() -> None:
+    started = [kind for kind, row in registry.KINDS.own.items() if row.by_address is None]
+    assert sorted(EXAMPLES) == sorted(started)
 
 
-def test_only_what_needs_a_restart_restarts(running: Target, kind: str, example: Example) -> None:
-    """Of what has data: what is in front of it holds nothing but connections, and may start again."""
-    before = first_pids(running, kind)  # the others may be processes of connections, which come and go
-    running.apply(TargetState(example.dynamic))
-    assert first_pids(running, kind) == before
-    running.apply(TargetState(example.restart))
-    after = first_pids(running, kind)
-    assert after.keys() == before.keys()
-    assert all(after[name] != before[name] for name in before)
-
-
-def test_every_counter_is_answered_and_known(running: Target) -> None:
-    assert running.counters().keys() == {spec.name for spec in running.counter_specs}
-    assert all(spec.metric in METRICS for spec in running.counter_specs)
-    assert all(METRICS[spec.metric].unit in RATES for spec in running.counter_specs if spec.cumulative)
-    running.reset()
-    assert running.counters() or not running.counter_specs
-
-
-def test_its_processes_are_known_and_none_of_a_server_is_root(
-    running: Target, kind: str, components: tuple[str, ...]
-) -> None:
-    """What is in front of shards is our own program, and runs as we do."""
-    assert bool(running.pids()) is not running.embedded
-    processes = running.processes()
-    assert running.embedded or tuple(processes) == components
-    assert running.embedded or all(processes.values())
-    assert {pids[0] for pids in processes.values()} <= set(running.pids())
-    for name in components:
-        for pid in () if name in registry.KINDS[kind].before else processes.get(name, ()):
-            assert os.geteuid() != 0 or os.stat(f"/proc/{pid}").st_uid != 0  # noqa: PTH116
-
-
-def test_it_stops_keeps_its_data_and_starts_again(running: Target, example: Example) -> None:
-    store(running.endpoint())
-    running.stop()
-    running.stop()
-    assert not running.healthy()
-    assert running.pids() == ()
-    with pytest.raises(TargetError):
-        running.counters()
-    running.start(TargetState(example.start))
-    assert stored(running.endpoint())
-
-
-def test_destroy_leaves_nothing_and_can_be_repeated(target: Target, example: Example, lease: Lease) -> None:
-    target.start(TargetState(example.start))
-    target.destroy()
-    target.destroy()
-    assert list(lease.folder.iterdir()) == []
-    assert identity.naming(lease.folder.name) == ()
-    assert not target.healthy()
-
-
-def test_a_misspelt_setting_is_refused_and_the_right_one_named(unstarted: Target, example: Example) -> None:
-    wrong, right = example.misspelt
-    with pytest.raises(StudyError, match=wrong) as caught:
-        unstarted.start(TargetState({wrong: 1}))
-    assert right in caught.value.remedy
-    assert unstarted.pids() == ()
-
-
-def test_a_value_that_cannot_be_is_refused_and_what_can_be_named(unstarted: Target, example: Example) -> None:
-    ((name, value),) = example.wrong.items()
-    with pytest.raises(StudyError, match=f"{name} = {value!r}") as caught:
-        unstarted.start(TargetState(example.wrong))
-    assert "Give" in caught.value.remedy
-
-
-def test_a_state_that_would_not_start_is_known_before_and_while_it_runs(target: Target, example: Example) -> None:
-    impossible = TargetState({**example.start, **(example.impossible or example.wrong)})
-    refused = TargetError if example.impossible else StudyError
-
-    def look() -> None:
-        target.check(TargetState(example.restart))
-        with pytest.raises(refused) as caught:
-            target.check(impossible)
-        assert any(name.removeprefix("shard_") in caught.value.fact for name in example.impossible or example.wrong)
-        assert "Give" in caught.value.remedy
-        assert bool(caught.value.details) is bool(example.impossible)
-
-    look()
-    assert target.pids() == ()
-    target.start(TargetState(example.start))
-    before, pids = target.effective(), first_pids(target, target.kind)
-    look()
-    assert target.effective() == before
-    assert first_pids(target, target.kind) == pids
-    assert target.healthy()
-
-
-def test_a_refused_change_leaves_it_as_it_was(running: Target, example: Example) -> None:
-    before = running.effective()
-    with pytest.raises(StudyError):
-        running.apply(TargetState(example.wrong))
-    assert running.effective() == before
-
-
-def test_it_says_what_it_is(running: Target) -> None:
-    name = running.version().split()[0].lower()
-    assert name.startswith(running.kind) or running.kind.startswith(f"{name}-")
-    assert running.version().split()[1][0].isdigit() or running.kind == "service", "which has no version of ours"
-    assert {"data", "started"} <= running.describe().keys()
-    endpoint = running.endpoint()
-    secrets = [piece.options["password"] for piece in (endpoint, *endpoint.shards) if "password" in piece.options]
-    assert not any(secret in " ".join(running.describe().values()) for secret in secrets)
-
-
-def test_asking_before_the_start_is_a_clear_error(unstarted: Target) -> None:
-    for ask in (unstarted.effective, unstarted.counters, unstarted.reset):
-        with pytest.raises(TargetError):
-            ask()
-    assert not unstarted.healthy()
-
-
-def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(unstarted: Target) -> None:
-    told = {spec.metric for spec in unstarted.counter_specs}
-    requests = [row for row in OF_SERVERS if row.witnesses == (("throughput",),) and told.issuperset(row.counter)]
-    assert unstarted.embedded or requests or not told
+@pytest.mark.parametrize("kind", registry.attachable_kinds())
+def test_what_can_be_attached_to_says_where_it_is_and_with_what_password(kind: str) -> None:
+    known = registry.attachable(kind)
+    assert known is not None
+    assert known.host_of("db.example:1", None) == "db.example"
+    assert known.host_of("/run/a.socket", None) == ""
+    assert known.password.isupper()
+    assert known.head == "" or known.head.endswith("]\n")
 
 
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
@@ -492,16 +328,3 @@ def test_the_doctor_is_told_what_each_kind_needs() -> None:
     }, "as postgres, as nginx"
     assert len(set(requirements)) == len(requirements)
     assert all(requirement.how_to_get_it for requirement in requirements)
-
-
-@pytest.fixture
-def closed_umask() -> Iterator[None]:
-    before = os.umask(0o077)
-    yield
-    os.umask(before)
-
-
-def test_it_starts_whatever_our_umask(closed_umask: None, target: Target) -> None:
-    """What we write for a server of another user was readable for us alone."""
-    target.start(TargetState({}))
-    assert target.endpoint()

@@ -1,0 +1,1 @@
+"""What whoever writes an extension tests it with: contract suites, and the fixtures that they need. Needs pytest."""
