@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+EXTENSIONS := $(wildcard extensions/*/pyproject.toml)
 SERVERS := mariadb-server postgresql pgbouncer sysbench nginx squid varnish wrk redis-server redis-tools mandoc chromium iproute2 openssh-server openssh-client strace
 PEERS := gdu duc-nox fd-find atop sysstat prometheus-node-exporter
 
@@ -20,11 +21,11 @@ $(CORE): pyproject.toml constraints.txt scripts/setup-venv
 	scripts/setup-venv $(PYTHON) $(VENV)
 	@touch $@
 
-$(RUN): pyproject.toml constraints.txt scripts/setup-venv
+$(RUN): pyproject.toml $(EXTENSIONS) constraints.txt scripts/setup-venv
 	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live,fleet
 	@touch $(CORE) $@
 
-$(DEV): pyproject.toml constraints.txt scripts/setup-venv
+$(DEV): pyproject.toml $(EXTENSIONS) constraints.txt scripts/setup-venv
 	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live,fleet,locust,dev
 	@touch $(CORE) $(RUN) $@
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import loadframe
 from loadframe import errors
+from sources import modules
 
-ROOT = Path(loadframe.__file__).parent
 INNER = {"RecordingError"}
 """Most of these say why a metric is missing; a reader of them takes the fact alone."""
 NAMES = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.UserError)}
@@ -26,5 +24,5 @@ def test_the_search_finds_one() -> None:
 
 
 def test_every_error_has_a_remedy() -> None:
-    found = {str(path.relative_to(ROOT)): without_remedy(path.read_text()) for path in ROOT.rglob("*.py")}
+    found = {name: without_remedy(path.read_text()) for name, path in modules()}
     assert {name: lines for name, lines in found.items() if lines} == {}

@@ -5,15 +5,18 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "loadframe"
+import pytest
+
+from sources import EXTENSIONS, ROOT
 
 
-def test_every_file_beside_the_modules_is_in_the_wheel() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = project["tool"]["setuptools"]["package-data"]["loadframe"]
-    packed = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
-    there = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
+@pytest.mark.parametrize("project", [ROOT, *EXTENSIONS], ids=lambda project: project.name)
+def test_every_file_beside_the_modules_is_in_the_wheel(project: Path) -> None:
+    declared = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    ((name, patterns),) = declared["tool"]["setuptools"]["package-data"].items()
+    package = project / "src" / name
+    packed = {path for pattern in patterns for path in package.glob(pattern)}
+    there = {path for path in package.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
     assert there - packed == set()
 
 

@@ -21,6 +21,10 @@ WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload"}
 """The word for it."""
 
 
+EXTENSIONS: Mapping[str, str] = {"squid": "loadframe-squid"}
+"""The distribution of each kind that an extension of ours registers, to name it where it is not installed."""
+
+
 class Named(Protocol):
     @property
     def kind(self) -> str:

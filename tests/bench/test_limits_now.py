@@ -131,7 +131,6 @@ def test_a_private_postgres_with_all_its_processes(tmp_path: Path) -> None:
     [
         ("nginx", "nginx.worker_connections"),
         ("nginx-cache", "nginx.worker_connections"),
-        ("squid", "squid.max_filedescriptors"),
         ("varnish", "varnish.threads"),
     ],
 )

@@ -218,7 +218,6 @@ LITTLE_MEMORY = {"system.memory": 64.0 * 2**20}
 @pytest.mark.parametrize(
     ("kind", "cause", "before"),
     [
-        ("squid", "squid.cache_dir_size", {"cache_dir_size": 100 << 20}),
         ("varnish", "varnish.storage", {"storage_size": 100 << 20, "storage_kind": "file"}),
         ("mariadb", "mariadb.redo_log", {"innodb_log_file_size": 100 << 20}),
         ("mysql", "mysql.redo_log", {"innodb_redo_log_capacity": 100 << 20}),
@@ -334,44 +333,6 @@ def test_storage_in_memory_grows_within_half_of_it() -> None:
     (change,) = only(propose([finding("varnish.storage")], asked)).changes
     assert (change.setting, change.after) == ("storage_size", 128 << 20)
     assert propose([finding("varnish.storage")], replace(asked, ceilings={"cage.memory": 64.0 * (1 << 20)})) == ()
-
-
-# --- Squid ---
-
-SQUID: dict[str, SettingValue] = {
-    "client_ip_max_connections": 20, "max_filedescriptors": 64, "RLIMIT_NOFILE": 64, "cache_mem": 16 << 20,
-    "cache_dir_size": 100 << 20,
-}  # fmt: skip
-
-
-def of_squid(**ceilings: float) -> Situation:
-    named = {name.replace("__", "."): value for name, value in ceilings.items()}
-    return Situation("squid", TargetState(), SQUID, {}, named)
-
-
-def test_descriptors_of_squid_are_raised_below_it_first_and_no_further_than_the_machine_allows() -> None:
-    short = of_squid(squid__max_filedescriptors=48.0)
-    below, own = only(propose([finding("squid.max_filedescriptors")], short)).changes
-    assert (below.layer, below.setting, own.layer, own.setting) == (
-        "process", "RLIMIT_NOFILE", "server", "max_filedescriptors",
-    )  # fmt: skip
-    assert below.after == own.after == 400, "four times today's 48, what it reserves, and other files"
-    assert propose([finding("squid.max_filedescriptors")], replace(short, most_open_files=64)) == ()
-
-
-def test_a_client_of_squid_may_have_more_connections_where_there_is_a_limit() -> None:
-    limited = of_squid(squid__client_ip_max_connections=20.0)
-    (change,) = only(propose([finding("squid.client_ip_max_connections")], limited)).changes
-    assert (change.setting, change.before, change.after) == ("client_ip_max_connections", 20, 80)
-    free = replace(limited, effective={**SQUID, "client_ip_max_connections": -1})
-    assert propose([finding("squid.client_ip_max_connections")], free) == ()
-
-
-def test_squid_keeps_objects_within_half_of_the_memory() -> None:
-    (change,) = only(propose([finding("squid.cache_mem")], of_squid(cage__memory=2.0 * (1 << 30)))).changes
-    assert (change.setting, change.after) == ("cache_mem", 128 << 20)
-    (change,) = only(propose([finding("squid.cache_mem")], of_squid(cage__memory=64.0 * (1 << 20)))).changes
-    assert change.after == 32 << 20
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import loadframe
 import producing
 from forked import forked
 from loadframe.cli.main import app
+from sources import modules
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -204,5 +205,5 @@ def test_the_ledger_page_is_generated_from_the_rules() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    for path in (ROOT / "src").rglob("*.py"):
+    for _, path in modules():
         assert path.read_text().startswith(('"""', "#!")), path

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import loadframe
+from sources import modules
 
-SOURCES = Path(loadframe.__file__).parent
 PROGRAMS = frozenset({"run", "Popen", "check_output"})
 OURS = frozenset({"_files", "self", "RunFolder", "place"})
 """Whose `open` is a method of ours, not Path's."""
@@ -81,8 +79,9 @@ def test_what_names_all_of_it_or_is_no_text_is_not(text: str) -> None:
 
 def test_every_text_names_its_encoding() -> None:
     found = [
-        f"{path.relative_to(SOURCES)}:{line}: names no {missing}"
-        for path in sorted(SOURCES.rglob("*.py"))
+        f"{name}:{line}: names no {missing}"
+        for name, path in modules()
+        if not name.startswith("testing/")
         for line, missing in unnamed(path.read_text(encoding="utf-8"))
     ]
     assert found == []

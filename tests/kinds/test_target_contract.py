@@ -105,14 +105,6 @@ EXAMPLES = {
         wrong={"proxy_cache_min_uses": 0},
         impossible={"proxy_buffers_number": 2, "proxy_buffers_size": "1k"},
     ),
-    "squid": Example(
-        start={"cache_dir_kind": "aufs", "cache_mem": "16M"},
-        dynamic={"cache_dir_kind": "aufs", "cache_mem": "8M", "read_ahead_gap": "64k", "collapsed_forwarding": "on"},
-        restart={"cache-dir-kind": "rock", "cache_dir_size": "20M", "memory_replacement_policy": "heap lfuda"},
-        misspelt=("cache_memory", "cache_mem"),
-        wrong={"cache_dir_kind": "disk"},
-        impossible={"cache_mem": 10**20 - 1},
-    ),
     "varnish": Example(
         start={"storage_kind": "file", "storage_size": "16M"},
         dynamic={"storage_kind": "file", "storage_size": "16M", "default_grace": 5, "http_gzip_support": "off"},

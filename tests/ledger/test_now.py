@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe.kinds.registry import KINDS
 from loadframe.ledger.reading import counter_metrics, derive, judge, read_now
 from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, Limit
@@ -36,7 +37,7 @@ def test_nothing_that_exists_here_is_left_out_silently() -> None:
     limits, unread = read_now(
         FILES,
         {"system.swap.used": "no swap"},
-        kinds={"process", "mariadb", "mysql", "ndb", "nginx", "postgres", "sqlite", "squid", "varnish"},
+        kinds={"process", "mariadb", "mysql", "ndb", "nginx", "postgres", "sqlite", "varnish", *KINDS},
     )
     assert {one.id for one in (*limits, *unread)} == {rule.id for rule in RULES if not rule.id.startswith("cage.")}
     assert next(one.reason for one in unread if one.id == "memory.swap") == "no swap"

@@ -162,12 +162,12 @@ def _is_executable(node: ast.AST) -> bool:
 def test_python_of_ours_is_started_by_one_helper() -> None:
     """`python -m` searches the working folder first; only the helper has the option that stops it."""
     assert python("a.module", "x") == [sys.executable, "-P", "-m", "a.module", "x"]
-    for path, tree in _sources("src", having="executable"):
+    for path, tree in _sources("src", "extensions", having="executable"):
         if path in (HELPER, LAUNCHES, NAMES):
             continue
         for node in ast.walk(tree):
             assert not _is_executable(node), f"{path}:{node.lineno}: use host.environment.python"  # type: ignore[attr-defined]
-    for path, tree in _sources("src", "tests", "benchmarks", having="-m"):
+    for path, tree in _sources("src", "extensions", "tests", "benchmarks", having="-m"):
         modules = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == "-m"]
         if path not in (HELPER, Path(__file__)):
             assert not modules, f"{path}:{modules[0].lineno}: use host.environment.python"
@@ -175,7 +175,7 @@ def test_python_of_ours_is_started_by_one_helper() -> None:
 
 def test_programs_are_started_by_absolute_paths() -> None:
     """By spawn, which locates them, or with a path that is known already."""
-    for path, tree in _sources("src"):
+    for path, tree in _sources("src", "extensions"):
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             if getattr(call.func, "attr", "") not in ("run", "Popen", "which", "system", "popen"):
                 continue

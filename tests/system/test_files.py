@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
+import sources
 from loadframe.errors import RunError
 from loadframe.runs.folder import RunFolder
 from loadframe.system import files
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import remove_tree
-
-SOURCES = Path(__file__).parents[2] / "src" / "loadframe"
 
 
 @pytest.fixture
@@ -279,8 +278,7 @@ def test_everything_is_on_the_disk_before_the_line_of_its_step(folder: Folder, m
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in SOURCES.rglob("*.py"):
-        yield str(path.relative_to(SOURCES)), ast.parse(path.read_text())
+    return ((name, ast.parse(path.read_text())) for name, path in sources.modules())
 
 
 def test_nobody_reaches_into_a_run_folder_by_its_path() -> None:

@@ -161,11 +161,6 @@ def nginx_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 
 @pytest.fixture(scope="session")
-def squid_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    yield from _cache("squid", tmp_path_factory.mktemp("state"))
-
-
-@pytest.fixture(scope="session")
 def varnish_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     yield from _cache("varnish", tmp_path_factory.mktemp("state"))
 

@@ -5,7 +5,7 @@ pure: it imports the forms in this folder, and other pure modules. It is found b
 import the kinds that it is made of. Pages of kinds of other distributions come after ours (outside.py).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -13,26 +13,12 @@ from typing import TypeVar
 
 from loadframe.entry_points import Flaw
 from loadframe.knowledge import outside
-from loadframe.knowledge.frame import frame_rows
-from loadframe.knowledge.limit import limit_rules
+from loadframe.knowledge.outside import IN_FILES
 from loadframe.knowledge.outside import Page as Page
-from loadframe.knowledge.rows import metric_rows
-from loadframe.knowledge.signature import ruled_out_rows, signature_rows, trace_rows
 
 FOLDER = Path(__file__).parents[1] / "kinds"
 
 Row = TypeVar("Row")
-
-
-IN_FILES: Mapping[tuple[Page, str], tuple[str, Callable[[Path], object]]] = {
-    ("metrics", "ROWS"): ("metrics.txt", metric_rows),
-    ("limits", "LIMITS"): ("limits.toml", limit_rules),
-    ("signatures", "SIGNATURES"): ("signatures.toml", signature_rows),
-    ("signatures", "TRACES"): ("signatures.toml", trace_rows),
-    ("signatures", "RULED_OUT_BY"): ("signatures.toml", ruled_out_rows),
-    ("frames", "FRAMES"): ("frames.toml", frame_rows),
-}
-"""Tables that our own kinds have as rows of a file in their folders, and its reader."""
 
 
 @cache

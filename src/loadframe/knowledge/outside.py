@@ -2,7 +2,7 @@
 of their own.
 
 The pages of a kind are in the package of the module that its entry point names, and are named as those of our kinds: of
-`loadframe_toy.kind:KIND` they are `loadframe_toy.limits` and so on. These alone are imported here, never the module of
+`loadframe_toy.kind:KIND` they are `loadframe_toy.limits`, or `limits.toml` in its folder, and so on. These alone are imported here, never the module of
 the entry point itself, which touches the server. One unusable row makes the whole package unused: with half of the
 knowledge of a server a diagnosis would be another one.
 """
@@ -14,17 +14,19 @@ from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
+from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from loadframe.entry_points import AUTHOR, KINDS_GROUP, Flaw, Offer, offers, shown
 from loadframe.errors import OutsideFault
 from loadframe.formats.said import words
-from loadframe.knowledge.frame import CLASSES, FrameRow
-from loadframe.knowledge.limit import LAYERS, LimitRule
+from loadframe.knowledge.frame import CLASSES, FrameRow, frame_rows
+from loadframe.knowledge.limit import LAYERS, LimitRule, limit_rules
 from loadframe.knowledge.metric import Agreement, Derived
 from loadframe.knowledge.remedy import Builder, Situation
-from loadframe.knowledge.signature import Condition, Signature, Trace
+from loadframe.knowledge.rows import metric_rows
+from loadframe.knowledge.signature import Condition, Signature, Trace, ruled_out_rows, signature_rows, trace_rows
 from loadframe.model import Remedy
 
 Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
@@ -32,7 +34,7 @@ Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 OURS = frozenset({
     "bulk-loader", "bulk_loader", "cage", "cgroup", "cpu", "disk", "driver", "kernel", "loader", "lock", "management",
     "mariadb", "memory", "mysql", "ndb", "ndb-sql", "net", "network", "nginx", "nginx-cache", "one", "postgres",
-    "process", "recorder", "runtime", "service", "spawn", "sql1", "sql2", "sql3", "sql4", "sqlite", "squid", "system",
+    "process", "recorder", "runtime", "service", "spawn", "sql1", "sql2", "sql3", "sql4", "sqlite", "system",
     "target", "throughput", "url", "user", "varnish", "workload",
 })  # fmt: skip
 """How our own names begin, and our kinds; in addition to `shard1`, `shard2`, ..."""
@@ -50,6 +52,15 @@ TABLES: Mapping[tuple[Page, str], Any] = {
     ("frames", "FRAMES"): tuple[FrameRow, ...],
 }
 """Every table that a page may have, and its form."""
+IN_FILES: Mapping[tuple[Page, str], tuple[str, Callable[[Path], object]]] = {
+    ("metrics", "ROWS"): ("metrics.txt", metric_rows),
+    ("limits", "LIMITS"): ("limits.toml", limit_rules),
+    ("signatures", "SIGNATURES"): ("signatures.toml", signature_rows),
+    ("signatures", "TRACES"): ("signatures.toml", trace_rows),
+    ("signatures", "RULED_OUT_BY"): ("signatures.toml", ruled_out_rows),
+    ("frames", "FRAMES"): ("frames.toml", frame_rows),
+}
+"""Tables that may be rows of a file in the package's folder, and its reader."""
 BUILDERS: tuple[Page, str] = ("remedies", "BUILDERS")
 
 
@@ -128,11 +139,26 @@ def _read(home: Home) -> Home:
 
 def _table(package: str, page: Page, name: str) -> Any:
     """The page's table of this name, in its form; None where there is none."""
-    module = _page(package, page)
+    file, module = _file(package, page, name), _page(package, page)
     table = getattr(module, name, None)
+    if file is not None and table is not None:
+        raise _Unusable(f"its {page}.py: {name} is there, and so is {file.name}")
+    if file is not None:
+        try:
+            table = IN_FILES[page, name][1](file)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise _Unusable(f"its {file.name} cannot be read: {shown(error)}") from error
     if table is not None and (why := _misfit(table, TABLES[page, name])):
-        raise _Unusable(f"its {page}.py: {name}{why}")
+        raise _Unusable(f"its {file.name if file is not None else f'{page}.py'}: {name}{why}")
     return table
+
+
+def _file(package: str, page: Page, name: str) -> Path | None:
+    """The package's file with the rows of a table; None where there is none."""
+    if (page, name) not in IN_FILES:
+        return None
+    file = Path(str(import_module(package).__file__)).with_name(IN_FILES[page, name][0])
+    return file if file.exists() else None
 
 
 def _page(package: str, page: Page) -> ModuleType | None:
@@ -194,6 +220,11 @@ def _said(value: Any) -> str:
 # --- what the rows say ---
 
 
+def _place(home: Home, page: Page, name: str) -> str:
+    file = _file(home.package, page, name)
+    return f"its {file.name if file is not None else f'{page}.py'}: {name}"
+
+
 def _check_names(home: Home) -> None:
     for name in home.beginnings:
         if not PLAIN.fullmatch(name):
@@ -206,11 +237,11 @@ def _check_names(home: Home) -> None:
 
 def _check_metrics(home: Home) -> None:
     seen: set[str] = set()
-    for line in home.tables.get(("metrics", "ROWS"), "").strip().splitlines():
+    for line in _rows_of_metrics(home):
         cells = [cell.strip() for cell in line.split("|")]
-        where = f"its metrics.py: ROWS: {words(line, 80)!r}"
-        if len(cells) != 3 or not all(cells):
-            raise _Unusable(f"{where} is not `name | unit | what`")
+        where = f"{_place(home, 'metrics', 'ROWS')}: {words(line, 80)!r}"
+        if len(cells) not in (3, 4) or not all(cells):
+            raise _Unusable(f"{where} is not `name | unit | what`, or with `| source`")
         _check_owned(home, cells[0], where)
         if cells[0] in seen:
             raise _Unusable(f"{where} is there twice")
@@ -229,10 +260,15 @@ def _check_metrics(home: Home) -> None:
         _check_measured(home, (*agreement.counter, *(name for names in agreement.witnesses for name in names)), where)
 
 
+def _rows_of_metrics(home: Home) -> list[str]:
+    rows = home.tables.get(("metrics", "ROWS"), "").splitlines()
+    return [row for row in rows if row.strip() and not row.startswith("#")]
+
+
 def _check_limits(home: Home) -> None:
     seen: set[str] = set()
     for rule in home.tables.get(("limits", "LIMITS"), ()):
-        where = f"its limits.py: LIMITS ({words(rule.id)})"
+        where = f"{_place(home, 'limits', 'LIMITS')} ({words(rule.id)})"
         _check_owned(home, rule.id, where)
         if rule.id in seen:
             raise _Unusable(f"{where} is there twice")
@@ -246,18 +282,18 @@ def _check_limits(home: Home) -> None:
 
 def _check_signatures(home: Home) -> None:
     for signature in home.tables.get(("signatures", "SIGNATURES"), ()):
-        where = f"its signatures.py: SIGNATURES ({words(signature.id)})"
+        where = f"{_place(home, 'signatures', 'SIGNATURES')} ({words(signature.id)})"
         _check_owned(home, signature.id, where)
         if not signature.present:
             raise _Unusable(f"{where}: present has no condition")
         _check_any_owned(home, [signature.present[0].metric], f"{where}: the first metric of present")
         _check_measured(home, [condition.metric for condition in (*signature.present, *signature.absent)], where)
     for cause, trace in home.tables.get(("signatures", "TRACES"), {}).items():
-        where = f"its signatures.py: TRACES[{words(cause)!r}]"
+        where = f"{_place(home, 'signatures', 'TRACES')}[{words(cause)!r}]"
         _check_owned(home, cause, where)
         _check_measured(home, [name for name in (trace.metric, trace.ceiling) if name], where)
     for cause, conditions in home.tables.get(("signatures", "RULED_OUT_BY"), {}).items():
-        where = f"its signatures.py: RULED_OUT_BY[{words(cause)!r}]"
+        where = f"{_place(home, 'signatures', 'RULED_OUT_BY')}[{words(cause)!r}]"
         for condition in conditions:
             _check_owned(home, condition.metric, where)
         _check_measured(home, [condition.metric for condition in conditions], where)
@@ -265,7 +301,7 @@ def _check_signatures(home: Home) -> None:
 
 def _check_frames(home: Home) -> None:
     for row in home.tables.get(("frames", "FRAMES"), ()):
-        where = f"its frames.py: FRAMES ({words(row.pattern, 80)})"
+        where = f"{_place(home, 'frames', 'FRAMES')} ({words(row.pattern, 80)})"
         if row.class_id not in CLASSES:
             raise _Unusable(f"{where}: class_id is {_said(row.class_id)}, not one of {', '.join(CLASSES)}")
         try:
@@ -288,12 +324,11 @@ def _check_any_owned(home: Home, names: Sequence[str], where: str) -> None:
 
 def _check_measured(home: Home, names: Sequence[str], where: str) -> None:
     """A metric of its own must be in its ROWS. Those of its components in front are the recorder's."""
-    rows = home.tables.get(("metrics", "ROWS"), "").strip().splitlines()
-    known = {row.partition("|")[0].strip() for row in rows}
+    known = {row.partition("|")[0].strip() for row in _rows_of_metrics(home)}
     front = home.tables.get(("metrics", "IN_FRONT"), ())
     for name in names:
         if home.owns(name) and name.partition(".")[0] not in front and name not in known:
-            raise _Unusable(f"{where}: the metric {words(name)!r} is not in ROWS of its metrics.py")
+            raise _Unusable(f"{where}: the metric {words(name)!r} is not in {_place(home, 'metrics', 'ROWS')}")
 
 
 def _beginnings(home: Home) -> str:

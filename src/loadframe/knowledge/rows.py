@@ -7,7 +7,7 @@ from typing import Any
 
 
 def toml_rows(file: Path) -> dict[str, Any]:
-    """The content of our TOML file, with tuples for lists, as records have them."""
+    """The content of a TOML file, with tuples for lists, as records have them."""
     return _parsed(file.read_text(encoding="utf-8", errors="strict"))
 
 
@@ -36,9 +36,11 @@ AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
 
 
 def metric_rows(file: Path) -> str:
-    """The rows of our file of metrics: name | unit | what | source. Of a file that several kinds of server share, the
+    """The rows of a file of metrics: name | unit | what | source. Of a file that several kinds of server share, the
     rows of each, with `{kind}` replaced."""
     rows, home = file.read_text(encoding="utf-8", errors="strict").splitlines(), file.parent.name
+    if home not in AT_HOME_ELSEWHERE.values():
+        return "\n".join(rows)
     kinds = (*(kind for kind, other in AT_HOME_ELSEWHERE.items() if other == home), home)
     return "\n".join(row.format(kind=kind) for kind in kinds for row in rows if row.startswith(("{kind}.", f"{kind}.")))
 

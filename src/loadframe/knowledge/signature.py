@@ -141,7 +141,7 @@ def signature_rows(file: Path) -> tuple[Signature, ...]:
     return tuple(
         row
         for kind, document in documents(file)
-        for table in document["signature"]
+        for table in document.get("signature", ())
         for row in _ways(table, _named(document))
         if row.present[0].metric.startswith(kind)
     )
@@ -149,7 +149,7 @@ def signature_rows(file: Path) -> tuple[Signature, ...]:
 
 def trace_rows(file: Path) -> dict[str, Trace]:
     """Its [traces], by cause."""
-    return {cause: Trace(**row) for _, document in documents(file) for cause, row in document["traces"].items()}
+    return {cause: Trace(**row) for _, document in documents(file) for cause, row in document.get("traces", {}).items()}
 
 
 def ruled_out_rows(file: Path) -> dict[str, tuple[Condition, ...]]:

@@ -16,14 +16,14 @@ from loadframe.host.leftovers import sweep
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of the test's leases. pytest's own tmp_path is closed to other users, so it lies beside it."""
-    folder = Path(tempfile.mkdtemp(prefix="lf-", dir="/var/tmp"))  # noqa: TID251 - by the user who runs the tests
+    folder = Path(tempfile.mkdtemp(prefix="lf-", dir="/var/tmp"))
     folder.chmod(0o755)
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("LOADFRAME_SCRATCH", str(folder))
     yield folder
     sweep()  # of a test that failed amid an owner that it began: that was killed, and its server may have shared memory
     identity.end_all(identity.naming(folder.name), 0.5)
-    shutil.rmtree(folder, ignore_errors=True)  # noqa: TID251
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

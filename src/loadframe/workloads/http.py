@@ -57,7 +57,7 @@ class HttpOptions:
 
 class Http(ByWrk[HttpOptions]):
     kind = "http"
-    target_kinds = frozenset({"nginx", "nginx-cache", "squid", "varnish"}) | by_address.KINDS
+    target_kinds = frozenset({"nginx", "nginx-cache", "varnish"}) | by_address.KINDS
     axes = frozenset({"concurrency"})
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)

@@ -178,7 +178,7 @@ def family(pid: int) -> list[int]:
     return pids
 
 
-TARGETS = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish"})
+TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
 """Targets that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
 HIGHEST_LEVEL = 10**9
 STDOUT, STDERR = "stdout.txt", "stderr.txt"

@@ -7,10 +7,10 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import open_descriptors
-from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
-from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
-from loadframe.kinds.squid.settings import ALL_COUNTERS, CATALOGUE
 from loadframe.model import SettingValue, TargetState
+from loadframe_squid.manager import Manager, descriptors, mark, parse_config
+from loadframe_squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
+from loadframe_squid.settings import ALL_COUNTERS, CATALOGUE
 
 
 class SquidTarget(CacheTarget[Server]):

@@ -15,9 +15,9 @@ from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import PrivateServer, write_readable
-from loadframe.kinds.squid.manager import MARK
-from loadframe.kinds.squid.settings import CATALOGUE
 from loadframe.model import SettingValue, TargetState
+from loadframe_squid.manager import MARK
+from loadframe_squid.settings import CATALOGUE
 
 PACKAGE = Package("Squid", ("squid",), "apt-get install squid", ("-v",), r"Version (\S+)")
 RECONFIGURE_TIMEOUT_S = 30.0
