@@ -2,9 +2,9 @@
 of their own.
 
 The pages of a kind are in the package of the module that its entry point names, and are named as those of our kinds: of
-`loadframe_toy.kind:KIND` they are `loadframe_toy.limits`, or `limits.toml` in its folder, and so on. These alone are imported here, never the module of
-the entry point itself, which touches the server. One unusable row makes the whole package unused: with half of the
-knowledge of a server a diagnosis would be another one.
+`loadframe_toy.kind:KIND` they are `loadframe_toy.limits`, or `limits.toml` in its folder, and so on. These alone are
+imported here, never the module of the entry point itself, which touches the server. One unusable row makes the whole
+package unused: with half of the knowledge of a server a diagnosis would be another one.
 """
 
 import re
