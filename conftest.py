@@ -22,8 +22,6 @@ from loadframe.connections import address
 from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
 from loadframe.kinds.mysql.server import MYSQL
-from loadframe.kinds.ndb.nodes import LOADED as CLUSTER
-from loadframe.kinds.ndb.sql_node import PACKAGE as SQL_NODE
 from loadframe.model import Step
 from simulated import step
 
@@ -51,11 +49,17 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin",
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("mysql") is not None and MYSQL.program("mysqld") is None:
         pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER")
-    missing = [name for name in (*CLUSTER.programs, "ndb_points") if CLUSTER.program(name) is None]
-    if item.get_closest_marker("ndb") is not None and missing:
-        pytest.skip(f"no {missing[0]} on PATH, and no package of Debian has one: scripts/build-mysql-cluster FOLDER")
-    if item.get_closest_marker("sqlnode") is not None and SQL_NODE.program("mysqld") is None:
-        pytest.skip("no mysqld that has NDB on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER")
+    if item.get_closest_marker("ndb") is not None:
+        nodes = pytest.importorskip("loadframe_ndb.nodes").LOADED
+        if missing := [name for name in (*nodes.programs, "ndb_points") if nodes.program(name) is None]:
+            pytest.skip(
+                f"no {missing[0]} on PATH, and no package of Debian has one: scripts/build-mysql-cluster FOLDER"
+            )
+    if item.get_closest_marker("sqlnode") is not None:
+        if pytest.importorskip("loadframe_ndb.sql_node").PACKAGE.program("mysqld") is None:
+            pytest.skip(
+                "no mysqld that has NDB on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER"
+            )
     if item.get_closest_marker("server") is None:
         return
     packages = sorted({package for name, package in PROGRAMS.items() if not shutil.which(name, path=SYSTEM_PATH)})

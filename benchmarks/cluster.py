@@ -21,10 +21,10 @@ from pathlib import Path
 
 import loadframe
 from loadframe.errors import UserError
-from loadframe.kinds.ndb.nodes import LOADED
-from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.model import Ladder, Rung, Step, Verdict
 from loadframe.reporting import ladder_report
+from loadframe_ndb.nodes import LOADED
+from loadframe_ndb.sql_node import PACKAGE
 
 CASE = "cluster-ladder"
 SCRIPTS = ("oltp_read_write", "oltp_read_only", "oltp_point_select")

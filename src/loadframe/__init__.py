@@ -32,8 +32,6 @@ thing and proves the gain.
     read_load(place), forecast_growth(windows, at)     a load at more entries, forecast from its windows
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs measured one after the other -> Comparison
-    read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
-    start_ndb(config)             a private cluster with that file, started and ended -> NdbStart
     render_text, render_markdown, write_page, investigation_json, curve_json: the same facts for people and programs
     export(run, format), exports()      a run in the formats of other tools, and which there are
     write_figures(found, folder)  every figure of a report, as SVG and PNG
@@ -80,7 +78,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         windows_of_run,
     )
     from loadframe.experiments.limits_now import limits
-    from loadframe.experiments.ndb import check_ndb, read_ndb_config, start_ndb
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.reading import absent, conclude, open_run, write_answer
     from loadframe.formats.csv_tables import read_load, read_observations
@@ -101,11 +98,9 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         ladder_json,
         learned_json,
         ledger_json,
-        ndb_json,
         tuning_json,
     )
     from loadframe.reporting.limits_report import render_limits
-    from loadframe.reporting.ndb_report import render_ndb
     from loadframe.reporting.observed_report import render_learned
     from loadframe.reporting.reports import render_markdown, render_text, write_figures, write_page
     from loadframe.study import Study
@@ -124,7 +119,6 @@ __all__ = [
     "case",
     "cases",
     "changes_not_reverted",
-    "check_ndb",
     "compare",
     "compare_runs",
     "comparison_json",
@@ -150,7 +144,6 @@ __all__ = [
     "limits",
     "load_study",
     "measure",
-    "ndb_json",
     "open_run",
     "own_changes",
     "predict",
@@ -158,7 +151,6 @@ __all__ = [
     "predict_run",
     "read_data",
     "read_load",
-    "read_ndb_config",
     "read_observations",
     "render_comparison",
     "render_curve",
@@ -168,11 +160,9 @@ __all__ = [
     "render_learned",
     "render_limits",
     "render_markdown",
-    "render_ndb",
     "render_text",
     "revert_changes",
     "services",
-    "start_ndb",
     "sweep_leftovers",
     "tune",
     "tuning_json",

@@ -15,14 +15,16 @@ from loadframe.formats.said import words
 if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
-KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
+KINDS_GROUP, WORKLOADS_GROUP, VERBS_GROUP = "loadframe.kinds", "loadframe.workloads", "loadframe.verbs"
 """Groups of entry points, by what they register."""
-WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload"}
+WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload", VERBS_GROUP: "verb"}
 """The word for it."""
 
 
-EXTENSIONS: Mapping[str, str] = {"squid": "loadframe-squid"}
-"""The distribution of each kind that an extension of ours registers, to name it where it is not installed."""
+EXTENSIONS: Mapping[str, str] = {"ndb": "loadframe-ndb", "ndb-sql": "loadframe-ndb", "squid": "loadframe-squid"}
+"""The distribution of each kind and verb that an extension of ours registers, to name it where it is not installed."""
+INSTALL = "pip install {}, or `make install` in a checkout."
+"""The remedy for an extension that is not installed."""
 
 
 class Named(Protocol):

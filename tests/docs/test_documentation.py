@@ -19,10 +19,14 @@ import loadframe
 import producing
 from forked import forked
 from loadframe.cli.main import app
-from sources import modules
+from sources import EXTENSIONS, modules
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(extension / "README.md" for extension in EXTENSIONS),
+]
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 
 TRIED_ELSEWHERE = {
@@ -30,7 +34,7 @@ TRIED_ELSEWHERE = {
     "case run oltp-ladder --quick": "benchmarks/gains.py",
     "changes forget ID": "tests/cli/test_changes.py",
     "compare mariadb-mysql.toml": "tests/servers/test_mariadb_beside_mysql.py",
-    "ndb config.ini --start --set 'ndbd default.DataMemory=80M'": "tests/cli/test_ndb.py",
+    "ndb config.ini --start --set 'ndbd default.DataMemory=80M'": "extensions/loadframe-ndb/tests/test_verb.py",
     "serve runs": "tests/live",
     "watch shop.toml": "tests/watching/test_for_real.py",
     "watch --import range.json --as load=jobs_active --as 'mariadb.table_open_cache=open_tables / 2560'": (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,20 +20,9 @@ from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import Endpoint
 from loadframe.testing.targets import *  # noqa: F403
-from loadframe.testing.targets import Data, Example, File, State
+from loadframe.testing.targets import Data, Example, File
 
 from .declaring import declared_of
-
-SMALL: State = {
-    "NoOfReplicas": 2,
-    "DataMemory": "80M",
-    "NoOfFragmentLogFiles": 4,
-    "FragmentLogFileSize": "4M",
-    "SharedGlobalMemory": "32M",
-    "LongMessageBuffer": "8M",
-    "TimeBetweenGlobalCheckpoints": 200,
-}
-"""A cluster whose data nodes take little memory and restart soon."""
 
 EXAMPLES = {
     "sqlite": Example(
@@ -65,29 +52,6 @@ EXAMPLES = {
         misspelt=("table_open_cash", "table_open_cache"),
         wrong={"innodb_flush_log_at_trx_commit": 7},
         impossible={"innodb_checksum_algorithm": "sometimes"},
-    ),
-    "ndb": Example(
-        start=SMALL,
-        dynamic={name.lower(): value for name, value in SMALL.items()},
-        restart={**SMALL, "MaxNoOfConcurrentScans": 300, "api_BatchSize": 64},
-        misspelt=("DataMemmory", "DataMemory"),
-        wrong={"NoOfReplicas": 7},
-        impossible={"MaxNoOfConcurrentTransactions": 40000, "MaxNoOfConcurrentOperations": 32},
-    ),
-    "ndb-sql": Example(
-        start={**SMALL, "NoOfReplicas": 1, "sql_ndb_cluster_connection_pool": 2},
-        dynamic={
-            **SMALL,
-            "NoOfReplicas": 1,
-            "sql_ndb_cluster_connection_pool": 2,
-            "sql_ndb_force_send": False,
-            "sql_sort_buffer_size": "1M",
-            "sql_cpus": "0",
-        },
-        restart={**SMALL, "NoOfReplicas": 1, "sql-ndb-cluster-connection-pool": 3, "MaxNoOfConcurrentScans": 300},
-        misspelt=("sql_ndb_force_sent", "sql_ndb_force_send"),
-        wrong={"sql_ndb_cluster_connection_pool": 64},
-        impossible={"MaxNoOfConcurrentTransactions": 40000, "MaxNoOfConcurrentOperations": 32},
     ),
     "nginx": Example(
         start={"worker_connections": 64, "sendfile": True},
@@ -149,10 +113,8 @@ def forms() -> list[str]:
 
 def marks(form: str) -> tuple[pytest.MarkDecorator, ...]:
     row = registry.KINDS.own[form.removeprefix("sharded ")]
-    if row.kind == "ndb-sql":
-        return (pytest.mark.ndb, pytest.mark.sqlnode)
-    if row.kind in ("mysql", "ndb"):
-        return (getattr(pytest.mark, row.kind),)
+    if row.kind == "mysql":
+        return (pytest.mark.mysql,)
     return () if row.embedded else (pytest.mark.server,)
 
 
@@ -227,12 +189,6 @@ def rows(endpoint: Endpoint, statement: str) -> list[Any]:
     return answers[0]
 
 
-def points(endpoint: Endpoint, what: str) -> int:
-    """The exit status of a program of the NDB API (tests/data/ndb/points.cpp)."""
-    environment = {**os.environ, "LOADFRAME_ADDRESS": endpoint.address}
-    return subprocess.run(["ndb_points", what], env=environment, check=False).returncode
-
-
 class Rows:
     """A table."""
 
@@ -245,17 +201,6 @@ class Rows:
 
     def forget(self, endpoint: Endpoint) -> None:
         rows(endpoint, "DROP TABLE IF EXISTS jobs")
-
-
-class OfCluster:
-    def store(self, endpoint: Endpoint) -> None:
-        assert points(endpoint, "1") == 0
-
-    def stored(self, endpoint: Endpoint) -> bool:
-        return points(endpoint, "check") == 0
-
-    def forget(self, endpoint: Endpoint) -> None:
-        assert points(endpoint, "drop") == 0
 
 
 class OfService:
@@ -274,9 +219,9 @@ class OfService:
 
 @pytest.fixture(scope="module")
 def data(kind: str, row: KindOfTarget) -> Data:
-    of_kinds: dict[str, Data] = {"ndb": OfCluster(), "service": OfService()}
-    serves_files = row.cache or kind.startswith("nginx")
-    return of_kinds.get(kind) or (File() if serves_files else Rows())
+    if row.cache or kind.startswith("nginx"):
+        return File()
+    return OfService() if kind == "service" else Rows()
 
 
 # --- what the registry says ---
@@ -302,12 +247,6 @@ def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
         registry.kind_named("oracle").make(lease, Resources())
     assert ", ".join(sorted(registry.KINDS)) in caught.value.remedy
     assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
-
-
-def test_a_cluster_says_how_many_data_nodes_it_has(lease: Lease) -> None:
-    with pytest.raises(StudyError, match="does not say how many") as caught:
-        registry.kind_named("ndb").make(lease, Resources())
-    assert "target.shards" in caught.value.remedy
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:

@@ -15,7 +15,6 @@ from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import OutsideFault
 from loadframe.kinds import registry
-from loadframe.kinds.ndb import kind as ndb
 from loadframe.knowledge.kinds import FOLDER
 from loadframe.knowledge.outside import OURS, TABLES, Home, homes
 from loadframe.knowledge.remedy import Situation
@@ -273,8 +272,9 @@ def test_all_names_of_ours_are_kept_from_others() -> None:
     names = {*METRICS, *BUILDERS, *TRACES, *(rule.id for rule in RULES), *(one.id for one in SIGNATURES)}
     firsts = {name.partition(".")[0] for name in names}
     folders = {each.parent.name for each in FOLDER.glob("*/kind.py")}
-    kinds = {*registry.KINDS.own, *(record.kind for record in ndb.KINDS)}
-    assert {first for first in firsts | folders | kinds if not first.startswith("shard")} <= OURS
+    theirs = {beginning for home in homes() for beginning in home.beginnings}
+    names_of_ours = (firsts | folders | set(registry.KINDS.own)) - theirs
+    assert {first for first in names_of_ours if not first.startswith("shard")} <= OURS
 
 
 def test_the_reasoning_rooms_have_its_rows_and_nothing_that_touches_its_server(tmp_path: Path) -> None:

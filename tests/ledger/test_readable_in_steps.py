@@ -16,8 +16,6 @@ from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.counters import MARIADB as COUNTING
 from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
-from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
-from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
 from loadframe.kinds.nginx.target import NginxCacheTarget, NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.registry import KINDS
@@ -35,6 +33,8 @@ from loadframe.recording.readers import RecordingReader
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
 from loadframe.recording.socket_sampling import LOCAL_PORTS
 from loadframe.study import Study
+from loadframe_ndb.ndbinfo import SPECS as NDBINFO
+from loadframe_ndb.sql_node import COUNTERS as NDB_SQL
 from simulated import step
 
 DATA = Path(__file__).parent.parent / "data"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from loadframe.experiments.limits_now import SOURCES
 from loadframe.kinds.mysql.counters import MARIADB, MYSQL
-from loadframe.kinds.ndb.metrics import SQL_NODES
-from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
-from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.registry import KINDS
@@ -14,6 +11,9 @@ from loadframe.kinds.varnish.target import VarnishTarget
 from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
+from loadframe_ndb.metrics import SQL_NODES
+from loadframe_ndb.ndbinfo import SPECS as NDBINFO
+from loadframe_ndb.sql_node import COUNTERS as NDB_SQL
 
 SERVERS = (NginxTarget, PostgresTarget, VarnishTarget)
 COUNTERS = (

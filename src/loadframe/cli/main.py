@@ -12,8 +12,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from loadframe.cli import about
-from loadframe.cli.common import PLAIN, REFUSED, USAGE
+from loadframe.cli.common import PLAIN, REFUSED, USAGE, Json, command
 from loadframe.cli.terminal import answer, emit_error, say, wants_json
+from loadframe.errors import MissingTool
 from loadframe.version import __version__
 
 VERBS = {
@@ -33,7 +34,6 @@ VERBS = {
     "report": ("runs:report", "Write the report of a run again, and print it."),
     "export": ("runs:export", "Write a run, or a watch, in the format of another tool."),
     "serve": ("runs:serve", "Show runs in a browser, also while they are measured."),
-    "ndb": ("ndb:ndb", "Check a config.ini of MySQL Cluster."),
     "doctor": ("about:doctor", "Check this machine: what it has, and what it lacks."),
     "man": ("about:man", "Print the manual page, for man(1)."),
     "changes": ("changes:app", "Show what each run changed and what is not reverted."),
@@ -42,6 +42,9 @@ VERBS = {
     "study": ("studies:app", "Print the schema of study files, or check one."),
 }
 """Place of each verb, MODULE:NAME in this package, and its line in the list of all."""
+OF_EXTENSIONS = {"ndb": "Check a config.ini of MySQL Cluster."}
+"""The verbs that extensions of ours register, and their lines."""
+LINES = {**{name: line for name, (_, line) in VERBS.items()}, **OF_EXTENSIONS}
 
 
 class Verbs(TyperGroup):
@@ -49,30 +52,52 @@ class Verbs(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = dict.fromkeys(VERBS)  # type: ignore[assignment]
+        self.commands = dict.fromkeys(LINES)  # type: ignore[assignment]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One verb, from its module."""
-        if cmd_name in VERBS and self.commands[cmd_name] is None:
-            place, line = VERBS[cmd_name]
-            module, name = place.split(":")
-            verb = getattr(import_module(f"loadframe.cli.{module}"), name)
+        """One verb, from its module; None where nobody has one of this name."""
+        if self.commands.get(cmd_name) is None and (verb := _verb(cmd_name)) is not None:
             if not isinstance(verb, typer.Typer):
                 verb, function = typer.Typer(**PLAIN), verb
-                verb.command(cmd_name)(function)
+                verb.command(cmd_name, context_settings=getattr(function, "context", None))(function)
             made = self.commands[cmd_name] = get_command(verb)
-            made.name, made.help = cmd_name, made.help or line
+            made.name, made.help = cmd_name, made.help or LINES.get(cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Their list, without importing their modules."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+            formatter.write_dl(list(LINES.items()))
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """The verbs with this prefix, likewise."""
-        names = [CompletionItem(name, help=line) for name, (_, line) in VERBS.items() if name.startswith(incomplete)]
+        names = [CompletionItem(name, help=line) for name, line in LINES.items() if name.startswith(incomplete)]
         return [*names, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
+
+
+def _verb(name: str) -> Any:
+    """Its function or group: ours, that of the distribution that registers it, or one that says what is missing."""
+    if name in VERBS:
+        module, function = VERBS[name][0].split(":")
+        return getattr(import_module(f"loadframe.cli.{module}"), function)
+    from loadframe.entry_points import EXTENSIONS, INSTALL, VERBS_GROUP, offers
+
+    points = [offer.point for offer in offers(VERBS_GROUP) if offer.name == name]
+    if points and points[0] is not None:
+        return points[0].load()
+    if name not in OF_EXTENSIONS:
+        return None
+
+    def missing(as_json: Json = False) -> None:
+        with command(as_json):
+            extension = EXTENSIONS[name]
+            raise MissingTool(
+                f"`loadframe {name}` is in the extension {extension}, which is not installed",
+                remedy=INSTALL.format(extension),
+            )
+
+    missing.context = {"ignore_unknown_options": True, "allow_extra_args": True}  # type: ignore[attr-defined]
+    return missing
 
 
 app = typer.Typer(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from loadframe import kinds
-from loadframe.entry_points import EXTENSIONS, KINDS_GROUP, Flaw, Registry
+from loadframe.entry_points import EXTENSIONS, INSTALL, KINDS_GROUP, Flaw, Registry
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
@@ -120,7 +120,7 @@ def kind_named(kind: str) -> KindOfTarget:
     if (extension := EXTENSIONS.get(kind)) is not None:
         raise StudyError(
             f"target.kind = {kind!r} needs the extension {extension}, which is not installed",
-            remedy=f"pip install {extension}, or `make install` in a checkout.",
+            remedy=INSTALL.format(extension),
         )
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
 

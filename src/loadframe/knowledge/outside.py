@@ -32,9 +32,9 @@ from loadframe.model import Remedy
 Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 
 OURS = frozenset({
-    "bulk-loader", "bulk_loader", "cage", "cgroup", "cpu", "disk", "driver", "kernel", "loader", "lock", "management",
-    "mariadb", "memory", "mysql", "ndb", "ndb-sql", "net", "network", "nginx", "nginx-cache", "one", "postgres",
-    "process", "recorder", "runtime", "service", "spawn", "sql1", "sql2", "sql3", "sql4", "sqlite", "system",
+    "bulk-loader", "bulk_loader", "cage", "cgroup", "cpu", "disk", "driver", "kernel", "loader", "lock",
+    "mariadb", "memory", "mysql", "net", "network", "nginx", "nginx-cache", "one", "postgres",
+    "process", "recorder", "runtime", "service", "spawn", "sqlite", "system",
     "target", "throughput", "url", "user", "varnish", "workload",
 })  # fmt: skip
 """How our own names begin, and our kinds; in addition to `shard1`, `shard2`, ..."""

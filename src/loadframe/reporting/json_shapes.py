@@ -23,7 +23,6 @@ from loadframe.model import (
     Ladder,
     Learned,
     LedgerNow,
-    NdbReport,
     Profile,
     Round,
     Rung,
@@ -47,7 +46,7 @@ def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequ
     """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
     the whole run, with the recorder's own cost. answers: the target's answers compared with other programs' answers."""
     more: Json = {} if quality is None else {"conduct": quality}
-    return _object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
+    return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def learned_json(learned: Learned) -> Json:
@@ -56,7 +55,7 @@ def learned_json(learned: Learned) -> Json:
     empty = {field.name: None for field in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
     observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
-    return _object({**shape, "observed": observed})
+    return json_object({**shape, "observed": observed})
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
@@ -64,31 +63,31 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
     shapes = []
     for comparison in comparisons:
         about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
-        shapes.append(_object({**verdict_json(comparison.verdict), **about, "level_ratios": comparison.levels}))
+        shapes.append(json_object({**verdict_json(comparison.verdict), **about, "level_ratios": comparison.levels}))
     return shapes[0] if len(shapes) == 1 else {"schema": "loadframe.comparison/1", "comparisons": shapes}
 
 
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
     """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
     calibration: how often the intervals of all scored forecasts on this machine held."""
-    return _object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
+    return json_object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
 
 
 def growth_json(forecast: GrowthForecast) -> Json:
     """loadframe.growth/1; sizes in entries, rates in entries/s, intervals of 90 %."""
-    return _object({"schema": "loadframe.growth/1", **_fields(forecast)})
+    return json_object({"schema": "loadframe.growth/1", **_fields(forecast)})
 
 
 def following_json(steps: Sequence[Following], followed: Followed) -> Json:
     """loadframe.following/1; rates in changes/s, intervals of 95 %."""
     shapes = [{**_fields(step), "applied": step.applied} for step in steps]
-    return _object({"schema": "loadframe.following/1", **_fields(followed), "steps": shapes})
+    return json_object({"schema": "loadframe.following/1", **_fields(followed), "steps": shapes})
 
 
 def ledger_json(now: LedgerNow) -> Json:
     """loadframe.limits/1 at one moment: the axis of exhausted_at is seconds from the last reading."""
     moment = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
-    return _object({"schema": "loadframe.limits/1", **_fields(now), **moment})
+    return json_object({"schema": "loadframe.limits/1", **_fields(now), **moment})
 
 
 def investigation_json(inv: Investigation) -> Json:
@@ -103,7 +102,7 @@ def investigation_json(inv: Investigation) -> Json:
         "more": of_workers and of_workers.more,
         "answers": inv.answers,
     }
-    return _object({"schema": "loadframe.investigation/1", **_fields(inv), **more})
+    return json_object({"schema": "loadframe.investigation/1", **_fields(inv), **more})
 
 
 def ladder_json(ladder: Ladder) -> Json:
@@ -111,7 +110,7 @@ def ladder_json(ladder: Ladder) -> Json:
     order; a kept one against the kept ones before it, in the same blocks as the total, a reverted one against the state
     before it. share: of the total, in logarithms; null where the total is not proven or the change not kept. levels: of
     the total."""
-    return _object(
+    return json_object(
         {
             "schema": "loadframe.ladder/1",
             **_fields(ladder, "study", "host", "rungs", "quality"),
@@ -171,7 +170,7 @@ def tuning_json(tuning: Tuning) -> Json:
         }
         for trial in tuning.trials
     ]
-    return _object(
+    return json_object(
         {
             "schema": "loadframe.tuning/1",
             **_fields(tuning, "study", "host", "quality", "proof"),
@@ -196,7 +195,7 @@ def capacity_json(search: Capacity) -> Json:
     """loadframe.capacity/1. capacity: null where even the lowest level misses; its low is null where none is shown to
     meet yet, its high where none is shown to miss. Loads in the unit of the axis, throughput in requests per second."""
     bounds = {"load": search.load, "low": search.low, "high": search.high}
-    return _object(
+    return json_object(
         {
             "schema": "loadframe.capacity/1",
             "capacity": None if search.load is None else bounds,
@@ -204,11 +203,6 @@ def capacity_json(search: Capacity) -> Json:
             "trials": [{**_fields(trial), "met": not trial.missed} for trial in search.trials],
         }
     )
-
-
-def ndb_json(report: NdbReport) -> Json:
-    """loadframe.ndb/1."""
-    return _object({"schema": "loadframe.ndb/1", **_fields(report), "refused": report.refused})
 
 
 def verdict_json(verdict: Verdict) -> Json:
@@ -220,7 +214,7 @@ def verdict_json(verdict: Verdict) -> Json:
 
 def drivers_json(drivers: FleetDrivers) -> Json:
     """The field `drivers` of a measurement's document."""
-    return _object(_fields(drivers))
+    return json_object(_fields(drivers))
 
 
 def _curve(curve: Curve) -> Json:
@@ -254,16 +248,17 @@ def _fields(record: Any, *without: str) -> Json:
     return {field.metadata.get("alias", field.name): getattr(record, field.name) for field in wanted}
 
 
-def _object(value: Mapping[Any, Any]) -> Json:
+def json_object(value: Mapping[Any, Any]) -> Json:
+    """Of records and numbers of any kind, as JSON has them."""
     return {str(key): _clean(item) for key, item in value.items()}
 
 
 def _clean(value: Any) -> Any:
     """Null for what is not finite, plain numbers for numpy's, lists for tuples, objects for records."""
     if is_dataclass(value):
-        return _object(SHAPES.get(type(value), _fields)(value))
+        return json_object(SHAPES.get(type(value), _fields)(value))
     if isinstance(value, Mapping):
-        return _object(value)
+        return json_object(value)
     if isinstance(value, list | tuple):
         return [_clean(item) for item in value]
     if isinstance(value, frozenset):
