@@ -49,17 +49,15 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin",
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("mysql") is not None and MYSQL.program("mysqld") is None:
         pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER")
+    elsewhere = "on PATH, and no package of Debian has one: scripts/"
     if item.get_closest_marker("ndb") is not None:
         nodes = pytest.importorskip("loadframe_ndb.nodes").LOADED
         if missing := [name for name in (*nodes.programs, "ndb_points") if nodes.program(name) is None]:
-            pytest.skip(
-                f"no {missing[0]} on PATH, and no package of Debian has one: scripts/build-mysql-cluster FOLDER"
-            )
+            pytest.skip(f"no {missing[0]} {elsewhere}build-mysql-cluster FOLDER")
     if item.get_closest_marker("sqlnode") is not None:
-        if pytest.importorskip("loadframe_ndb.sql_node").PACKAGE.program("mysqld") is None:
-            pytest.skip(
-                "no mysqld that has NDB on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER"
-            )
+        package = pytest.importorskip("loadframe_ndb.sql_node").PACKAGE
+        if package.program("mysqld") is None:
+            pytest.skip(f"no mysqld that has NDB {elsewhere}unpack-mysql FOLDER")
     if item.get_closest_marker("server") is None:
         return
     packages = sorted({package for name, package in PROGRAMS.items() if not shutil.which(name, path=SYSTEM_PATH)})
