@@ -44,12 +44,12 @@ def replaced(text: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, found.group().strip()) for found in IN_A_COMMAND.finditer(node.value))
 
 
-def tests() -> Iterator[Path]:
+def modules() -> Iterator[Path]:
     return (path for folder in TESTS for path in sorted(folder.rglob("*.py")))
 
 
 def test_no_test_replaces_a_private_name_or_the_clock() -> None:
-    found = {path.name: list(replaced(path.read_text())) for path in tests() if path != Path(__file__)}
+    found = {path.name: list(replaced(path.read_text())) for path in modules() if path != Path(__file__)}
     assert {name: each for name, each in found.items() if each} == {}
 
 
@@ -92,7 +92,7 @@ def only_waits(text: str) -> Iterator[int]:
 
 def test_what_is_waited_for_has_a_deadline() -> None:
     """waiting.await_that, which then says what was seen. A command of its own is ended by the test that started it."""
-    paths = [path for path in tests() if path.name not in ("waiting.py", "follow.py")]
+    paths = [path for path in modules() if path.name not in ("waiting.py", "follow.py")]
     found = {str(path.relative_to(ROOT)): list(only_waits(path.read_text())) for path in paths}
     assert {name: lines for name, lines in found.items() if lines} == {}
 

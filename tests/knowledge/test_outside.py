@@ -159,7 +159,7 @@ WRONG = {
     "a metric that nobody counts": (
         "limits",
         LIMIT_PAGE.replace("toy.used", "toy.usde"),
-        "LIMITS (toy.slots): the metric 'toy.usde' is not in ROWS of its metrics.py",
+        "LIMITS (toy.slots): the metric 'toy.usde' is not in its metrics.py: ROWS",
     ),
     "a metric of ours": (
         "metrics",

