@@ -24,11 +24,11 @@ from typing import Any
 
 from loadframe.analysis.following import Following, followed, following
 from loadframe.host.environment import python
-from loadframe.indexing import trees
-from loadframe.indexing.config import RESULT, STATISTICS
-from loadframe.indexing.keeping import INJECTED, Keeping
-from loadframe.indexing.store import connect
 from loadframe.reporting.forecasts import following_sentences
+from loadframe_index import trees
+from loadframe_index.config import RESULT, STATISTICS
+from loadframe_index.keeping import INJECTED, Keeping
+from loadframe_index.store import connect
 from tree_churn import changing, permit
 from whole_tree import everything
 
@@ -37,7 +37,7 @@ FLAT_OUT = 200_000.0
 PARTS = (0.5, 0.7, 0.9, 1.2)
 HEAD = f"{'source':<9} {'changes/s':>9} {'applied/s':>10} {'fs ms':>8} {'db ms':>8} {'lag s':>8} {'at end':>8}  lost  "
 PRAGMAS = '{"journal_mode": "wal", "synchronous": "NORMAL"}'
-PROGRAM = tuple(python("loadframe.indexing.keeping"))
+PROGRAM = tuple(python("loadframe_index.keeping"))
 
 
 @dataclass(frozen=True, slots=True)

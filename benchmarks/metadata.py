@@ -38,11 +38,11 @@ import loadframe
 import tree_scanning
 import whole_scan
 from loadframe.analysis import student
-from loadframe.indexing import answers, trees
-from loadframe.indexing.config import Config
-from loadframe.indexing.store import COLUMNS, Row, connect
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, postgres
+from loadframe_index import answers, trees
+from loadframe_index.config import Config
+from loadframe_index.store import COLUMNS, Row, connect
 
 DROP = Path("/proc/sys/vm/drop_caches")
 STORY = 5_000

@@ -25,9 +25,9 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import Beneath, Passed, below, joined, looked_up
-from loadframe.indexing.entries import Change
-from loadframe.indexing.kernel import readable
+from loadframe_index.beneath import Beneath, Passed, below, joined, looked_up
+from loadframe_index.entries import Change
+from loadframe_index.kernel import readable
 
 MARK = ".loadframe-churn"
 """A tree has this file, empty, where it may be changed."""

@@ -26,9 +26,9 @@ from pathlib import Path
 from stat import S_IFDIR
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath
-from loadframe.indexing.board import DONE, ENTRIES, SCAN, STOP, Board, Directory, Frontier, Meter, Shape
-from loadframe.indexing.entries import FORMAT
+from loadframe_index.beneath import ENCODING, ERRORS, Beneath
+from loadframe_index.board import DONE, ENTRIES, SCAN, STOP, Board, Directory, Frontier, Meter, Shape
+from loadframe_index.entries import FORMAT
 
 LOOK_EVERY_S = 0.002
 MOST_OPEN = 4

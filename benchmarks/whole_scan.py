@@ -15,8 +15,8 @@ from pathlib import Path
 from loadframe.host.environment import python
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
-from loadframe.indexing import config as configs
-from loadframe.indexing.coordinator import LOOK_EVERY_S
+from loadframe_index import config as configs
+from loadframe_index.coordinator import LOOK_EVERY_S
 
 
 def alone(path: str) -> int:
@@ -27,7 +27,7 @@ def alone(path: str) -> int:
     started: list[subprocess.Popen[bytes]] = []
     try:
         for number in range(config.scanners):
-            command = python("loadframe.indexing.pipeline", path, str(number))
+            command = python("loadframe_index.pipeline", path, str(number))
             started.append(spawn(command, Allowance(US), stdin=pipe, stdout=pipe, stderr=None, cwd=folder))
         if all(each.stdout is not None and each.stdout.readline() == b"ready\n" for each in started):
             start_s = time.monotonic()

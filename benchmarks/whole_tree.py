@@ -6,11 +6,11 @@ import os
 from hashlib import blake2b
 from pathlib import Path
 
-from loadframe.indexing.beneath import shown
-from loadframe.indexing.comparing import MOST_TOLD, listed, only
-from loadframe.indexing.entries import id_of, in_64_bits
-from loadframe.indexing.store import Store, as_signed
 from loadframe.model import AnswerCompared
+from loadframe_index.beneath import shown
+from loadframe_index.comparing import MOST_TOLD, listed, only
+from loadframe_index.entries import id_of, in_64_bits
+from loadframe_index.store import Store, as_signed
 
 ALL = ("path", "device", "inode", "type", "size", "blocks", "links", "uid", "gid", "mode", "mtime_ns", "ctime_ns")
 """What `everything` compares: all but atime_ns, which changes when a directory is read."""

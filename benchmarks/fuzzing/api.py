@@ -34,7 +34,6 @@ from loadframe.formats.json_text import write_json
 from loadframe.formats.stage_lines import LARGEST
 from loadframe.formats.watch_days import observed
 from loadframe.host import listening
-from loadframe.indexing import fanotify, inotify, recorded
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import Taken
 from loadframe.kinds.service import formats
@@ -56,6 +55,7 @@ from loadframe.workloads.command_output import Instant, Life, of_lines
 from loadframe.workloads.jmeter import read_jtl
 from loadframe.workloads.k6 import read_points
 from loadframe.workloads.redis import read_memtier, read_report
+from loadframe_index import fanotify, inotify, recorded
 
 MOST_REFRESHES = 4
 MOST_SPREAD = 100_000

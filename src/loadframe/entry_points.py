@@ -21,10 +21,25 @@ WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload", VERBS_GROUP: "verb"}
 """The word for it."""
 
 
-EXTENSIONS: Mapping[str, str] = {"ndb": "loadframe-ndb", "ndb-sql": "loadframe-ndb", "squid": "loadframe-squid"}
-"""The distribution of each kind and verb that an extension of ours registers, to name it where it is not installed."""
-INSTALL = "pip install {}, or `make install` in a checkout."
-"""The remedy for an extension that is not installed."""
+EXTENSIONS: Mapping[str, str] = {
+    "metadata-index": "loadframe-index",
+    "ndb": "loadframe-ndb",
+    "ndb-sql": "loadframe-ndb",
+    "squid": "loadframe-squid",
+}
+"""The distribution of ours that registers a kind, workload or verb, to name it where it is not installed."""
+
+
+def not_installed(what: str, name: str) -> tuple[str, str] | None:
+    """The fact and the remedy where an extension of ours has this name. what: in words, as a study or a command says
+    it. None for any other name."""
+    extension = EXTENSIONS.get(name)
+    if extension is None:
+        return None
+    return (
+        f"{what} needs the extension {extension}, which is not installed",
+        f"pip install {extension}, or `make install` in a checkout.",
+    )
 
 
 class Named(Protocol):

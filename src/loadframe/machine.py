@@ -14,7 +14,6 @@ from loadframe.host.leases import filesystem
 from loadframe.host.privilege import LeaseUser, free_user, why_no_free_user
 from loadframe.host.processes import cpu_list, may_have_mounts
 from loadframe.host.state import scratch_directory, state_directory
-from loadframe.indexing.keeping import permitted
 from loadframe.kinds import registry as targets
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf import permission
@@ -45,7 +44,7 @@ def examine(root: Path = Path("/")) -> list[Requirement]:
         *sampling,
         *allowed.missing,
         *_cage(root),
-        *_change_logs(),
+        *(row for kind in workloads.KINDS for row in workloads.KINDS.needs(kind, lambda known: known.examined())),
         *_drivers(),
         _place("temporary data", scratch_directory, "{place} is in memory: set LOADFRAME_SCRATCH to a disk"),
         _place("state", state_directory),
@@ -113,14 +112,6 @@ def _drivers() -> list[Requirement]:
             for which, trials in ways.items()
         ),
     ]
-
-
-def _change_logs() -> list[Requirement]:
-    """Tried in the place of temporary data: a change log depends on the file system."""
-    try:
-        return permitted(scratch_directory())
-    except CageError as error:
-        return [Requirement("index", "change log", None, f"{error.fact}. {error.remedy}")]
 
 
 def _place(name: str, find: Callable[[], Path], wanted: str = "") -> Requirement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from loadframe.indexing.entries import Change
+from loadframe_index.entries import Change
 
 
 def line_of(change: Change) -> bytes:

@@ -14,10 +14,10 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from loadframe.indexing.following import Following
-from loadframe.indexing.kernel import readable
-from loadframe.indexing.recorded import Recorded
-from loadframe.indexing.store import Batch, connect
+from loadframe_index.following import Following
+from loadframe_index.kernel import readable
+from loadframe_index.recorded import Recorded
+from loadframe_index.store import Batch, connect
 
 
 def say(letter: str) -> None:

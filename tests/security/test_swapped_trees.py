@@ -14,7 +14,7 @@ import pytest
 
 from loadframe.errors import MachineError
 from loadframe.host.privilege import free_user
-from loadframe.indexing import trees
+from loadframe_index import trees
 from tree_churn import MARK, Churn, permit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")

@@ -11,10 +11,10 @@ import pytest
 from loadframe.errors import MachineError
 from loadframe.experiments.beginning import suggested
 from loadframe.formats import access_log
-from loadframe.indexing.recorded import Recorded
 from loadframe.kinds.service.discovery import interpreter_of, is_go
 from loadframe.recording.stage_tail import StageTail
 from loadframe.system.files import regular_file
+from loadframe_index.recorded import Recorded
 
 pytestmark = pytest.mark.timeout(20)
 NO_FILE = "not a regular file"

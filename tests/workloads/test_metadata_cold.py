@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import StudyError
-from loadframe.workloads import metadata_cold
+from loadframe_index import metadata_cold
 
 
 def test_where_it_is_not_permitted_the_option_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

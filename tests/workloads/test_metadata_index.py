@@ -13,10 +13,10 @@ import pytest
 from loadframe.errors import StudyError, WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.indexing.store import Batch, Store, connect
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
-from loadframe.workloads.metadata_index import MetadataIndex, database_of
+from loadframe_index.metadata_index import MetadataIndex, database_of
+from loadframe_index.store import Batch, Store, connect
 
 SOON_S = 60.0
 

@@ -8,11 +8,11 @@ from loadframe.diagnosis.remedies.declared import remedies
 from loadframe.errors import StudyError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.indexing.board import STAGES
 from loadframe.knowledge.remedy import Situation
 from loadframe.model import Finding, TargetState
 from loadframe.workloads import registry
 from loadframe.workloads.base import TakesOptions
+from loadframe_index.board import STAGES
 
 
 @pytest.mark.parametrize("axis", sorted(registry.axes("metadata-index")))

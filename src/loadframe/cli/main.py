@@ -80,21 +80,18 @@ def _verb(name: str) -> Any:
     if name in VERBS:
         module, function = VERBS[name][0].split(":")
         return getattr(import_module(f"loadframe.cli.{module}"), function)
-    from loadframe.entry_points import EXTENSIONS, INSTALL, VERBS_GROUP, offers
+    from loadframe.entry_points import VERBS_GROUP, not_installed, offers
 
     points = [offer.point for offer in offers(VERBS_GROUP) if offer.name == name]
     if points and points[0] is not None:
         return points[0].load()
-    if name not in OF_EXTENSIONS:
+    said = not_installed(f"`loadframe {name}`", name)
+    if said is None or name not in OF_EXTENSIONS:
         return None
 
     def missing(as_json: Json = False) -> None:
         with command(as_json):
-            extension = EXTENSIONS[name]
-            raise MissingTool(
-                f"`loadframe {name}` is in the extension {extension}, which is not installed",
-                remedy=INSTALL.format(extension),
-            )
+            raise MissingTool(said[0], remedy=said[1])
 
     missing.context = {"ignore_unknown_options": True, "allow_extra_args": True}  # type: ignore[attr-defined]
     return missing

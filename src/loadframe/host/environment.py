@@ -77,7 +77,7 @@ def take_own_environment() -> None:
 def is_own(command: Sequence[str | Path]) -> bool:
     """Whether a command runs a module of ours, as `python` writes it; locust with a user's locustfile does not."""
     ours = [*map(str, command[:4])]
-    return ours[:3] == python("")[:3] and "".join(ours[3:]).startswith("loadframe.")
+    return ours[:3] == python("")[:3] and "".join(ours[3:]).startswith(("loadframe.", "loadframe_"))
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What every workload can do, and its registration record: `KIND` in its own module, or in another distribution by an
 entry point of the group `loadframe.workloads`. One contract suite (tests/workloads) runs against each of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -211,7 +211,8 @@ class KindOfWorkload:
     other load axes. tables: the tables of `[workload]` that it takes, by their names in Declared; a study with others
     is refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis
     is the study's own word, and `make` takes it as `axis`. knobs: options that are part of what is studied, as the
-    workers and the batch of a pipeline's stages; `raises` names the stage (pipeline.STAGE)."""
+    workers and the batch of a pipeline's stages; `raises` names the stage (pipeline.STAGE). examined: what `loadframe
+    doctor` shows beside the requirements, of which it can do without some."""
 
     kind: str
     make: Make
@@ -222,6 +223,7 @@ class KindOfWorkload:
     required: tuple[str, ...] = ()
     any_axis: bool = False
     knobs: tuple[Knob, ...] = ()
+    examined: Callable[[], Iterable[Requirement]] = tuple
 
 
 def program(kind: str, name: str, package: str) -> Requirement:

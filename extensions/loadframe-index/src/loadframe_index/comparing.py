@@ -1,0 +1,166 @@
+"""The answers of the database compared with those of du(1) and find(1) on the same tree: equal in bytes and counts, or
+with the differences. Both programs run as their user, on one file system (-x, -xdev), and only read."""
+
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from loadframe.errors import MissingTool, WorkloadError
+from loadframe.host.environment import located
+from loadframe.model import AnswerCompared
+from loadframe_index.answers import Wanted, find, usage
+from loadframe_index.beneath import joined, shown
+from loadframe_index.entries import id_of
+from loadframe_index.store import Store
+
+PATIENCE_S = 3600.0
+MOST_TOLD = 20
+SAID_BYTES = 4000
+"""Of the standard error of du: its end."""
+READ_BYTES = 1 << 20
+
+
+def compare_usage(store: Store, root: Path, under: bytes = b"") -> list[AnswerCompared]:
+    """Bytes on the disk, apparent bytes, and the number of entries. MissingTool, WorkloadError, StoreError."""
+    ours, full = usage(store, under), _full(root, under)
+    own_apparent = ours.apparent_bytes if counts_directories() else ours.file_bytes
+    entries = sum(1 for _ in listed(full, [], r"%P\0", 1))
+    return [
+        AnswerCompared("bytes on disk", ours.bytes_on_disk, _du(full, "-B1")),
+        AnswerCompared("apparent bytes", own_apparent, _du(full, "-b")),
+        AnswerCompared("entries", ours.entries, entries),
+    ]
+
+
+def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompared]:
+    """The number of entries found, their bytes, and which they are. MissingTool, WorkloadError, StoreError."""
+    ours = {entry.id: entry for entry in find(store, wanted)}
+    count, own_bytes = len(ours), sum(entry.size for entry in ours.values())
+    entries = bytes_ = 0
+    only_theirs: list[bytes] = []
+    for path, size in listed(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", 2):
+        entries, bytes_ = entries + 1, bytes_ + int(size)
+        path = joined(wanted.under, path) if path else wanted.under
+        if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_TOLD:
+            only_theirs.append(path)
+    only_ours = [entry.path for entry in list(ours.values())[:MOST_TOLD]]
+    differences = only("find", only_theirs) + only("the database", only_ours)
+    return [
+        AnswerCompared("entries found", count, entries, differences),
+        AnswerCompared("bytes found", own_bytes, bytes_),
+    ]
+
+
+def conditions(wanted: Wanted) -> list[str | bytes]:
+    """The arguments of find for these entries."""
+    arguments: list[str | bytes] = []
+    if wanted.name is not None and not wanted.under:
+        arguments += ["-mindepth", "1"]
+    if wanted.name is not None:
+        arguments += ["-name", wanted.name]
+    tests = {
+        "-type {}": wanted.type,
+        "-size +{}c": wanted.larger_than,
+        "-size -{}c": wanted.smaller_than,
+        "-newermt @{}": wanted.modified_after_s,
+        "! -newermt @{}": wanted.modified_before_s,
+        "-uid {}": wanted.uid,
+    }
+    for test, value in tests.items():
+        arguments += test.format(value).split() if value is not None else []
+    return arguments
+
+
+def counts_directories() -> bool:
+    """Whether du -b counts the sizes of directories (coreutils before 9.2). MissingTool, WorkloadError."""
+    with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:
+        return _du(os.fsencode(empty), "-b") > 0
+
+
+def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
+    """Entries that only one of the two has, in sentences."""
+    return tuple(f"only {who} has {shown(path)}" for path in paths)
+
+
+def _full(root: Path, path: bytes) -> bytes:
+    """For find and du: from "/" on, so that it is no option."""
+    return joined(os.fsencode(root.absolute()), path) if path else os.fsencode(root.absolute())
+
+
+def _located(program: str) -> str:
+    path = located(program)
+    if path is None:
+        raise MissingTool(f"{program} is not installed", remedy="Install Debian's coreutils and findutils.")
+    return path
+
+
+def _du(full: bytes, unit: str) -> int:
+    """Bytes. WorkloadError where it printed no number."""
+    command: list[str | bytes] = [_located("du"), "-sx", unit, "--", full]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False, env=_environment()
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _late("du") from error
+    number = done.stdout.partition(b"\t")[0]
+    if not number.isdigit():
+        raise WorkloadError(
+            f"du gave no number of bytes for {shown(full)}.",
+            remedy="Check that the folder is there and can be read; what du said is below.",
+            details=done.stderr[-SAID_BYTES:].decode("utf-8", "backslashreplace").strip(),
+        )
+    return int(number)
+
+
+def _environment() -> dict[str, str]:
+    """Without variables that change units or encodings."""
+    named = ("BLOCKSIZE", "BLOCK_SIZE", "DU_BLOCK_SIZE", "POSIXLY_CORRECT")
+    return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
+
+
+def _late(program: str) -> WorkloadError:
+    return WorkloadError(f"{program} did not end within {PATIENCE_S:,.0f} s", remedy="Compare a smaller tree.")
+
+
+def listed(full: bytes, wanted: Sequence[str | bytes], printed: str, fields: int) -> Iterator[list[bytes]]:
+    """The fields that find prints for each entry. MissingTool; WorkloadError where it is late or incomplete."""
+    command: list[str | bytes] = [_located("find"), "-P", full, "-xdev", *wanted, "-printf", printed]
+    running = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()
+    )
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        running.kill()
+
+    timer = threading.Timer(PATIENCE_S, end)
+    timer.start()
+    try:
+        yield from _entries(running, fields)
+    finally:
+        timer.cancel()
+        with suppress(ProcessLookupError):
+            running.kill()
+        running.communicate()
+    if late.is_set():
+        raise _late("find")
+
+
+def _entries(running: subprocess.Popen[bytes], fields: int) -> Iterator[list[bytes]]:
+    assert running.stdout is not None
+    rest, values = b"", list[bytes]()
+    while data := running.stdout.read(READ_BYTES):
+        *more, rest = (rest + data).split(b"\0")
+        values += more
+        whole = len(values) - len(values) % fields
+        for at in range(0, whole, fields):
+            yield values[at : at + fields]
+        del values[:whole]
+    if running.wait() >= 0 and (rest or values):
+        raise WorkloadError("find ended amid an entry", remedy="Compare again: is the disk of the output full?")

@@ -1,0 +1,80 @@
+"""The database of the entries in a PostgreSQL. A batch is one array per column: the server unfolds them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import psycopg
+
+from loadframe_index import totals
+from loadframe_index.store import COLUMNS, INDEXED, REPLACED, Row, Store, parts
+
+ROWS_AT_ONCE = 10_000
+UPSERT = f"""INSERT INTO entries ({", ".join(COLUMNS)})
+    SELECT * FROM unnest(%b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bigint[], %b::bigint[], %b::text[],
+        %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::integer[],
+        %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[]) {REPLACED}""".encode()
+
+
+def connect(database: Mapping[str, str]) -> "PostgresStore":
+    """See store.connect. schema: where the tables are."""
+    given = {name: value for name, value in database.items() if name not in ("kind", "schema", "proof") and value}
+    if database.get("schema"):
+        given["options"] = f"-c search_path={database['schema']}"
+    with PostgresStore.explained():
+        return PostgresStore(psycopg.connect(autocommit=True, **given))  # type: ignore[arg-type]
+
+
+class PostgresStore(Store):
+    TYPES: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("id", "path", "name"), "bytea"),
+        "whole": "bigint",
+        "mode": "integer",
+        "type": "text",
+        "log": "text",
+        "options": "",
+    }
+    INDEXED: ClassVar[Mapping[str, str]] = {**INDEXED, "name": "(substring(name for 64))"}
+    TOTALS = totals.POSTGRES
+    ERRORS = (psycopg.Error,)
+
+    @staticmethod
+    def _in_the_way(error: Exception) -> bool:
+        return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
+
+    def drop(self) -> None:
+        super().drop()
+        self._do(f"DROP FUNCTION IF EXISTS {', '.join(totals.FUNCTIONS)}")
+
+    def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
+        with self.explained():
+            yield from self._connection.cursor(binary=True).stream(question.encode(), size=ROWS_AT_ONCE)
+
+    @staticmethod
+    def literal(value: bytes) -> str:
+        return f"'\\x{value.hex()}'::bytea"
+
+    @classmethod
+    def _text(cls, value: str) -> str:
+        return f"convert_from({cls.literal(value.encode())}, 'UTF8')"
+
+    @classmethod
+    def contains(cls, column: str, value: bytes) -> str:
+        return f"position({cls.literal(value)} IN {column}) > 0"
+
+    def keeps_totals(self) -> bool:
+        return bool(self._number("SELECT count(to_regclass('totals'))"))
+
+    def _take_turns(self) -> None:
+        if self.keeps_totals():
+            self._do("LOCK TABLE totals IN SHARE ROW EXCLUSIVE MODE")
+
+    def _upsert(self, rows: Sequence[Row]) -> None:
+        with self.explained():
+            for some in parts(rows, ROWS_AT_ONCE):
+                self._connection.execute(UPSERT, [list(column) for column in zip(*some, strict=True)])
+
+    def _run(self, statement: str, values: Sequence[Any]) -> Any:
+        return self._connection.execute(statement.encode(), values or None, binary=True)
+
+    def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
+        return f"{column} = ANY(%b)", (ids,)

@@ -1,0 +1,358 @@
+"""The database of the entries: its tables, and how they are written, at least once and each time with the same result.
+
+A batch that is applied twice, or two batches in either order, give the same rows: a row is replaced only by one of a
+later look (`seen_ns`), and removed only where it was not seen since. So a killed pipeline begins again from what was
+acknowledged. One module per database has what differs; only they import its client.
+"""
+
+import abc
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
+from typing import Any, ClassVar, TypeVar
+
+from loadframe_index.entries import NO_PARENT, Entry, id_of
+
+COLUMNS = (
+    "id",
+    "parent",
+    "path",
+    "name",
+    "device",
+    "inode",
+    "type",
+    "size",
+    "blocks",
+    "links",
+    "uid",
+    "gid",
+    "mode",
+    "atime_ns",
+    "mtime_ns",
+    "ctime_ns",
+    "seen_ns",
+)
+"""Of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
+SET = COLUMNS[1:]
+INDEXES: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "parent": ("parent",),
+    "du": ("parent", "linked"),
+    "all": ("parent", "linked", "size", "mtime_ns", "uid", "name"),
+}
+"""Which columns have an index in addition to the key, by the workload's option. Without one of `parent`, the content of
+a removed directory is looked for in the whole table."""
+WITH_TOTALS = frozenset({"du", "all"})
+"""With these the database also keeps totals of each directory (totals.py)."""
+LINKED = "links > 1 AND type <> 'd'"
+"""Of files with several names."""
+INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
+"""Indexes that are not just their column. uid: for the sums of the largest owners."""
+KINDS = ("sqlite", "mariadb", "postgres")
+TABLES = {
+    "entries": """(
+    id {id} PRIMARY KEY, parent {id} NOT NULL, path {path} NOT NULL, name {name} NOT NULL, device {whole} NOT NULL,
+    inode {whole} NOT NULL, type {type} NOT NULL, size {whole} NOT NULL, blocks {whole} NOT NULL,
+    links {whole} NOT NULL, uid {whole} NOT NULL, gid {whole} NOT NULL, mode {mode} NOT NULL, atime_ns {whole} NOT NULL,
+    mtime_ns {whole} NOT NULL, ctime_ns {whole} NOT NULL, seen_ns {whole} NOT NULL)""",
+    "progress": "(log {log} PRIMARY KEY, number {whole} NOT NULL)",
+    "totals": """(
+    directory {id} PRIMARY KEY, above {id}, entries {whole} NOT NULL, linked {whole} NOT NULL, blocks {whole} NOT NULL,
+    high {whole} NOT NULL, low {whole} NOT NULL, other {whole} NOT NULL)""",
+}
+REPLACED = (
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SET)}"
+    " WHERE excluded.seen_ns >= entries.seen_ns"
+)
+"""Ends an INSERT into `entries`."""
+ATTEMPTS = 8
+"""How often a transaction is tried that another one made impossible (a deadlock)."""
+PAUSE_S = 0.01
+"""The longest pause before the second attempt, doubled before each further one; of random length, so that the same
+transactions do not collide again."""
+IDS_PER_QUESTION = 10_000
+Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
+"""A row of `entries`, in the order of COLUMNS."""
+Known = tuple[int, int, int, int, int]
+"""What is known of an entry: inode, atime_ns, mtime_ns, ctime_ns, seen_ns."""
+_SIGN = 1 << 63
+T = TypeVar("T")
+
+
+class StoreError(Exception):
+    """The database refused, in its own words."""
+
+
+class AgainError(StoreError):
+    """Another transaction was in the way (a deadlock, a lock that took too long): the same one may succeed now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction does. rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns.
+    removed: paths that were not found at seen_ns; what is beneath them goes too. log, number: the change log, and the
+    last acknowledged change; "" for none."""
+
+    rows: Sequence[Row] = ()
+    touched: Sequence[bytes] = ()
+    removed: Sequence[bytes] = ()
+    seen_ns: int = 0
+    log: str = ""
+    number: int = 0
+
+
+def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> list[Row]:
+    """ids: of the entries, in the same order. The last one wins where an id comes twice."""
+    rows: dict[bytes, Row] = {}
+    at, parent = b"", id_of(b"")
+    for key, (path, above, name, device, inode, *others) in zip(ids, entries, strict=True):
+        if above != at:
+            at, parent = above, id_of(above)
+        rows[key] = (key, parent if path else NO_PARENT, path, name, device, as_signed(inode), *others, seen_ns)  # type: ignore[assignment]
+    return [rows[key] for key in sorted(rows)]
+
+
+def as_signed(inode: int) -> int:
+    """The number of an inode as the databases have it, in 64 bits with a sign."""
+    return inode if inode < _SIGN else inode - 2 * _SIGN
+
+
+class Store(abc.ABC):
+    """A connection to the database; all methods raise StoreError where it refuses. Not for two threads at once."""
+
+    TYPES: ClassVar[Mapping[str, str]]
+    """The values for the braces of TABLES."""
+    INDEXED: ClassVar[Mapping[str, str]] = INDEXED
+    TOTALS: ClassVar[Sequence[str]]
+    """The triggers that keep totals."""
+    GREATEST: ClassVar[str] = "greatest"
+    LATER: ClassVar[str] = "ON CONFLICT (log) DO UPDATE SET number = greatest(progress.number, excluded.number)"
+    """Ends an INSERT into `progress`: a number never goes back."""
+    BEGIN: ClassVar[str] = "BEGIN"
+    MARK: ClassVar[str] = "%s"
+    """Stands for a value: a statement with a constant text is parsed once."""
+    ERRORS: ClassVar[tuple[type[Exception], ...]]
+    """What the database's client raises."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    @contextmanager
+    def explained(cls) -> Iterator[None]:
+        """Turns the client's errors into a StoreError."""
+        try:
+            yield
+        except cls.ERRORS as error:
+            raise (AgainError if cls._in_the_way(error) else StoreError)(" ".join(map(str, error.args))) from error
+
+    @staticmethod
+    @abc.abstractmethod
+    def _in_the_way(error: Exception) -> bool:
+        """Whether another transaction was."""
+
+    def create(self, indexes: str = "parent") -> None:
+        """Make the tables, in place of existing ones. indexes: of INDEXES."""
+        self.drop()
+        self._make("entries")
+        self._make("progress")
+        for name in INDEXES[indexes]:
+            self._do(f"CREATE INDEX entries_{name} ON entries {self.INDEXED.get(name, f'({name})')}")
+        if indexes in WITH_TOTALS:
+            self._keep_totals()
+
+    def _make(self, table: str) -> None:
+        self._do(f"CREATE TABLE {table} {TABLES[table].format_map(self.TYPES)} {self.TYPES['options']}")
+
+    def _keep_totals(self) -> None:
+        self._make("totals")
+        self._do("CREATE INDEX totals_above ON totals (above)")
+        for statement in self.TOTALS:
+            self._do(statement)
+
+    def drop(self) -> None:
+        """Drop the tables, if they exist."""
+        for table in TABLES:
+            self._do(f"DROP TABLE IF EXISTS {table}")
+
+    def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
+        """What is known of those of these entries that exist, by id: one query for IDS_PER_QUESTION."""
+        by_id: dict[bytes, Known] = {}
+        for some in parts(ids, IDS_PER_QUESTION):
+            among, values = self._among("id", some)
+            asked = f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE {among}"
+            by_id.update((key, (inode, *times)) for key, inode, *times in self.ask(asked, values))
+        return by_id
+
+    def ids(self) -> Iterator[bytes]:
+        """The ids of all entries, in any order."""
+        return (key for (key,) in self.stream("SELECT id FROM entries"))
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, in any order."""
+        yield from self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
+
+    def count(self) -> int:
+        return self._number("SELECT count(*) FROM entries")
+
+    def last_seen_ns(self) -> int:
+        """When the last entry was looked at; 0 where there is none."""
+        return self._number("SELECT coalesce(max(seen_ns), 0) FROM entries")
+
+    def forget_before(self, seen_ns: int) -> int:
+        """After a scan of the whole tree, remove the entries that were not seen since; returns their number."""
+        return self._do(f"DELETE FROM entries WHERE seen_ns < {seen_ns:d}")
+
+    def acknowledged(self, log: str) -> int:
+        """The last change of a change log that is in the database; 0 where unknown."""
+        return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self._text(log)}")
+
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows that answer a SELECT. values: for its marks; others are literals (`literal`) in its text."""
+        with self.explained():
+            return list(self._run(question, values).fetchall())
+
+    @abc.abstractmethod
+    def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
+        """As `ask`, while the database keeps the rows until they are taken. Ask nothing else meanwhile."""
+
+    @staticmethod
+    def literal(value: bytes) -> str:
+        """Bytes as SQL has them."""
+        return f"x'{value.hex()}'"
+
+    @classmethod
+    def _text(cls, value: str) -> str:
+        return cls.literal(value.encode())
+
+    @classmethod
+    def contains(cls, column: str, value: bytes) -> str:
+        """The condition that a column of bytes contains these."""
+        return f"instr({column}, {cls.literal(value)}) > 0"
+
+    @abc.abstractmethod
+    def keeps_totals(self) -> bool:
+        """Whether there are totals of each directory."""
+
+    def index_inodes(self) -> None:
+        """Make an index of the inodes, by which the names of one file are found. Idempotent."""
+        self._do("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
+
+    def refuse_to_wait(self) -> None:  # noqa: B027 - most databases answer from a snapshot, which no lock holds back
+        """From now on a question that waits for a lock on the whole database is an AgainError at once."""
+
+    def close(self) -> None:
+        """Idempotent."""
+        with suppress(*self.ERRORS):
+            self._connection.close()
+
+    def apply(self, batch: Batch) -> None:
+        """All of a batch in one transaction, repeated where another one was in the way. Idempotent."""
+        for attempt in range(ATTEMPTS):
+            try:
+                self._do(self.BEGIN)
+                if attempt:
+                    self._take_turns()
+                self._write(batch)
+                self._do("COMMIT")
+                return
+            except AgainError:
+                self._rollback()
+                if attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(random.uniform(0, PAUSE_S * 2**attempt))
+            except BaseException:
+                self._rollback()
+                raise
+
+    def _write(self, batch: Batch) -> None:
+        if batch.removed:
+            self._remove_trees(batch)
+        if batch.rows:
+            self._upsert(batch.rows)
+        for ids in parts(sorted(batch.touched), IDS_PER_QUESTION):
+            among, values = self._among("id", ids)
+            seen = f"UPDATE entries SET seen_ns = {self.GREATEST}(seen_ns, {self.MARK}) WHERE {among}"
+            self._do(seen, (batch.seen_ns, *values))
+        if batch.log:
+            self._do(
+                f"INSERT INTO progress (log, number) VALUES ({self._text(batch.log)}, {batch.number:d}) {self.LATER}"
+            )
+
+    def _remove_trees(self, batch: Batch) -> None:
+        """Rows that were not seen later. Level by level, with statements that all databases know."""
+        level = sorted({id_of(path) for path in batch.removed})
+        while level:
+            below: list[bytes] = []
+            for ids in parts(level, IDS_PER_QUESTION):
+                among, values = self._among("parent", ids)
+                below += (key for (key,) in self.ask(f"SELECT id FROM entries WHERE {among}", values))
+            for ids in parts(level, IDS_PER_QUESTION):
+                among, values = self._among("id", ids)
+                self._do(f"DELETE FROM entries WHERE seen_ns <= {self.MARK} AND {among}", (batch.seen_ns, *values))
+            level = sorted(below)
+
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Returns how many rows the statement changed."""
+        with self.explained():
+            return int(self._run(statement, values).rowcount)
+
+    @abc.abstractmethod
+    def _run(self, statement: str, values: Sequence[Any]) -> Any:
+        """The cursor that has the result."""
+
+    @abc.abstractmethod
+    def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
+        """The condition that the column has one of these, with the values for its marks."""
+
+    def _number(self, asked: str) -> int:
+        return int(self.ask(asked)[0][0])
+
+    def _take_turns(self) -> None:  # noqa: B027 - most databases need nothing
+        """In a repeated transaction: wait until no other one writes totals."""
+
+    def _rollback(self) -> None:
+        with suppress(*self.ERRORS):
+            self._connection.rollback()
+
+    @abc.abstractmethod
+    def _upsert(self, rows: Sequence[Row]) -> None:
+        """An existing row is replaced unless it was seen later."""
+
+
+def connect(database: Mapping[str, str]) -> Store:
+    """A connection. database: kind (sqlite, mariadb, postgres); sqlite: path, pragmas (JSON); mariadb: socket or host
+    and port, user, password, schema; postgres: libpq's parameters, and schema. proof: an expression that is 1 where the
+    tables are ours. StoreError where it refuses, and where they are not."""
+    kind = database["kind"]
+    if kind not in KINDS:
+        raise StoreError(f"{kind!r} is no database of this pipeline; it knows {', '.join(KINDS)}")
+    try:
+        store: Store = import_module(f"loadframe_index.{kind}_store").connect(database)
+        if proof := database.get("proof"):
+            _prove(store, proof, database["schema"])
+        return store
+    except StoreError as error:
+        place = next((database[name] for name in ("path", "socket", "host") if database.get(name)), "")
+        raise StoreError(f"{error} ({kind} at {place})") from error
+
+
+def _prove(store: Store, proof: str, schema: str) -> None:
+    try:
+        why = "" if store.ask(f"SELECT {proof}") == [(1,)] else "another one is searched"
+    except StoreError as error:
+        why = str(error)
+    if why:
+        store.close()
+        raise StoreError(f"tables are not looked up in the schema {schema} of this run alone: {why}")
+
+
+def parts(values: Iterable[T], most: int) -> Iterator[list[T]]:
+    """The values in pieces, each of at most `most`."""
+    left = iter(values)
+    while piece := list(islice(left, most)):
+        yield piece
