@@ -52,9 +52,9 @@ from loadframe.system.files import Folder, Whose
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import Instant, Life, of_lines
-from loadframe.workloads.jmeter import read_jtl
-from loadframe.workloads.k6 import read_points
-from loadframe.workloads.redis import read_memtier, read_report
+from loadframe_drivers.jmeter import read_jtl
+from loadframe_drivers.k6 import read_points
+from loadframe_drivers.redis import read_memtier, read_report
 from loadframe_index import fanotify, inotify, recorded
 
 MOST_REFRESHES = 4

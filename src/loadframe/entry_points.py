@@ -22,9 +22,9 @@ WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload", VERBS_GROUP: "verb"}
 
 
 EXTENSIONS: Mapping[str, str] = {
+    **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
     "metadata-index": "loadframe-index",
-    "ndb": "loadframe-ndb",
-    "ndb-sql": "loadframe-ndb",
+    **dict.fromkeys(("ndb", "ndb-sql"), "loadframe-ndb"),
     "squid": "loadframe-squid",
 }
 """The distribution of ours that registers a kind, workload or verb, to name it where it is not installed."""

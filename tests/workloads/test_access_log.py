@@ -14,11 +14,12 @@ from loadframe.errors import StudyError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Login, Request, SettingValue
-from loadframe.workloads import access_log, registry
+from loadframe.workloads import registry
 from loadframe.workloads.arrivals import ARRIVALS
 from loadframe.workloads.base import SendsRequests, Workload
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import OUTCOMES
+from loadframe_drivers import access_log
 
 server = pytest.mark.server
 

@@ -17,8 +17,8 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.command_lines import LineError, Lines
-from loadframe.workloads.jmeter import JMeter, program, read_jtl
 from loadframe.workloads.own_program import OutputDriver
+from loadframe_drivers.jmeter import JMeter, program, read_jtl
 
 DATA = Path(__file__).parents[1] / "data/drivers"
 CSV = (DATA / "recorded/jmeter-5.6.3.csv.jtl").read_bytes()

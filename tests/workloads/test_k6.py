@@ -17,8 +17,8 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.command_lines import LineError
-from loadframe.workloads.k6 import read_points
 from loadframe.workloads.own_program import OutputDriver
+from loadframe_drivers.k6 import read_points
 
 DATA = Path(__file__).parents[1] / "data/drivers"
 RECORDED = (DATA / "recorded/k6-0.54.0.json").read_bytes()

@@ -17,7 +17,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import WHOLE_SECONDS, Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.own_program import OutputDriver
-from loadframe.workloads.redis import read_memtier, read_report
+from loadframe_drivers.redis import read_memtier, read_report
 
 RECORDED = Path(__file__).parents[1] / "data/drivers/recorded/redis-benchmark-7.0.15.txt"
 

@@ -41,7 +41,7 @@ def make(
         _check_required(known, options, declared)
     declared = declared or Declared()
     if others := [name for name in declared.given if name not in known.tables]:
-        takers = [name for name in KINDS.own if others[0] in KINDS.own[name].tables]
+        takers = [name for name, row in KINDS.items() if others[0] in row.tables]
         raise StudyError(
             f"workload.{others[0]}: the workload {kind} does not take it.",
             remedy=f"Omit it, or choose a workload that does: {', '.join(takers) or 'none here does'}.",

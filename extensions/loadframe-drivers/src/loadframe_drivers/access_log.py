@@ -18,7 +18,7 @@ from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import HIGHEST_RATE
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
 from loadframe.workloads.options import rules, switch, text, whole
-from loadframe.workloads.recorded import Recorded, told
+from loadframe_drivers.recorded import Recorded, told
 
 FASTEST = 1000
 

@@ -28,7 +28,7 @@ from loadframe.workloads.databases import MARK
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_program import OwnProgram
 from loadframe.workloads.redis_keys import OwnKeys
-from loadframe.workloads.redis_relay import MEMTIER_LATE_S
+from loadframe_drivers.redis_relay import MEMTIER_LATE_S
 
 TITLE = re.compile(r"^====== (?P<title>[^=\r\n]{1,100}) ======", re.M)
 REQUESTS = re.compile(r"^ +(?P<requests>\d{1,15}) requests completed in ", re.M)
@@ -175,7 +175,7 @@ class Redis(OwnProgram[RedisOptions]):
             )
 
     def trials(self) -> Sequence[Sequence[str]]:
-        return ((self.options.program, "--version"), importing("loadframe.workloads.redis_relay"))
+        return ((self.options.program, "--version"), importing("loadframe_drivers.redis_relay"))
 
     def demand(self) -> None:
         needed = (
@@ -221,14 +221,14 @@ class Redis(OwnProgram[RedisOptions]):
             per_thread = level // threads
             return [
                 *python(
-                    "loadframe.workloads.redis_relay", seconds, str(threads * per_thread), str(folder / REPORT), MEMTIER
+                    "loadframe_drivers.redis_relay", seconds, str(threads * per_thread), str(folder / REPORT), MEMTIER
                 ),
                 *("-s", host, "-p", port, "-t", str(threads), "-c", str(per_thread), "--ratio", given.ratio),
                 *("-d", str(given.data_bytes), "--key-maximum", str(given.keys), "--pipeline", str(given.pipeline)),
                 *("--select-db", database, "--hide-histogram", "--json-out-file", str(folder / REPORT)),
             ]
         return [
-            *python("loadframe.workloads.redis_relay", seconds, str(level), "", PROGRAM),
+            *python("loadframe_drivers.redis_relay", seconds, str(level), "", PROGRAM),
             *("-h", host, "-p", port, "-c", str(level), "-t", given.test, "-d", str(given.data_bytes)),
             *("-r", str(given.keys), "-P", str(given.pipeline), "--precision", "3", "--dbnum", database),
             *(("--threads", str(given.threads)) if given.threads > 1 else ()),

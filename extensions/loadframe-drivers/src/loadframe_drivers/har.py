@@ -14,7 +14,7 @@ from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, thinking
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
 from loadframe.workloads.options import choice, rules, switch, text, whole
-from loadframe.workloads.recorded import Recorded, told
+from loadframe_drivers.recorded import Recorded, told
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5
