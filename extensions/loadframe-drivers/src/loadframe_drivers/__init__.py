@@ -1,2 +1,2 @@
-"""Load that other programs send, or that was recorded, as workloads: k6, JMeter, Locust, redis-benchmark and memtier, HAR
-files, access logs."""
+"""Load of other programs and of recordings, as workloads: k6, JMeter, Locust, redis-benchmark, memtier, HAR files and
+access logs."""
