@@ -1,7 +1,7 @@
 """What a step costs its coordinator with 10 to 10,000 hosts: `python benchmarks/fleet.py [--hosts N,N] [--seeds N]
 [--requests N] [--message-us T] [--recorded B] [--measured] [--json]`.
 
-The coordinating code is the real one (loadframe.fleet: load, coordinator, clocks, merging); hosts, links and the clock
+The coordinating code is the real one (loadframe_fleet: load, coordinator, clocks, merging); hosts, links and the clock
 are simulated (fleet_simulated.py), with stragglers, slow links, clocks that are off and drift, and hosts that are lost.
 What must hold is checked in each step: all begin within what is told of their clocks, the whole has the requests of all
 hosts, what is lost voids the step and ends all load. Exponents are slopes of log(cost) over log(hosts) with 95 %
@@ -43,14 +43,14 @@ from fleet_simulated import (
 )
 from loadframe.analysis.student import quantile
 from loadframe.errors import StepVoid
-from loadframe.fleet.coordinator import EXCHANGES, PACE_S, Coordinator
-from loadframe.fleet.load import FleetDriver, FleetLoad, check_all_along
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.runs.histograms import BINS
 from loadframe.study import validate
 from loadframe.workloads import registry
+from loadframe_fleet.coordinator import EXCHANGES, PACE_S, Coordinator
+from loadframe_fleet.load import FleetDriver, FleetLoad, check_all_along
 
 HOSTS = (10, 30, 100, 300, 1000, 3000, 10_000)
 FROM = 100

@@ -1,9 +1,9 @@
 """One step over 1 to 16 agents that are processes, and the simulation beside it, for benchmarks/fleet.py --measured.
 
-Each agent is in a network namespace of its own where these may be made (tests/fleet/network.py), with its worker, its
-recorder and a driver of one connection; the target answers each request after PACE_S. The coordinator speaks to them
-through pipes, so that no link of its own is measured. The simulation is told what was measured with one agent: round
-trip, CPU time of a message, bytes of the log and of the recording. With more it predicts.
+Each agent is in a network namespace of its own where these may be made (network.py of the extension's tests), with its
+worker, its recorder and a driver of one connection; the target answers each request after PACE_S. The coordinator
+speaks to them through pipes, so that no link of its own is measured. The simulation is told what was measured with one
+agent: round trip, CPU time of a message, bytes of the log and of the recording. With more it predicts.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from network import Network, possible
 from stations import Station, paced
 
 from fleet_simulated import BEGUN_S, Kind, Middle, Simulated, hosts_of
-from loadframe.fleet.connection import Agent
-from loadframe.fleet.coordinator import Coordinator
-from loadframe.fleet.declaration import HostTable
-from loadframe.fleet.load import FleetDriver, FleetLoad
-from loadframe.fleet.transport import Arrived, OverAgents, Transport
-from loadframe.fleet.wire import written
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.study import Study, validate
 from loadframe.workloads import registry
+from loadframe_fleet.connection import Agent
+from loadframe_fleet.coordinator import Coordinator
+from loadframe_fleet.declaration import HostTable
+from loadframe_fleet.load import FleetDriver, FleetLoad
+from loadframe_fleet.transport import Arrived, OverAgents, Transport
+from loadframe_fleet.wire import written
 
 COUNTS = (1, 2, 4, 8, 16)
 PACE_S = 0.02

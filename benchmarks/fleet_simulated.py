@@ -1,4 +1,4 @@
-"""Hosts of a fleet that are not there: a transport (loadframe.fleet.transport) with a clock of its own, on which the
+"""Hosts of a fleet that are not there: a transport (loadframe_fleet.transport) with a clock of its own, on which the
 real coordinating code takes its steps. For benchmarks/fleet.py and its test.
 
 Time goes on where something takes some: the coordinator's CPU for each message, its link (one queue out, one in), the
@@ -23,9 +23,9 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from loadframe.fleet.transport import Arrived
-from loadframe.fleet.wire import BEAT_S, SILENT_S, written
 from loadframe.workloads.request_log import FIELDS
+from loadframe_fleet.transport import Arrived
+from loadframe_fleet.wire import BEAT_S, SILENT_S, written
 
 BEGUN_S = 1000.0
 OPERATIONS = ("get", "put")

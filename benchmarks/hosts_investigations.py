@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from loadframe.fleet.declaration import Fleet
-from loadframe.fleet.observing import Observing
-from loadframe.fleet.on_hosts import Done, Engine, OnHosts, Work
-from loadframe.fleet.trials import engine_over
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
+from loadframe_fleet.declaration import Fleet
+from loadframe_fleet.observing import Observing
+from loadframe_fleet.on_hosts import Done, Engine, OnHosts, Work
+from loadframe_fleet.trials import engine_over
 
 AGAIN = "Start their workers again, and run it again."
 PATIENCE, ENDS_S = 3.0, 300.0

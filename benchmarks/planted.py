@@ -52,12 +52,12 @@ import planted_rivals
 from hosts_investigations import Asked, investigations_over
 from loadframe.diagnosis.remedies import BUILDERS, Situation
 from loadframe.errors import UserError
-from loadframe.fleet.declaration import load as load_fleet
-from loadframe.fleet.on_hosts import Done
 from loadframe.model import Change, Finding, Investigation, Price, Remedy, SettingValue, Step
 from loadframe.progress import Silent
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
+from loadframe_fleet.declaration import load as load_fleet
+from loadframe_fleet.on_hosts import Done
 
 Kind = Literal["cause", "pair", "sham", "nothing", "stranger"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

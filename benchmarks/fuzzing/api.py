@@ -22,12 +22,6 @@ from loadframe.connections.http_words import wrong_path
 from loadframe.errors import RecordingError
 from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch
 from loadframe.experiments.watch_child import fitted
-from loadframe.fleet.agent import Agent as AnsweringAgent
-from loadframe.fleet.check import facts_told
-from loadframe.fleet.connection import Agent
-from loadframe.fleet.connection import command as agent_command
-from loadframe.fleet.declaration import HostTable
-from loadframe.fleet.declaration import load as load_fleet
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.json_text import write_json
@@ -55,6 +49,12 @@ from loadframe.workloads.command_output import Instant, Life, of_lines
 from loadframe_drivers.jmeter import read_jtl
 from loadframe_drivers.k6 import read_points
 from loadframe_drivers.redis import read_memtier, read_report
+from loadframe_fleet.agent import Agent as AnsweringAgent
+from loadframe_fleet.check import facts_told
+from loadframe_fleet.connection import Agent
+from loadframe_fleet.connection import command as agent_command
+from loadframe_fleet.declaration import HostTable
+from loadframe_fleet.declaration import load as load_fleet
 from loadframe_index import fanotify, inotify, recorded
 
 MOST_REFRESHES = 4

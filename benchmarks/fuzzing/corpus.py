@@ -266,7 +266,7 @@ def load() -> Corpus:
         keys=tuple(sorted({key for _, found in tables for key in _keys(found)} | _settings())),
         samples=SAMPLES,
         curves=(*CURVES, *(path.read_text() for path in sorted(ROOT.glob("benchmarks/surfaces/*.csv")))),
-        configs=((data / "ndb/story.ini").read_text(),),
+        configs=((ROOT / "extensions/loadframe-ndb/tests/data/story.ini").read_text(),),
         option_files=((data / "ndb/story.cnf").read_text(),),
         profiles=((data / "profiles/perf-script.txt").read_text(), FOLDED),
         access_log=(data / "loads/access.log").read_text(),

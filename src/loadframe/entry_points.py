@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from loadframe.errors import StudyError
 from loadframe.formats.said import words
@@ -15,14 +15,16 @@ from loadframe.formats.said import words
 if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
-KINDS_GROUP, WORKLOADS_GROUP, VERBS_GROUP = "loadframe.kinds", "loadframe.workloads", "loadframe.verbs"
+KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
+VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
 """Groups of entry points, by what they register."""
-WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload", VERBS_GROUP: "verb"}
+WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload", VERBS_GROUP: "verb", EXECUTORS_GROUP: "executor"}
 """The word for it."""
 
 
 EXTENSIONS: Mapping[str, str] = {
     **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
+    "fleet": "loadframe-fleet",
     "metadata-index": "loadframe-index",
     **dict.fromkeys(("ndb", "ndb-sql"), "loadframe-ndb"),
     "squid": "loadframe-squid",
@@ -30,16 +32,11 @@ EXTENSIONS: Mapping[str, str] = {
 """The distribution of ours that registers a kind, workload or verb, to name it where it is not installed."""
 
 
-def not_installed(what: str, name: str) -> tuple[str, str] | None:
-    """The fact and the remedy where an extension of ours has this name. what: in words, as a study or a command says
-    it. None for any other name."""
-    extension = EXTENSIONS.get(name)
-    if extension is None:
-        return None
-    return (
-        f"{what} needs the extension {extension}, which is not installed",
-        f"pip install {extension}, or `make install` in a checkout.",
-    )
+def not_installed(what: str, name: str) -> tuple[str, str]:
+    """The fact and the remedy where what has this name, one of EXTENSIONS, is missing. what: as a study or a command
+    says it."""
+    fact = f"{what} needs the extension {EXTENSIONS[name]}, which is not installed"
+    return fact, f"pip install {EXTENSIONS[name]}, or `make install` in a checkout."
 
 
 class Named(Protocol):
@@ -230,6 +227,12 @@ def offers(group: str) -> tuple[Offer, ...]:
         if (offered := _offered(distribution, group)) and offered[0].distribution not in by_distribution:
             by_distribution[offered[0].distribution] = offered  # the first on the path is the one that is imported
     return tuple(offer for offered in by_distribution.values() for offer in offered)
+
+
+def registered(group: str, name: str) -> Any:
+    """What the first distribution that offers this name in a group registers; None where none does."""
+    point = next((offer.point for offer in offers(group) if offer.name == name), None)
+    return None if point is None else point.load()
 
 
 @dataclass(frozen=True, slots=True)

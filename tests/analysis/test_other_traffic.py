@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.fleet.bench import other_traffic
+from loadframe_fleet.bench import other_traffic
 
 
 @given(

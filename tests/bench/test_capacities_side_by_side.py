@@ -11,11 +11,11 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
-from loadframe.fleet.trials import CapacitiesOnHosts, check_settings_alone
 from loadframe.model import Capacity, Step
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import encode
+from loadframe_fleet.trials import CapacitiesOnHosts, check_settings_alone
 
 from .simulated_hosts import SimulatedEngine, found_at
 from .test_climbing import gains

@@ -12,11 +12,11 @@ import pytest
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
-from loadframe.fleet.trials import BlocksOnHosts
 from loadframe.model import Step
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
+from loadframe_fleet.trials import BlocksOnHosts
 
 from .simulated_hosts import SimulatedEngine
 from .test_climbing import CHANGES, ONE_LEVEL, gains

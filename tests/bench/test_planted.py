@@ -24,12 +24,12 @@ from loadframe.diagnosis.remedies import BUILDERS, Situation, propose
 from loadframe.diagnosis.remedies.declared import NAMED
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import CageError, MissingTool
-from loadframe.fleet.on_hosts import Done, Work
 from loadframe.kinds import registry as targets
 from loadframe.ledger.rules import RULES
 from loadframe.model import Finding, TargetState
 from loadframe.progress import Silent
 from loadframe.runs.folder import RunFolder
+from loadframe_fleet.on_hosts import Done, Work
 
 PLANTED = Path(planted.__file__).parent / "planted"
 FILES = sorted(PLANTED.glob("*.toml"))

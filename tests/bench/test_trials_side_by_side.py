@@ -12,12 +12,12 @@ import pytest
 from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
-from loadframe.fleet.on_hosts import MOST_ATTEMPTS
-from loadframe.fleet.trials import SideBySide
 from loadframe.model import Step
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
+from loadframe_fleet.on_hosts import MOST_ATTEMPTS
+from loadframe_fleet.trials import SideBySide
 
 from .simulated_hosts import SimulatedEngine
 from .simulated_search import SETTINGS, after, busy, tune

@@ -18,8 +18,8 @@ from loadframe.host.privilege import free_user
 ENTER = """
 import json, os, sys
 from pathlib import Path
-from loadframe.fleet.declaration import load
-from loadframe.fleet.engine import DaskEngine
+from loadframe_fleet.declaration import load
+from loadframe_fleet.engine import DaskEngine
 
 def place(dask_worker=None, dask_scheduler=None):
     return {"path": sys.path, "folder": os.getcwd(), "safe": os.environ.get("PYTHONSAFEPATH"), "user": os.getuid()}

@@ -35,8 +35,8 @@ SEMAPHORE = re.compile(r"/dev/shm/sem\.[\w-]+")
 DASK = """
 import sys
 from pathlib import Path
-from loadframe.fleet.declaration import load
-from loadframe.fleet.engine import DaskEngine
+from loadframe_fleet.declaration import load
+from loadframe_fleet.engine import DaskEngine
 
 if __name__ == "__main__":
     asked = {"study": {"no": "study"}, "states": [], "order": [], "floors": [], "block": 1, "within_s": 60.0}

@@ -8,7 +8,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import PLAIN, RUNS, Json, Runs, Sets, command, document, measured, tell
-from loadframe.cli.fleet import OverFleet, executor_of
+from loadframe.cli.executing import OverFleet, executor_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError, UsageError
 

@@ -38,11 +38,13 @@ VERBS = {
     "man": ("about:man", "Print the manual page, for man(1)."),
     "changes": ("changes:app", "Show what each run changed and what is not reverted."),
     "case": ("case:app", "Ready-made studies with a story and a known answer."),
-    "fleet": ("fleet:app", "Many machines: whether they can be loaded together."),
     "study": ("studies:app", "Print the schema of study files, or check one."),
 }
 """Place of each verb, MODULE:NAME in this package, and its line in the list of all."""
-OF_EXTENSIONS = {"ndb": "Check a config.ini of MySQL Cluster."}
+OF_EXTENSIONS = {
+    "fleet": "Many machines: whether they can be loaded together.",
+    "ndb": "Check a config.ini of MySQL Cluster.",
+}
 """The verbs that extensions of ours register, and their lines."""
 LINES = {**{name: line for name, (_, line) in VERBS.items()}, **OF_EXTENSIONS}
 
@@ -80,18 +82,15 @@ def _verb(name: str) -> Any:
     if name in VERBS:
         module, function = VERBS[name][0].split(":")
         return getattr(import_module(f"loadframe.cli.{module}"), function)
-    from loadframe.entry_points import VERBS_GROUP, not_installed, offers
+    from loadframe.entry_points import VERBS_GROUP, not_installed, registered
 
-    points = [offer.point for offer in offers(VERBS_GROUP) if offer.name == name]
-    if points and points[0] is not None:
-        return points[0].load()
-    said = not_installed(f"`loadframe {name}`", name)
-    if said is None or name not in OF_EXTENSIONS:
-        return None
+    if (verb := registered(VERBS_GROUP, name)) is not None or name not in OF_EXTENSIONS:
+        return verb
 
     def missing(as_json: Json = False) -> None:
         with command(as_json):
-            raise MissingTool(said[0], remedy=said[1])
+            fact, remedy = not_installed(f"`loadframe {name}`", name)
+            raise MissingTool(fact, remedy=remedy)
 
     missing.context = {"ignore_unknown_options": True, "allow_extra_args": True}  # type: ignore[attr-defined]
     return missing

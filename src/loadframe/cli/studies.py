@@ -10,7 +10,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import PLAIN, RUNS, Details, Json, Live, Runs, Sets, command, duration_of, measured, tell
-from loadframe.cli.fleet import OverFleet, SideBySideOver, executor_of
+from loadframe.cli.executing import OverFleet, SideBySideOver, executor_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import UsageError
 from loadframe.formats.json_text import write_json

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from loadframe import kinds
-from loadframe.entry_points import KINDS_GROUP, Flaw, Registry, not_installed
+from loadframe.entry_points import EXTENSIONS, KINDS_GROUP, Flaw, Registry, not_installed
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
@@ -117,8 +117,9 @@ def kind_named(kind: str) -> KindOfTarget:
         return row
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("target.kind")
-    if (missing := not_installed(f"target.kind = {kind!r}", kind)) is not None:
-        raise StudyError(missing[0], remedy=missing[1])
+    if kind in EXTENSIONS:
+        fact, remedy = not_installed(f"target.kind = {kind!r}", kind)
+        raise StudyError(fact, remedy=remedy)
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
 
 

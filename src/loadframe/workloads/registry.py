@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 
 from loadframe import workloads
-from loadframe.entry_points import WORKLOADS_GROUP, Registry, not_installed
+from loadframe.entry_points import EXTENSIONS, WORKLOADS_GROUP, Registry, not_installed
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Knob, Requirement, SettingValue
@@ -102,8 +102,9 @@ def _kind(kind: str) -> KindOfWorkload:
         return row
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("workload.kind")
-    if (missing := not_installed(f"workload.kind = {kind!r}", kind)) is not None:
-        raise StudyError(missing[0], remedy=missing[1])
+    if kind in EXTENSIONS:
+        fact, remedy = not_installed(f"workload.kind = {kind!r}", kind)
+        raise StudyError(fact, remedy=remedy)
     raise StudyError(
         f"There is no workload {kind!r}.",
         remedy=f"{did_you_mean(kind, list(KINDS))}workload.kind must be one of: {', '.join(KINDS)}.",

@@ -1,0 +1,193 @@
+"""How alike the hosts of a fleet are, before anything is compared on them: the same settings on each (A/A). In each
+block the start is measured on one host after another, in random order, the others idle: whether they differ; then on
+all of them at the same time, as trials are: whether they disturb one another, as those that share CPUs or a disk do."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from statistics import median
+from typing import Any, TypeVar
+
+from loadframe.analysis import divergence
+from loadframe.errors import FleetError
+from loadframe.experiments.proof import grain_of
+from loadframe.experiments.side_by_side import START
+from loadframe.experiments.tuning_trials import Start
+from loadframe.model import Purpose, Step
+from loadframe.model.fleet import FleetHosts, HostRatio
+from loadframe.model.fleet_trials import TaskPurpose
+from loadframe.runs import fleet_files
+from loadframe.runs.entries import Treatment
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.formats import encode
+from loadframe.study import Study
+from loadframe_fleet.on_hosts import OnHosts, Work
+
+TOLD = f"from {1 / divergence.MARGIN:.2f} to {divergence.MARGIN:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The result of one host in one block, by level, and the relative resolution of each value."""
+
+    values: Mapping[float, float]
+    grain: Mapping[float, float]
+
+
+Shown = TypeVar("Shown")
+"""The result of the start on one host in one block."""
+Samples = Mapping[str, Sequence[Sample]]
+"""By host, in the order of the blocks."""
+
+
+def calibrate(
+    hosts: Sequence[str],
+    levels: Sequence[float],
+    measure: Callable[[int, TaskPurpose, Sequence[str]], Mapping[str, Shown]],
+    sample: Callable[[Shown], Sample],
+    drawn: random.Random,
+    run: RunFolder,
+    notes: list[str],
+    affords: Callable[[], bool] = lambda: True,
+) -> tuple[FleetHosts, dict[str, list[Shown]]]:
+    """Blocks until all hosts are known to be alike, with each host's results while all were loaded. measure: runs the
+    start on these hosts at the same time, in a block of this number. The result is stored in the run, and in words in
+    the notes, also before a refusal. affords: whether there is time for another block. FleetError where hosts differ,
+    disturb one another, or where that is not decided."""
+    alone: dict[str, list[Sample]] = {host: [] for host in hosts}
+    together: dict[str, list[Shown]] = {host: [] for host in hosts}
+    fleet_hosts: FleetHosts | None = None
+    for block in range(1, divergence.PLAN.last + 1):
+        if block > divergence.PLAN.first and not affords():
+            break
+        for host in drawn.sample(list(hosts), len(hosts)):
+            alone[host].append(sample(measure(block, "alone", [host])[host]))
+        for host, shown in measure(block, "together", hosts).items():
+            together[host].append(shown)
+        if block < divergence.PLAN.first:
+            continue
+        fleet_hosts = compared(alone, {host: list(map(sample, results)) for host, results in together.items()}, levels)
+        likenesses = {ratio.likeness for ratio in (*fleet_hosts.hosts, *fleet_hosts.together)}
+        if likenesses == {"alike"} or "differ" in likenesses:
+            break
+    assert fleet_hosts is not None, "the plan has a look"
+    fleet_files.HOSTS.add(run, fleet_hosts)
+    notes += [
+        f"With the same settings, the host {pair.host} serves {pair.ratio:.2f} ({pair.low:.2f} to {pair.high:.2f}) of "
+        f"what {pair.beside} serves."
+        for pair in fleet_hosts.hosts
+    ]
+    _refuse(fleet_hosts)
+    return fleet_hosts, together
+
+
+def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
+    """From each host's results by block."""
+    middle = _middle(alone, levels)
+    hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
+    beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
+    return FleetHosts(tuple(levels), divergence.MARGIN, tuple(hosts), tuple(beside_itself))
+
+
+def _beside(
+    host: str, other: str, mine: Sequence[Sample], theirs: Sequence[Sample], levels: Sequence[float]
+) -> HostRatio:
+    grain = {level: (_grain(theirs, level), _grain(mine, level)) for level in levels}
+    return divergence.host_ratio(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
+
+
+def _grain(samples: Sequence[Sample], level: float) -> float:
+    return max(sample.grain[level] for sample in samples)
+
+
+def _by_level(samples: Sequence[Sample], levels: Sequence[float]) -> dict[float, list[float]]:
+    return {level: [sample.values[level] for sample in samples] for level in levels}
+
+
+def _middle(mine: Samples, levels: Sequence[float]) -> str:
+    """The host with the middle throughput at the first level: of three, the odd one is named."""
+    ranked = sorted(mine, key=lambda host: median(_by_level(mine[host], levels)[levels[0]]))
+    return ranked[len(ranked) // 2]
+
+
+def _refuse(fleet_hosts: FleetHosts) -> None:
+    words = list(_differing(fleet_hosts.hosts)) or list(_differing(fleet_hosts.together))
+    if not words:
+        return
+    differ = any(ratio.likeness == "differ" for ratio in (*fleet_hosts.hosts, *fleet_hosts.together))
+    remedy = (
+        "Search with hosts that are alike: take the others out of the fleet file. Where they disturb one another, bind "
+        "each to CPUs of its own (cpus), or use separate machines."
+        if differ
+        else "Give longer windows (measure.window) or more time (measure.budget), or use hosts that are quieter."
+    )
+    raise FleetError(f"trials on these hosts cannot be compared: {'; '.join(words)}", remedy=remedy)
+
+
+def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
+    """Those that differ; without any, the undecided ones."""
+    of_itself = " of what it serves while the others rest"
+    differ = [ratio for ratio in ratios if ratio.likeness == "differ"]
+    for ratio in differ or [ratio for ratio in ratios if ratio.likeness == "unknown"]:
+        beside = of_itself if ratio.host == ratio.beside else f" of what {ratio.beside} serves"
+        while_ = "while all are loaded " if ratio.host == ratio.beside else ""
+        shown = f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+        doubt = "" if differ else f", which does not prove that they are alike ({TOLD})"
+        yield f"{while_}host {ratio.host} serves {shown}{beside} with the same settings{doubt}"
+
+
+START_TITLE = "The start"
+
+
+def steps_asked(
+    study: Study,
+    order: Sequence[tuple[str, float]],
+    *,
+    states: Sequence[Treatment] = (),
+    block: int = 1,
+    round_number: int | None = None,
+    purpose: Purpose = "trial",
+    floors: Mapping[float, float] | None = None,
+) -> dict[str, Any]:
+    """See trial.py. order: each treatment with each level. states: of all treatments but the start. floors: throughput
+    by level below which no further step is worthwhile."""
+    return {
+        "study": study.resolved(),
+        "states": [encode("treatment", state).decode() for state in states],
+        "order": [[name, level] for name, level in order],
+        "block": block,
+        "round": round_number,
+        "step": purpose,
+        "floors": list((floors or {}).items()),
+    }
+
+
+def alike(
+    on: OnHosts,
+    study: Study,
+    run: RunFolder,
+    levels: Sequence[float],
+    drawn: random.Random,
+    notes: list[str],
+    affords: Callable[[], bool],
+) -> dict[str, Start]:
+    """The start on each host while all are loaded, which its trials are compared with, once all are known to be alike
+    at these levels. FleetError where they are not."""
+    measure = partial(start_of, on, study, levels)
+    _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
+    return {host: Start.of(list(chain.from_iterable(shown)), levels) for host, shown in together.items()}
+
+
+def start_of(
+    on: OnHosts, study: Study, levels: Sequence[float], block: int, purpose: TaskPurpose, hosts: Sequence[str]
+) -> dict[str, tuple[Step, ...]]:
+    """The start on these hosts, all at the same time."""
+    asked = steps_asked(study, [(START, level) for level in levels], block=max(1, block))
+    done = on.together(hosts, lambda: Work(purpose, block, START_TITLE, lambda _: asked))
+    return {host: result.steps for host, result in done.items()}
+
+
+def _sample(steps: Sequence[Step]) -> Sample:
+    return Sample({step.level: step.throughput for step in steps}, {step.level: grain_of(step) for step in steps})

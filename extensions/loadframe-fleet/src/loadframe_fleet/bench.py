@@ -1,0 +1,327 @@
+"""The bench over a fleet: the drivers on their hosts make the load; measurements of the target and of each driver come
+from their own hosts' recordings. The recorder of a host reads its interfaces; the drivers report what they received
+between just those readings. Where the load's share of an interface is unknown, the reason is reported."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from loadframe.bench.attached import AttachedTarget, RunningTarget
+from loadframe.bench.base import OnBench
+from loadframe.bench.bench import RealBench
+from loadframe.bench.evaluation import Evaluated, is_late
+from loadframe.bench.loading import Loaded
+from loadframe.bench.rig import prefix_of
+from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.changes.durable import DurableJournal
+from loadframe.errors import FleetError, StepVoid
+from loadframe.host.processes import Allowance
+from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
+from loadframe.model.fleet import ENCRYPTS, WATCHED, ClockInStep, FleetLink, FleetStep, LinkUse, VoidReason
+from loadframe.recording.frames import Tick
+from loadframe.recording.snapshot_kernel import Carried, carried
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+from loadframe.workloads.base import Workload
+from loadframe_fleet.far import FarJournal, FarMachine, FarServer, FarTarget
+from loadframe_fleet.hosts import HostRecordings, Hosts, Way
+from loadframe_fleet.load import OBJECT_AXES, FleetDriver, FleetLoad, FleetLoadOfObjects, check_all_along
+from loadframe_fleet.looking import LOOPBACK
+
+Between = Mapping[str, tuple[float, float]]
+Bodies = Callable[[Between], Mapping[str, int]]
+"""Bytes of answers that ended at each driver between two instants of its own clock; empty where one does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """A step as driven. started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all
+    drivers together; shares: of the level, by driver. clocks, ticks: of each host."""
+
+    started_s: float
+    ended_s: float
+    answers_per_s: float
+    under_way: float
+    shares: Mapping[str, int]
+    clocks: Mapping[str, ClockInStep]
+    ticks: Mapping[str, Sequence[Tick]]
+
+
+def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies: Bodies) -> dict[str, LinkUse]:
+    """Traffic to each driver from the target's host, and from that host to all. Empty without such a host. StepVoid."""
+    if target is None:
+        return {}
+    hosts = [*load.shares, *([target] if target not in load.shares else [])]
+    seen: dict[str, Carried] = {}
+    uses: dict[str, LinkUse] = {}
+    for host in hosts:
+        answer = _carried(load, ways, host)
+        if isinstance(answer, str):
+            uses[host] = LinkUse(why_not=answer)
+        else:
+            seen[host] = answer
+    drivers = {host: traffic for host, traffic in seen.items() if host != target}
+    if drivers:
+        moved = bodies({host: (traffic.from_s, traffic.to_s) for host, traffic in drivers.items()})
+        whole = sum(load.shares.values())
+        for host, traffic in drivers.items():
+            share = load.shares[host] / whole
+            uses[host] = _use(traffic, traffic.received_bytes, traffic.received_packets, moved.get(host), load, share)
+    if target in seen:
+        traffic = seen[target]
+        clock = load.clocks[target]
+        ours = clock.ours_s(traffic.from_s), clock.ours_s(traffic.to_s)
+        away = [host for host in load.shares if host != target]
+        moved = bodies({host: _theirs(load.clocks[host], ours) for host in away})
+        whole_moved = sum(moved.values()) if moved else None
+        uses[target] = _use(traffic, traffic.sent_bytes, traffic.sent_packets, whole_moved, load, 1.0)
+    return uses
+
+
+def _theirs(clock: ClockInStep, ours: tuple[float, float]) -> tuple[float, float]:
+    return clock.theirs_s(ours[0]), clock.theirs_s(ours[1])
+
+
+def _carried(load: Loading, ways: Mapping[str, Way], host: str) -> Carried | str:
+    way = ways.get(host)
+    if way is None or not way.interface:
+        return "the interface by which it exchanges with the target is not known"
+    if way.interface == LOOPBACK:
+        return "the load does not leave the machine"
+    sharing = Counter(way.network for way in ways.values())
+    if sharing[way.network] > 1:
+        return "other hosts of the fleet have the same interfaces"
+    clock = load.clocks[host]
+    traffic = carried(load.ticks[host], way.interface, *_theirs(clock, (load.started_s, load.ended_s)))
+    return traffic or f"its interface {way.interface} was read less than twice while the load went on"
+
+
+def _use(carried: Carried, counted: int, packets: int, bodies: int | None, load: Loading, share: float) -> LinkUse:
+    if bodies is None:
+        return LinkUse(why_not="a driver does not count the bytes of its answers")
+    seconds = carried.to_s - carried.from_s
+    answers = load.answers_per_s * seconds * share
+    return other_traffic(seconds, counted, packets, bodies, answers, load.under_way * share)
+
+
+FRAME_HEADERS = (54, 106)
+"""Bytes of a frame that are no payload: Ethernet 14, IP 20 (IPv6: 40), TCP 20 to 52 with the options of a stream."""
+ANSWER_HEADERS = (17, 1000)
+"""Bytes of an answer before its body: from a bare status line (RFC 9112) to more than servers usually send."""
+
+
+def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float) -> LinkUse:
+    """counted, packets: of an interface in one direction. bodies: bytes of the answers that ended in that time;
+    answers: their number; under_way: this many more may have arrived in part. ValueError for no time."""
+    if seconds <= 0:
+        raise ValueError(f"nothing is carried in {seconds} s")
+    edge = under_way * bodies / answers if answers > 0 else 0.0
+    low, high = (
+        counted - packets * frame - bodies - answers * answer + sign * edge
+        for frame, answer, sign in zip(reversed(FRAME_HEADERS), reversed(ANSWER_HEADERS), (-1, 1), strict=True)
+    )
+    low, high = max(0.0, low) / seconds, max(0.0, high) / seconds
+    return LinkUse(bodies / seconds, (low + high) / 2, (high - low) / 2)
+
+
+OF_THE_TARGET = ("system.", "target.", "recorder.")
+LAG, WAITED = "workload.driver_lag", "driver.cpu.run_delay"
+
+
+class FleetBench(RealBench):
+    """See RealBench. Enter it while the hosts are set up."""
+
+    def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None], hosts: Hosts) -> None:
+        self.hosts = hosts
+        super().__init__(study, run, say)
+        self._recordings = HostRecordings(hosts.coordinator, run)
+        self._links: tuple[FleetLink, ...] | None = None
+        self._level = 0.0
+        self._taken: FleetStep
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """The hosts that may drive."""
+        return self.hosts.coordinator.drivers
+
+    def drive_from(self, hosts: Sequence[str]) -> None:
+        """Which hosts take part in the next steps."""
+        self._load_of_fleet.drivers = tuple(hosts)
+
+    def link_bytes_per_s(self) -> float | None:
+        """The highest rate that one link from the target to a driver carries by itself; links are measured at the first
+        call. None where unknown: the target is on no host, or encryption and not the link limited a measurement."""
+        if self._links is None:
+            self._links = self.hosts.links()
+            for link in self._links:
+                fleet_files.LINKS.add(self.run, link)
+        links = self._links
+        known = [link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS]
+        return max(known) if known and len(known) == len(links) else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """See RealBench: with the drivers and the origin of the recordings."""
+        return (*super().notes, *self.hosts.notes())
+
+    def __exit__(self, *what: object) -> None:
+        try:
+            super().__exit__(*what)  # type: ignore[arg-type]
+        finally:
+            self._recordings.close()
+
+    def take_step(self, request: StepRequest) -> Step:
+        """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
+        self._level = request.level
+        try:
+            step = super().take_step(request)
+        except StepVoid as error:
+            fleet_files.STEPS.add(self.run, self._void(request.level, error))
+            if error.reason == "load-failed" and isinstance(self._target, FarTarget):
+                self._target.counters()  # where it has died, this reports it with its last words
+            raise
+        fleet_files.STEPS.add(self.run, self._taken)
+        return step
+
+    def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
+        """See RealBench. FleetError where nothing of it runs on this machine."""
+        if isinstance(self._target, FarTarget):
+            raise FleetError(f"nothing is sampled on host {self.hosts.serving}", remedy='Set measure.profile = "off".')
+        return super().take_profile(place, treatment=treatment, level=level, window_s=window_s)
+
+    # --- the load ---
+
+    def _make_workload(self, allowance: Allowance | None) -> Workload:
+        """The driver's resources are limited on each host; what is prepared from here runs as the driver's user."""
+        inner = super()._make_workload(allowance and Allowance(allowance.user))
+        made = FleetLoadOfObjects if self.study.load.axis in OBJECT_AXES else FleetLoad
+        return made(self.study, inner, self.hosts.coordinator, self.hosts.watch)
+
+    def _make_target(self, kind: str) -> OnBench:
+        host = self.hosts.serving
+        if host is None:
+            return super()._make_target(kind)
+        return FarTarget(self.hosts.coordinator, host, kind, prefix_of(self.study, kind))
+
+    def _follow_cages(self) -> None:
+        if isinstance(self._target, FarTarget):
+            self._target.follow()
+        else:
+            super()._follow_cages()
+
+    @property
+    def free_disk_bytes(self) -> float:
+        return self._target.free_bytes() if isinstance(self._target, FarTarget) else super().free_disk_bytes
+
+    def _make_journal(self) -> DurableJournal:
+        return FarJournal(self._what, self.run.path)
+
+    def _make_running(self) -> AttachedTarget:
+        if self.study.target.is_running_service:
+            return RunningTarget(self.study, self._durable, FarServer(self.hosts))
+        return super()._make_running()
+
+    def _make_surroundings(self) -> Surroundings:
+        names = host_settings(*self.study.host_tables)
+        return Surroundings(FarMachine(self.hosts), names, self._durable, self.run, self._reasons)
+
+    @property
+    def _load_of_fleet(self) -> FleetLoad:
+        assert isinstance(self.workload, FleetLoad), "the load is the fleet's"
+        return self.workload
+
+    def _void(self, level: float, error: StepVoid) -> FleetStep:
+        driver = self._load_of_fleet.last
+        name, start_s, duration_s = "", 0.0, 0.0
+        if driver is not None:
+            name, start_s, duration_s = driver.begun.name, driver.begun.start_s, driver.begun.duration_s
+        reason = cast(VoidReason, error.reason)
+        return FleetStep(name, level, start_s, duration_s, void=reason, void_host=error.host, void_fact=error.fact)
+
+    # --- what the hosts recorded ---
+
+    def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
+        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
+        driver = self._load_of_fleet.last
+        assert driver is not None and driver.merged is not None, "its requests were read"
+        begun, merged, whole = driver.begun, driver.merged, loaded.summary
+        if loaded.offered is None and not self._load_of_fleet.think_s() and not loaded.ended_early:
+            check_all_along(merged, whole.window_start_s, whole.window_end_s)
+        coordinator = self.hosts.coordinator
+        self._recordings.fetch((*begun.shares, *coordinator.watched))
+        here, late = super()._seen(loaded, study)
+        clocks = {log.host: log.clock for log in driver.logs} | coordinator.watched_clocks
+        evaluated: dict[str, Evaluated] = {}
+        seen: dict[str, Sequence[Tick]] = {}
+        for host, clock in clocks.items():
+            there = in_time_of(loaded, clock)
+            summary = there.summary
+            ticks = seen[host] = self._recordings.ticks(host, summary.window_start_s, summary.window_end_s)
+            evaluated[host] = self._evaluate(there, ticks, study)
+            late = late or is_late(ticks, summary)
+        load = Loading(
+            whole.started_s, whole.ended_s, whole.throughput, whole.concurrency, begun.shares, clocks, seen
+        )  # fmt: skip
+        metrics = {
+            host: {name: of_host.metrics[name] for name in WATCHED if name in of_host.metrics}
+            for host, of_host in evaluated.items()
+        }
+        window_s = whole.window_end_s - whole.window_start_s
+        unsure = sorted(max(part.clock.uncertainty_s, part.clock.later_uncertainty_s) for part in merged.drivers)
+        self._taken = FleetStep(
+            begun.name, self._level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
+            coordinator.watched_clocks, metrics, target=self.hosts.target or "",
+            moved_bytes_per_s={host: count / window_s for host, count in driver.moved.items()},
+            links=link_uses(load, self.hosts.ways(), self.hosts.target, driver.bodies),
+        )  # fmt: skip
+        return self._together(here, evaluated, driver), late
+
+    def _together(self, here: Evaluated, evaluated: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
+        own = {name: value for name, value in here.metrics.items() if not name.startswith((*OF_THE_TARGET, "driver."))}
+        target = self.hosts.target
+        at = evaluated.get(target) if target is not None else None
+        metrics = dict(own)
+        if at is not None:
+            metrics |= {name: value for name, value in at.metrics.items() if not name.startswith("driver.")}
+        metrics |= drivers_together([evaluated[host].metrics for host in driver.begun.shares])
+        metrics.pop(LAG, None)
+        concurrency = metrics.get("workload.concurrency", 0.0)
+        whole = sum(driver.begun.shares.values())
+        lags = [
+            evaluated[host].metrics[WAITED] / (concurrency * share / whole)
+            for host, share in driver.begun.shares.items()
+            if concurrency > 0 and WAITED in evaluated[host].metrics
+        ]
+        if lags:
+            metrics[LAG] = max(lags)
+        if target is not None and "system.cpu.foreign" in metrics:
+            metrics["system.cpu.foreign"] = self._strangers(metrics, evaluated, target)
+        return Evaluated(metrics, at.blind if at is not None else here.blind)
+
+    def _strangers(self, metrics: Mapping[str, float], evaluated: Mapping[str, Evaluated], target: str) -> float:
+        """Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target."""
+        beside = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
+        ours = sum(evaluated[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
+        return max(0.0, metrics["system.cpu.foreign"] - ours / max(1.0, metrics.get("system.cpu.count", 1.0)))
+
+
+def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
+    """The same load, its window by the clock of a host."""
+    summary = loaded.summary
+    there = replace(
+        summary,
+        started_s=clock.theirs_s(summary.started_s),
+        ended_s=clock.theirs_s(summary.ended_s),
+        window_start_s=clock.theirs_s(summary.window_start_s),
+        window_end_s=clock.theirs_s(summary.window_end_s),
+    )
+    return replace(loaded, summary=there)
+
+
+def drivers_together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of all drivers: the sum of their CPU time; of shares the highest."""
+    names = ("driver.saturation", "driver.cpu.hottest_thread", "driver.cpu.cores")
+    values = {name: [of_host[name] for of_host in metrics if name in of_host] for name in names}
+    return {name: (sum if name == names[-1] else max)(of_hosts) for name, of_hosts in values.items() if of_hosts}

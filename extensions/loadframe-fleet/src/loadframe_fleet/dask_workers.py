@@ -1,0 +1,250 @@
+"""Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
+
+Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node
+is asked where it listens: one that listens on every address is known by the one through which it was first reached,
+which may be the loopback.
+
+A trial is a process of its own (trial.py), which ends where the worker is killed, the task is cancelled, or the
+coordinator is gone or silent. dask notices a closed connection at once, as after `kill -9`, but a cut link or an end
+that stands still only after minutes: so the coordinator sends a beat once a second, through the scheduler.
+"""
+
+import contextlib
+import ipaddress
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+from distributed import get_worker
+
+from loadframe.formats.json_text import parse_json, write_json
+from loadframe.host.environment import own_environment, python
+from loadframe.host.processes import MARK
+from loadframe_fleet.agent import cleaned_up
+from loadframe_fleet.looking import facts
+from loadframe_fleet.wire import BEAT_S, Closed, Lines, Silent, WireError, written
+
+ENCRYPTED = ("tls://", "inproc://")
+"""Listeners of dask closed to strangers: both ends show a certificate (distributed.security), or there is no port."""
+ASKED_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A worker at the scheduler. address: by which tasks name it; number: unique, also among later workers there."""
+
+    address: str
+    number: str
+    threads: int
+    nanny: str
+
+
+def settings_of(client: Any) -> tuple[int, bool]:
+    """Of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
+
+    def asked(dask_scheduler: Any) -> tuple[int, bool]:
+        return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
+
+    failures, steals = client.run_on_scheduler(asked, callback_timeout=ASKED_WITHIN_S)
+    return int(failures), bool(steals)
+
+
+def workers_of(client: Any) -> Mapping[str, Seen]:
+    """By the names under which they were started."""
+
+    def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
+        return {
+            str(worker.name): (
+                str(worker.address),
+                str(worker.server_id),
+                int(worker.nthreads),
+                str(worker.nanny or ""),
+            )
+            for worker in dask_scheduler.workers.values()
+        }
+
+    workers = client.run_on_scheduler(asked, callback_timeout=ASKED_WITHIN_S)
+    return {str(name): Seen(*worker) for name, worker in workers.items()}
+
+
+def open_of_scheduler(client: Any) -> tuple[str, ...]:
+    """Where strangers reach it."""
+    return strangers_reach(client.run_on_scheduler(_listening(), callback_timeout=ASKED_WITHIN_S))
+
+
+def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
+    """Where strangers reach it, or the nanny that has started it. Raises what dask raises where one has gone."""
+    addresses: list[str] = []
+    for address, nanny in ((worker.address, False), (worker.nanny, True)):
+        if address:
+            answers = client.run(_listening(), workers=[worker.address], nanny=nanny, callback_timeout=ASKED_WITHIN_S)
+            if not answers:
+                raise ConnectionError(f"nothing answers at {address}")
+            addresses += [place for places in answers.values() for place in places]
+    return strangers_reach(addresses)
+
+
+def _listening() -> Callable[..., list[str]]:
+    def asked(dask_scheduler: Any = None, dask_worker: Any = None) -> list[str]:
+        node = dask_worker if dask_scheduler is None else dask_scheduler
+        servers = [
+            (listener.prefix, listener.tcp_server) for listener in node.listeners if hasattr(listener, "tcp_server")
+        ]
+        addresses = [str(listener.listen_address) for listener in node.listeners if not hasattr(listener, "tcp_server")]
+        if getattr(node, "http_server", None) is not None:
+            servers.append(("http://", node.http_server))
+        for scheme, server in servers:
+            for end in server._sockets.values():  # of tornado, which has no other way to list them
+                host, port = end.getsockname()[:2]
+                addresses.append(f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}")
+        return addresses
+
+    return asked
+
+
+def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
+    """The addresses that are neither on the loopback nor restricted to holders of a certificate. Pages are open to
+    everyone, even encrypted ones."""
+    return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.partition("://")[2].rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name: it may lead anywhere
+        return False
+
+
+OWN_LEASE_S = 30.0
+"""Of workers that the command has started on its own machine: they end with it at once, without a link in between. Only
+a stopped command (SIGSTOP) remains, which on a busy machine is no reason to lose trials."""
+_heard: dict[str, float] = {}
+"""On a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
+
+
+def hear(task: str) -> None:
+    """On a worker: the task's coordinator is there."""
+    if task in _heard:
+        _heard[task] = time.monotonic()
+
+
+class Lease:
+    """On the coordinator, from the beginning of a task until `end`."""
+
+    def __init__(self, client: Any, address: str, task: str) -> None:
+        """client: of dask; address: of the worker."""
+        self._client = client
+        self._address = address
+        self._task = task
+        self._over = threading.Event()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def end(self) -> None:
+        """The task is no longer wanted, or has ended."""
+        self._over.set()
+
+    def _beat(self) -> None:
+        beat_s = 0.0
+        while not self._over.wait(beat_s):
+            beat_s = BEAT_S
+            with contextlib.suppress(Exception):  # the worker or the scheduler has gone, and with it the task
+                self._client.run(hear, self._task, workers=[self._address], on_error="ignore")
+
+
+POLL_S = 0.1
+NANNYS_SEED = "6640"
+"""distributed/nanny.py"""
+ENDS_WITHIN_S = 25.0
+"""A trial puts everything back before it ends."""
+
+
+def look(asked: str) -> str:
+    """Facts on this host, and which of these variables (secrets that the study names) its worker lacks."""
+    given = parse_json(asked.encode())
+    missing = [name for name in given["secrets"] if name not in os.environ]
+    return write_json({"facts": facts(), "missing": missing, "process": os.getpid()})
+
+
+def carry_out(asked: str) -> str:
+    """A trial: its answer as from trial.py, with boot and process of this host; or died: why there is none."""
+    given = parse_json(asked.encode())
+    process = subprocess.Popen(
+        python("loadframe_fleet.trial"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    lines, answer, why = Lines(process.stdout.fileno()), b"", ""
+    task, lease_s = given["task"], float(given["lease_s"])
+    _heard[task] = time.monotonic()
+    with process.stdout:
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has died, which its end reports
+                process.stdin.write(written(given))
+                process.stdin.flush()
+            until = time.monotonic() + float(given["within_s"])
+            while not answer and not why:
+                if not _wanted(task):
+                    why = "it was cancelled"
+                elif time.monotonic() - _heard[task] > lease_s:
+                    why = f"its coordinator has said nothing for {lease_s:g} s"
+                elif time.monotonic() > until:
+                    why = f"it had not ended within {float(given['within_s']):g} s"
+                _beat(process)
+                try:
+                    answer = lines.line(POLL_S)
+                except Silent:
+                    continue
+                except (Closed, WireError):  # its end says why
+                    break
+            del _heard[task]
+            if not why:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(ENDS_WITHIN_S)
+        finally:
+            end_process(process)
+    left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
+    me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
+    if why or not answer:
+        code = process.returncode
+        why = why or f"its process has ended by {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+        return write_json({**me, "died": f"{why}{left and '. '}{left}"})
+    return write_json({**parse_json(answer), **me})
+
+
+def _environment() -> dict[str, str]:
+    """Without what dask sets for its own workers (threads of libraries, the allocator, the seed of hashes), which
+    servers would inherit. Nor does it belong to the lease of the workers: it has one of its own."""
+    given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
+    given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
+    return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}
+
+
+def _wanted(task: str) -> bool:
+    state = get_worker().state.tasks.get(task)
+    return state is not None and state.state not in ("cancelled", "released", "forgotten")
+
+
+def _beat(process: subprocess.Popen[bytes]) -> None:
+    """Lets it know that we are not stopped."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it has ended, which its end reports
+        process.stdin.write(written({"beat": True}))
+        process.stdin.flush()
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """One that ends once its stdin is closed; if it does not within ENDS_WITHIN_S, by SIGKILL."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # an unread beat, with which nothing is lost
+        process.stdin.close()
+    try:
+        process.wait(ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,320 @@
+"""A target on another host as the bench sees it, like one of this machine: the target itself, where it is private, and
+settings of its machine and of a service that runs there. Server, resource limits and served data are there (part.py);
+answers and errors come back unchanged. The agent there changes settings (changing.py), with the journal there: previous
+values are on that host's disk before anything is changed, and are put back also where this command never returns. The
+run folder has a copy."""
+
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from loadframe.bench.base import OnBench
+from loadframe.cages.cage import Cage
+from loadframe.changes.durable import DurableJournal
+from loadframe.changes.places import ON_HOST, Place
+from loadframe.connections.address import joined, look_up, parted
+from loadframe.errors import FleetError, StepVoid, TargetError
+from loadframe.kinds.exposed import Exposure
+from loadframe.kinds.service.read_back import accepts
+from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.runs.formats import decode
+from loadframe.workloads.base import ELSEWHERE
+from loadframe_fleet.changing import MACHINE, SERVER
+from loadframe_fleet.coordinator import Coordinator
+from loadframe_fleet.hosts import Hosts
+from loadframe_fleet.part import state_told
+from loadframe_fleet.wire import Message
+
+
+class FarPlace:
+    """See changes.places.Place. All methods raise StepVoid where the host is lost, TargetError where it is unknown."""
+
+    def __init__(self, hosts: Hosts, place: str, more: Mapping[str, str]) -> None:
+        """place: MACHINE or SERVER; more: by which its agent finds it."""
+        self._hosts = hosts
+        self._asks = {**more, "place": place}
+
+    @cached_property
+    def host(self) -> str:
+        """Looked up when a setting is read or changed: a study that changes none needs no known host."""
+        return self._hosts.machine()
+
+    @cached_property
+    def words(self) -> str:
+        return f"host {self.host}"
+
+    @cached_property
+    def address(self) -> Mapping[str, str]:
+        return {"kind": "host", ON_HOST: self.host}
+
+    def read(self, name: str) -> SettingValue:
+        value: SettingValue = self._asked("read", name=name)["value"]
+        return value
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Never called: the journal of its host writes."""
+        raise TargetError(f"{name} of {self.words} is not written from here", remedy="This is a fault of Loadframe.")
+
+    def set(self, name: str, value: SettingValue) -> SettingValue:
+        """Change it there, journalled there; returns the value read back. ChangeError, StudyError, TargetError."""
+        read_back: SettingValue = self._asked("set", name=name, value=value)["read_back"]
+        return read_back
+
+    def back(self, names: Sequence[str]) -> list[ChangeRecord]:
+        """Put these back; the outcome of each, unknown where the host is lost: its agent then does so by itself."""
+        try:
+            lines = self._asked("back", names=names)["changes"]
+        except StepVoid as error:
+            because = f"is put back by the agent of that host, which does not tell it: {error.fact}"
+            outcomes = [ChangeRecord(", ".join(names), None, None, status="failed", because=because)]
+        else:
+            where = f"the answer of host {self.host}"
+            outcomes = [decode("change", str(line).encode(), ChangeRecord, where=where) for line in lines]
+        return [replace(record, place=dict(self.address), words=self.words) for record in outcomes]
+
+    def _asked(self, do: str, **values: Any) -> Message:
+        return self._hosts.coordinator.ask_place(self.host, {**self._asks, **values, "do": do})
+
+
+class FarMachine(FarPlace):
+    """See bench.surroundings.Machine."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        super().__init__(hosts, MACHINE, {})
+
+    def moves(self, name: str) -> tuple[str, ...]:
+        """Known to its agent, which puts them back as well."""
+        return ()
+
+
+class FarServer(FarPlace):
+    """See kinds.base.Attached: a service that runs on the target's host. It has no process on this machine; its agent
+    follows its processes and records its counters."""
+
+    counter_specs: tuple[CounterSpec, ...] = ()
+
+    def __init__(self, hosts: Hosts) -> None:
+        """TargetError where it is not found there. StepVoid."""
+        number = look_up(hosts.address())[0]
+        super().__init__(hosts, SERVER, {"address": number})
+        server = self._asked("look")
+        self.kind = str(server["kind"])
+        self.words = f"{server['words']} on host {self.host}"
+        self.address = {"kind": self.kind, ON_HOST: self.host}
+        self._version = str(server["version"])
+        given = server["endpoint"]
+        place = joined(number, int(parted(str(given["address"]), "80")[1]))
+        options = {str(name): str(value) for name, value in dict(given["options"]).items()}
+        self._endpoint = Endpoint(self.kind, place, {**options, "host": place}, attached=True)
+
+    def counters(self) -> dict[str, float]:
+        return {}
+
+    def effective(self) -> dict[str, SettingValue]:
+        return dict(self._asked("look")["effective"])
+
+    def settle(self) -> None:
+        """No-op: a setting is applied before its agent answers."""
+
+    def configured(self) -> dict[str, SettingValue]:
+        """Unknown."""
+        return {}
+
+    def answers(self) -> bool:
+        host, port = parted(self._endpoint.address, "80")
+        return accepts(host, int(port))
+
+    def pid(self) -> int | None:
+        return None
+
+    def listener(self) -> int | None:
+        return None
+
+    def pids(self) -> tuple[int, ...]:
+        return ()
+
+    def helpers(self) -> Mapping[str, tuple[int, ...]]:
+        return {}
+
+    def local(self) -> bool:
+        return False
+
+    def endpoint(self) -> Endpoint:
+        """By the address of its host in the fleet file."""
+        return self._endpoint
+
+    def version(self) -> str:
+        return self._version
+
+    def describe(self) -> str:
+        return self.words
+
+    def close(self) -> None:
+        """No-op: its agent holds it."""
+
+
+class FarJournal(DurableJournal):
+    """See DurableJournal. Changes of a FarPlace are in the journal of its host."""
+
+    def __init__(self, what: str, run: Path) -> None:
+        super().__init__(what, run)
+        self._far: dict[tuple[str, str], None] = {}
+        """By the words of the place, and the setting."""
+
+    @property
+    def not_reverted(self) -> tuple[str, ...]:
+        return (*super().not_reverted, *(name for _, name in self._far))
+
+    def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
+        """As the base; StepVoid where the host is lost."""
+        if not isinstance(place, FarPlace):
+            return super().set(place, name, value, moves)
+        self._far[place.words, name] = None
+        return place.set(name, value)
+
+    def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
+        if not isinstance(place, FarPlace):
+            return super().back(place, names)
+        chosen = [name for words, name in self._far if words == place.words and (names is None or name in names)]
+        if not chosen:
+            return []
+        outcomes = place.back(chosen)
+        done = {outcome.setting for outcome in outcomes if outcome.status != "failed"}
+        self._far = {key: None for key in self._far if key[0] != place.words or key[1] not in done}
+        return outcomes
+
+
+ENDED_WITHIN_S = 30.0
+
+
+class FarTarget(OnBench):
+    """It has no processes and no files on this machine."""
+
+    private = True
+    embedded = False
+    cages: tuple[Cage, ...] = ()
+    """Of this machine."""
+
+    def __init__(self, coordinator: Coordinator, host: str, kind: str, prefix: str) -> None:
+        """host: by its name; its agent serves the study's targets, of which this is that kind. prefix: see Rig."""
+        self._prefix = prefix
+        self._coordinator = coordinator
+        self._host = host
+        self.kind = kind
+        self.counter_specs: tuple[CounterSpec, ...] = ()
+        self.exposure = Exposure()
+        self._first: tuple[int, ...] = ()
+        self._address = ""
+
+    def __repr__(self) -> str:
+        return f"{self.kind} on host {self._host}"
+
+    # --- life ---
+
+    def create(self) -> None:
+        specs = self._ask("create", prefix=self._prefix)["specs"]
+        self.counter_specs = tuple(CounterSpec(**spec) for spec in specs)
+
+    def check(self, state: TargetState) -> None:
+        self._ask("check", **state_told(state))
+
+    def start(self, state: TargetState) -> None:
+        self._ask("start", **state_told(state))
+        self._address = str(self._ask("endpoint")["address"])
+
+    def apply(self, state: TargetState) -> None:
+        self._ask("apply", **state_told(state))
+
+    def reset(self) -> None:
+        self._ask("reset")
+
+    def forget(self) -> None:
+        self._ask("forget")
+
+    def empty(self) -> None:
+        self._ask("empty")
+
+    def kill(self) -> None:
+        self._ask("kill")
+
+    def stop(self) -> None:
+        self._ask("stop")
+
+    def destroy(self) -> None:
+        """End it. Where its host is lost, or this ends amid a step, its agent does that by itself."""
+        with suppress(FleetError):
+            self._coordinator.ask(self._host, "target", self._said("destroy"), ENDED_WITHIN_S, "agent-lost")
+
+    def follow(self) -> None:
+        """Record this one there from now on."""
+        self._ask("follow")
+
+    # --- what it is and does now ---
+
+    def effective(self) -> dict[str, SettingValue]:
+        return dict(self._ask("effective")["value"])
+
+    def counters(self) -> dict[str, float]:
+        """Also into the recording of its host."""
+        answer = self._ask("counters", prefix=self._prefix)
+        if answer["stopped"]:
+            raise TargetError(
+                f"host {self._host!r}: the server did nothing for a part of the step: {answer['stopped']}",
+                remedy="Let it go on, and run it again.",
+            )
+        return {str(name): float(value) for name, value in answer["counters"].items()}
+
+    def local(self) -> bool:
+        return False
+
+    def free_bytes(self) -> float:
+        """Of the file system there that holds its data."""
+        return float(self._ask("free")["bytes"])
+
+    def pids(self) -> tuple[int, ...]:
+        return ()
+
+    def first_process(self) -> tuple[int, ...]:
+        """Process ids of that host."""
+        return self._first
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {}
+
+    def stage_files(self) -> Sequence[Path]:
+        return ()
+
+    def endpoint(self) -> Endpoint:
+        """By its address, with the host on which the served data are made."""
+        return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
+
+    def healthy(self) -> bool:
+        return bool(self._ask("healthy")["value"])
+
+    def version(self) -> str:
+        return str(self._ask("version")["value"])
+
+    def log_tail(self, lines: int = 20) -> str:
+        return str(self._ask("log", lines=lines)["log"])
+
+    def describe(self) -> Mapping[str, str]:
+        return {**self._ask("describe")["value"], "host": self._host}
+
+    def notes(self) -> tuple[str, ...]:
+        """Unknown where its host is gone."""
+        with suppress(StepVoid):
+            return tuple(str(note) for note in self._ask("notes")["value"])
+        return ()
+
+    # --- inside ---
+
+    def _said(self, do: str, **values: Any) -> dict[str, Any]:
+        return {**values, "kind": self.kind, "do": do}
+
+    def _ask(self, do: str, **values: Any) -> Message:
+        answer = self._coordinator.ask_target(self._host, self._said(do, **values))
+        self._first = tuple(int(pid) for pid in answer.get("first") or ())
+        return answer

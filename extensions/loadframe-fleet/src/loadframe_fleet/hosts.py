@@ -1,0 +1,294 @@
+"""The hosts of a fleet while a study runs over them: agents connected, versions alike, each with its part set up."""
+
+import ipaddress
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from loadframe.connections.address import look_up, parted
+from loadframe.errors import FleetError, StudyError, TargetError
+from loadframe.model.fleet import FleetLink
+from loadframe.progress import counted
+from loadframe.recording.frames import Tick
+from loadframe.recording.readers import RecordingReader
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+from loadframe_fleet.check import different, links_between, tried_all
+from loadframe_fleet.connection import Agent
+from loadframe_fleet.coordinator import Coordinator
+from loadframe_fleet.declaration import Fleet, HostTable
+from loadframe_fleet.load import secrets_named
+from loadframe_fleet.looking import facts, route
+from loadframe_fleet.part import is_private
+from loadframe_fleet.transport import OverAgents, checked
+from loadframe_fleet.wire import Message
+
+SET_UP_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The interface through which a host exchanges data with the target; network: which hosts share it."""
+
+    interface: str
+    network: str
+
+
+class Hosts:
+    """Enter it before the bench; after leaving it, every agent has ended with all that it did."""
+
+    def __init__(self, fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> None:
+        """FleetError where no host drives."""
+        self._fleet = fleet
+        self._study = study
+        self._say = say
+        self._stack = ExitStack()
+        self._agents: dict[str, Agent] = {}
+        self._drivers = [host for host in fleet.host if "driver" in host.roles]
+        self._targets = [host for host in fleet.host if "target" in host.roles]
+        self._observers = [host for host in fleet.host if host.roles == ["observer"]]
+        """Recorded with each step; the other hosts are anyway."""
+        if not self._drivers:
+            raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
+        self.target: str | None = None
+        self.serving: str | None = None
+        """The host on which the study's own targets are started; None where they run already."""
+        self._watching = self._machine = ""
+        self._ways: dict[str, Way] = {}
+        self.coordinator: Coordinator
+
+    def __enter__(self) -> Self:
+        wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers), *self._observers]
+        with ExitStack() as stack:
+            self._say(f"Reaching {counted(len(wanted), 'host')}")
+            self._agents = reached(wanted, self._fleet.fleet.ssh_config, self._say, stack)
+            self._say("Setting up each host")
+            drivers = [host.name for host in self._drivers]
+            self.coordinator = set_up(self._agents, self._study, drivers, str(Path.cwd()))
+            if is_private(self._study):
+                host = serving_host(self._fleet)
+                asked = {"address": host.address}
+                checked(self.coordinator.ask(host.name, "serve", asked, SET_UP_WITHIN_S, "not-ready"))
+                self.serving = self.target = host.name
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._stack.close()
+
+    def notes(self) -> tuple[str, ...]:
+        """For the report: which hosts drive, and on which one the target was recorded."""
+        names = ", ".join(host.name for host in self._drivers)
+        seen = (
+            f"What is said of the target and its machine was recorded on the host {self.target}."
+            if self.target is not None
+            else "The target is on no host of the fleet, so nothing of its machine is recorded."
+        )
+        kernels = {agent.facts.get("boot") for agent in self._agents.values()}
+        shared = len(kernels) < len(self._agents)
+        together = ("Some hosts of the fleet run on one kernel and share its CPUs.",) if shared else ()
+        watching = ", ".join(host.name for host in self._observers)
+        beside = (f"Recorded beside the load: {watching}.",) if watching else ()
+        return (
+            f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.",
+            seen,
+            *beside,
+            *together,
+        )
+
+    def ways(self) -> Mapping[str, Way]:
+        """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
+        if not self._ways and (at := self._address_of(self.target)):
+            # An observer's traffic is not part of the load.
+            in_load = self._agents.keys() - {host.name for host in self._observers}
+            asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
+            routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
+            self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in routes.items()}
+        return self._ways
+
+    def _address_of(self, name: str | None) -> str:
+        return next((host.address for host in self._targets if host.name == name), "")
+
+    def _network(self, name: str, said: Message) -> str:
+        """Hosts with the same value share their interfaces."""
+        return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
+
+    def _check_is_one(self, host: str) -> None:
+        """TargetError for a loopback address, which would be another server on a driver's host. StepVoid."""
+        if "/" in host or not all(ipaddress.ip_address(number).is_loopback for number in look_up(host)):
+            return
+        names = [driver.name for driver in self._drivers]
+        asked = {name: ("route", {"address": "127.0.0.1"}) for name in names}
+        routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
+        ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
+        for name in names:
+            if f"{self._agents[name].facts.get('boot')} {routes[name]['network']}" != ours:
+                raise TargetError(
+                    f"the study loads {host}, which on host {name} of the fleet is that host itself",
+                    remedy="Name the target by an address at which every driver reaches it.",
+                )
+
+    def of_one_kernel(self, host: str, other: str) -> bool:
+        """Whether two hosts share their CPUs."""
+        boots = [self._agents[name].facts.get("boot") for name in (host, other)]
+        return bool(boots[0]) and boots[0] == boots[1]
+
+    def watch(self, address: str) -> None:
+        """Find the host with the target's address, and record what listens there; once per address. StepVoid where that
+        is not seen."""
+        if address == self._watching or self.serving is not None:
+            return
+        self._watching = address
+        host, port = parted(address, "80")
+        self._check_is_one(host)
+        chosen = next((target for target in self._targets if target.address and host in look_up(target.address)), None)
+        if chosen is None:
+            self.target = None
+            return
+        if self._machine not in ("", chosen.name):
+            raise TargetError(
+                f"the target is on host {chosen.name}, and the machine of host {self._machine} was changed for it",
+                remedy="Give one host the role target, with the address that the study loads.",
+            )
+        self.target = chosen.name
+        self.coordinator.ask_all(
+            {chosen.name: ("watch", {"number": host, "port": int(port)})}, SET_UP_WITHIN_S, "recorder-failed"
+        )
+
+    def machine(self) -> str:
+        """The host on whose machine the target runs, before anything is loaded. TargetError where that is ambiguous."""
+        if self.serving is not None:
+            return self.serving
+        if not self._machine:
+            url = self._study.target.settings.get("url")
+            named = urlsplit(str(url)).hostname if url else None
+            numbers = None if named is None else set(look_up(named))
+            here = [
+                target
+                for target in self._targets
+                if numbers is None or (target.address and numbers.intersection(look_up(target.address)))
+            ]
+            if len(here) != 1:
+                raise TargetError(
+                    f"{len(here)} hosts of the fleet may be that of the target, whose machine is to be changed",
+                    remedy="Give its host the role target, and the address that the study loads.",
+                )
+            self._machine = here[0].name
+        return self._machine
+
+    def address(self) -> str:
+        """Of the host on whose machine the target runs. TargetError."""
+        if not (address := self._address_of(self.machine())):
+            raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
+        return address
+
+    def links(self) -> tuple[FleetLink, ...]:
+        """From the target's host to each driver on another one, measured now; none where the target is on no host."""
+        if self.target is None:
+            return ()
+        target = self._agents[self.target]
+        drivers = [self._agents[host.name] for host in self._drivers if host.name != self.target]
+        return links_between([(driver, target) for driver in drivers], self._say)
+
+
+def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
+    """Of these agents, by host, each with its part of the study. Only drivers get the secrets that it names. folder:
+    below which it names files. StepVoid."""
+    coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
+    common = {"study": study.resolved(), "folder": folder}
+    secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
+    asked = {
+        name: ("set_up", {**common, "name": name, "drives": drives, "environment": secrets if drives else {}})
+        for name, drives in ((name, name in drivers) for name in agents)
+    }
+    coordinator.ask_all(asked, SET_UP_WITHIN_S, "not-ready")
+    return coordinator
+
+
+class HostRecordings:
+    """The recordings of hosts, in the folder of a run."""
+
+    def __init__(self, coordinator: Coordinator, run: RunFolder) -> None:
+        self._coordinator = coordinator
+        self._run = run
+        self._descriptors: dict[str, int] = {}
+        self._readers: dict[str, RecordingReader] = {}
+        self._offsets: dict[str, int] = {}
+
+    def fetch(self, hosts: Iterable[str]) -> None:
+        """Append what these have recorded since the last call. StepVoid."""
+        for host, piece in self._coordinator.recorded(hosts, dict(self._offsets)):
+            if host not in self._descriptors:
+                self._descriptors[host] = self._run.new_recording(fleet_files.recording_of(host))
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(self._descriptors[host], view) :]
+            self._offsets[host] = self._offsets.get(host, 0) + len(piece)
+
+    def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
+        """Those between two instants of the host's clock; none where nothing was recorded."""
+        if host not in self._descriptors:
+            return ()
+        if host not in self._readers:
+            name = fleet_files.recording_of(host)
+            self._readers[host] = RecordingReader(self._run.place(name), descriptor=self._run.recording(name))
+        return self._readers[host].ticks_between(from_s, to_s)
+
+    def close(self) -> None:
+        """Idempotent."""
+        for reader in self._readers.values():
+            reader.close()
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        self._readers, self._descriptors = {}, {}
+
+
+def serving_host(fleet: Fleet) -> HostTable:
+    """The host that starts a study's own targets. StudyError where the fleet file does not state which, or its address,
+    or that its owner has authorised an open port."""
+    hosts = fleet.with_role("target")
+    if len(hosts) != 1:
+        raise StudyError(
+            f"{len(hosts)} hosts of the fleet have the role target, and one is to start the study's server",
+            remedy='Give one host roles = ["target"].',
+        )
+    (host,) = hosts
+    if not host.address:
+        raise StudyError(
+            f"host {host.name!r} is to start the study's server, and the fleet file does not say on which address",
+            remedy="Give its [[host]] an address by which the drivers reach it.",
+        )
+    if not host.consented:
+        raise StudyError(
+            f"the study's server would listen on {host.address}, where whoever reaches it is served, and the fleet "
+            f"file does not say that the owner of host {host.name!r} has authorised that",
+            remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
+        )
+    return host
+
+
+def reached(
+    hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
+) -> dict[str, Agent]:
+    """The agents of all of them, connected at the same time; the stack ends them. FleetError for the first that is not
+    reached, or has another version."""
+    tried = tried_all(hosts, ssh_config)
+    agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
+    for agent in tried:
+        if isinstance(agent, FleetError):
+            raise agent
+        agent.say = say
+    check_alike({name: agent.facts for name, agent in agents.items()})
+    return agents
+
+
+def check_alike(known: Mapping[str, Message]) -> None:
+    """FleetError for a host with other versions or code than this program: they would influence the result."""
+    for problem in different(known, facts()):
+        raise FleetError(f"host {problem.about!r}: {problem.fact}", remedy=problem.remedy)

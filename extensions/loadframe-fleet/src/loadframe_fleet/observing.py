@@ -1,0 +1,137 @@
+"""Hosts that are recorded while trials run, and make no load: a database that all of them use, or a switch's host. Each
+has an agent, as in a step over a fleet, which records from the first trial to the last. The window of each task is
+known by that host's own clock, and the recording until its end comes back with it. Where trials run side by side, an
+observer has seen the loads of all of them."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from loadframe.errors import FleetError, StepVoid
+from loadframe.model.fleet import WATCHED
+from loadframe.model.fleet_trials import SeenBeside
+from loadframe.recording.metrics import window_metrics
+from loadframe.runs.folder import RunFolder
+from loadframe.study import parse
+from loadframe_fleet.clocks import Offset
+from loadframe_fleet.connection import Agent
+from loadframe_fleet.coordinator import Coordinator
+from loadframe_fleet.declaration import Fleet
+from loadframe_fleet.hosts import HostRecordings, reached, set_up
+
+STUDY = """
+[study]
+name = "beside-trials"
+question = "What goes on beside the trials?"
+[target]
+kind = "service"
+command = ["true", "{port}"]
+[workload]
+kind = "http"
+[load]
+axis = "concurrency"
+levels = [1]
+"""
+"""For the agent: as it begins no load, it needs nothing of the study that is measured elsewhere, nor its secrets."""
+UTILIZATION = "system.cpu.utilization"
+BUSY = 0.9
+REMEDY = "Mend that host, or take it out of the fleet file; what has ended is kept."
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    at_s: float
+    clocks: Mapping[str, Offset]
+
+
+class Observing:
+    """Enter it before the first task; for a fleet without observers it does nothing."""
+
+    def __init__(self, fleet: Fleet, say: Callable[[str], None] = lambda _: None) -> None:
+        self._fleet = fleet
+        self._say = say
+        self._hosts = [host for host in fleet.host if host.roles == ["observer"]]
+        self._stack = ExitStack()
+        self._agents: dict[str, Agent] = {}
+        self._coordinator: Coordinator
+        self._begun: dict[str, _Begun] = {}
+        self._recordings: HostRecordings | None = None
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Self:
+        """FleetError for a host that cannot be reached, or cannot record."""
+        if not self._hosts:
+            return self
+        with ExitStack() as stack:
+            self._say(f"Reaching {len(self._hosts)} hosts that are recorded beside the trials")
+            self._agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say, stack)
+            with _beside():
+                self._coordinator = set_up(self._agents, parse(STUDY), (), "")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._recordings is not None:
+            self._recordings.close()
+        self._stack.close()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For the report: which hosts are recorded."""
+        names = ", ".join(self._agents)
+        return (f"Recorded beside the trials, without load: {names}.",) if names else ()
+
+    def check(self) -> None:
+        """FleetError where an observer is lost, and with it its recording of the current trials."""
+        for name, agent in self._agents.items():
+            if agent.lost:
+                raise _lost(f"host {name!r} is lost: {agent.lost}")
+
+    def begin(self, task: str) -> None:
+        """A task begins. FleetError as `check`."""
+        if self._agents:
+            with _beside():
+                self._begun[task] = _Begun(time.monotonic(), self._coordinator.clocks(self._agents))
+
+    def end(self, task: str, run: RunFolder) -> dict[str, SeenBeside]:
+        """A task has ended: what each observer recorded from its beginning until now, also stored in the run folder.
+        FleetError as `check`, and where a clock was set meanwhile."""
+        if not self._agents:
+            return {}
+        begun, ended_s = self._begun.pop(task), time.monotonic()
+        with _beside():
+            after = self._coordinator.clocks(self._agents)
+            clocks = {name: self._coordinator.unset(name, begun.clocks[name], after[name]) for name in self._agents}
+            self._recordings = self._recordings or HostRecordings(self._coordinator, run)
+            self._recordings.fetch(self._agents)
+        seen = {}
+        for name, clock in clocks.items():
+            from_s, to_s = clock.theirs_s(begun.at_s), clock.theirs_s(ended_s)
+            metrics = window_metrics(self._recordings.ticks(name, from_s, to_s), from_s, to_s)
+            seen[name] = SeenBeside(
+                from_s, to_s, clock, {metric: metrics[metric] for metric in WATCHED if metric in metrics}
+            )
+        return seen
+
+    def newly_full(self, observers: Mapping[str, SeenBeside]) -> Iterator[str]:
+        """For the report, once for each: observers whose CPUs were used up meanwhile."""
+        for name, seen in observers.items():
+            if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._told:
+                self._told.add(name)
+                yield f"{seen.metrics[UTILIZATION]:.0%} of the CPUs of host {name}, beside it, were busy"
+
+
+@contextmanager
+def _beside() -> Iterator[None]:
+    """Converts StepVoid into FleetError, as there is no step here."""
+    try:
+        yield
+    except StepVoid as error:
+        raise _lost(error.fact.partition("): ")[2], error.remedy) from error
+
+
+def _lost(why: str, remedy: str = "") -> FleetError:
+    return FleetError(f"what goes on beside the trials is not recorded: {why}", remedy=remedy or REMEDY)

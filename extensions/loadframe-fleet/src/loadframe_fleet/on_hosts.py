@@ -1,0 +1,339 @@
+"""Tasks on the hosts of a fleet, for whatever purpose: trials of settings, blocks of a ladder, capacity searches, whole
+investigations; and the interface of an engine, dask (engine.py) or a test's own. A task goes to one host, and at most
+one is on a host at a time. One that is lost with its worker is no measurement: the engine reports it and repeats
+nothing. The work is begun again here, on the host that is free first (all are known to be alike, or nothing is compared
+between them), or on the one that it is bound to. Every task has a unique name, and only the one that a piece of work
+waits for counts."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.errors import FleetError, RunError
+from loadframe.model import Capacity, Investigation, SettingValue, Step
+from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
+from loadframe.progress import Progress
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.formats import decode
+from loadframe_fleet.observing import Observing
+from loadframe_fleet.wire import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """How a task has ended: its answer; or lost: why there is none, in words."""
+
+    task: str
+    host: str
+    answer: Message | None = None
+    lost: str = ""
+
+
+class Engine(Protocol):
+    """Hosts and tasks on them."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All of the fleet, by name, whether they are there or not."""
+
+    def present(self) -> frozenset[str]:
+        """Those that may be given a task now. FleetError where there will be none any more."""
+
+    def begin(self, host: str, task: str, asked: Message) -> None:
+        """Give a task to a host that is present. task: a name that no other task has had."""
+
+    def came(self, within_s: float) -> Came | None:
+        """The next task that has ended, waiting at most so long. FleetError as `present`."""
+
+    def close(self) -> None:
+        """Stop all tasks. Idempotent."""
+
+
+RETURNS_WITHIN_S = 30.0
+"""Time for a killed worker to return; after so long without any host it is over."""
+MOST_ATTEMPTS = 3
+"""Work that has lost its worker so often has probably killed it."""
+PATIENCE, LEAST_PATIENCE_S = 10.0, 60.0
+"""A task hangs that takes this many times as long as the longest one so far, and at least this many seconds."""
+POLL_S = 0.5
+
+
+@dataclass(slots=True)
+class Work:
+    """A measurement to make. title: as in "Trial 3"; asked: the question (trial.py). only: its host; "" for any."""
+
+    purpose: TaskPurpose
+    number: int
+    title: str
+    asked: Callable[[str], Message]
+    changes: Mapping[str, SettingValue] = field(default_factory=dict)
+    only: str = ""
+    attempts: int = 0
+    began_s: float = 0.0
+    hosts_lost: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of a piece of work on a host. failed: why there is none, in words: the target did not work, or it was
+    lost too often."""
+
+    work: Work
+    host: str
+    steps: tuple[Step, ...] = ()
+    capacity: Capacity | None = None
+    failed: str = ""
+    investigation: Investigation | None = None
+
+
+class OnHosts:
+    """See Engine. Its maker closes it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        run: RunFolder,
+        progress: Progress,
+        first_within_s: float,
+        notes: list[str],
+        again: str,
+        kernels: Mapping[str, str] | None = None,
+        observing: Observing | None = None,
+    ) -> None:
+        """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
+        to do where no host is left, in words. kernels: of hosts; hosts of one kernel take turns. observing: entered; it
+        records each task."""
+        self.engine = engine
+        self._run = run
+        self._progress = progress
+        self._first_within_s = first_within_s
+        self._notes = notes
+        self._again = again
+        self._kernels = kernels or {}
+        self._observing = observing
+        self._notes.extend(() if observing is None else observing.notes)
+        self._begun: Counter[str] = Counter()
+        self._seen_s = dict.fromkeys(engine.hosts, time.monotonic())
+        self._running: dict[str, tuple[str, Work]] = {}
+        self.unfit: dict[str, str] = {}
+        """Hosts that cannot go on, and why."""
+        self.longest_s = 0.0
+        """Longest duration of a task that has ended."""
+        self._mine = secrets.token_hex(8)
+        """In the names of our tasks: of two with one name an engine would carry out one."""
+
+    @property
+    def running(self) -> list[Work]:
+        return [work for _, work in self._running.values()]
+
+    def say(self, words: str) -> None:
+        """To the user, and in the report."""
+        self._progress.say(words)
+        self._notes.append(words if words.endswith(".") else f"{words}.")
+
+    # --- work on whichever host is free ---
+
+    def carry_out(
+        self,
+        left: Callable[[], bool],
+        draw: Callable[[], Work],
+        ended: Callable[[Done], None],
+        known: Sequence[Work] = (),
+    ) -> None:
+        """Carry out the known work, then drawn work, until all has ended. FleetError where no host is left."""
+        waiting = list(known)
+        deserted_s = time.monotonic()
+        while True:
+            free = self._free()
+            if free or self._running:
+                deserted_s = time.monotonic()
+            for host in free:
+                work = None if self._beside_another(host) else self._taken_by(host, waiting, left, draw)
+                if work is not None:
+                    self._begin(host, work)
+            for work in self._without_host(waiting):
+                waiting.remove(work)
+                ended(Done(work, work.only, failed=f"its host has gone{_told(self.unfit.get(work.only, ''))}"))
+            if not self._running and not waiting and not left():
+                return
+            if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
+                why = "; ".join(f"{host}: {words}" for host, words in self.unfit.items())
+                raise FleetError(f"no host of the fleet is left to take trials{_told(why)}", remedy=self._again)
+            if (came := self._came()) is None:
+                continue
+            done = self._ended(came)
+            if isinstance(done, Work):
+                waiting.append(done)
+            else:
+                ended(done)
+
+    def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
+        """Carry out this work, each piece on one host; results in its order. notify: called with each as it ends.
+        FleetError where no host is left."""
+        by_work = dict[int, Done]()
+
+        def ended(done: Done) -> None:
+            by_work[id(done.work)] = done
+            notify(done)
+
+        self.carry_out(lambda: False, lambda: works[0], ended, works)
+        return [by_work[id(work)] for work in works]
+
+    def _free(self) -> list[str]:
+        free = self.engine.present() - set(self.unfit)
+        for host in {*free, *(host for host, _ in self._running.values())}:
+            self._seen_s[host] = time.monotonic()
+        return sorted(free, key=lambda host: (self._begun[host], host))
+
+    def _beside_another(self, host: str) -> bool:
+        mine = self._kernels.get(host)
+        return mine is not None and any(self._kernels.get(other) == mine for other, _ in self._running.values())
+
+    def _taken_by(
+        self, host: str, waiting: list[Work], left: Callable[[], bool], draw: Callable[[], Work]
+    ) -> Work | None:
+        for work in waiting:
+            if work.only in ("", host):
+                waiting.remove(work)
+                return work
+        return draw() if left() else None
+
+    def _without_host(self, waiting: Sequence[Work]) -> list[Work]:
+        late_s = time.monotonic() - RETURNS_WITHIN_S
+        return [work for work in waiting if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s)]
+
+    def _ended(self, came: Came) -> Done | Work:
+        _, work = self._running.pop(came.task)
+        if came.answer is not None and came.answer.get("error"):
+            self.unfit[came.host] = str(came.answer["error"])
+            self._keep(came, work, counted=False)
+            self.say(f"Host {came.host} takes no more trials: {came.answer['error']}")
+            return work
+        done = self._keep(came, work, counted=came.answer is not None)
+        if came.answer is not None:
+            return done
+        work.hosts_lost.append(came.host)
+        self.say(f"{work.title} was lost on {came.host}: {came.lost}.")
+        if work.attempts < MOST_ATTEMPTS:
+            return work
+        why = f"it was lost {work.attempts} times, on {', '.join(work.hosts_lost)}: {came.lost}"
+        return Done(work, came.host, failed=why)
+
+    # --- the same on several hosts at the same time ---
+
+    def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
+        """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
+        FleetError where a host cannot carry it out, or it is lost too often."""
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            self._await_present(hosts)
+            for host in hosts:
+                piece = work()
+                piece.attempts += attempt - 1
+                self._begin(host, piece)
+            ended = list[tuple[Came, Work]]()
+            while len(ended) < len(hosts):
+                if (came := self._came()) is not None:
+                    ended.append((came, self._running.pop(came.task)[1]))
+            for came, _ in ended:
+                if came.answer is not None and came.answer.get("error"):
+                    raise FleetError(
+                        f"host {came.host!r} cannot carry out the study: {came.answer['error']}",
+                        remedy=str(came.answer.get("remedy", "")) or "Mend that there.",
+                    )
+            complete = all(came.answer is not None for came, _ in ended)
+            done = {came.host: self._keep(came, piece, counted=complete) for came, piece in ended}
+            if complete:
+                return done
+        raise FleetError(
+            f"the start was lost {MOST_ATTEMPTS} times in a row", remedy="See why workers end on these hosts."
+        )
+
+    def _await_present(self, hosts: Sequence[str]) -> None:
+        until = time.monotonic() + RETURNS_WITHIN_S
+        while missing := set(hosts) - self.engine.present():
+            if time.monotonic() > until:
+                raise FleetError(f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out.")
+            time.sleep(POLL_S)
+
+    # --- tasks ---
+
+    def _begin(self, host: str, work: Work) -> None:
+        work.attempts += 1
+        self._begun[host] += 1
+        task = f"{self._mine}-{work.purpose}-{work.number}-{work.attempts}-{host}"
+        work.began_s = time.time()
+        known = max(LEAST_PATIENCE_S, PATIENCE * self.longest_s) if self.longest_s else self._first_within_s
+        asked = {"changes": dict(work.changes), "number": work.number, "within_s": known, **work.asked(host)}
+        if self._observing is not None:
+            self._observing.begin(task)
+        self._running[task] = host, work
+        self.engine.begin(host, task, asked)
+
+    def _came(self) -> Came | None:
+        """One of our tasks that has ended; what comes after its loss was reported does not count. FleetError where an
+        observer is lost."""
+        if self._observing is not None:
+            self._observing.check()
+        came = self.engine.came(POLL_S)
+        return came if came is not None and came.task in self._running else None
+
+    def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
+        """Store the attempt, and return its answer's contents. FleetError for an invalid answer."""
+        answer, where = came.answer or {}, f"the answer of host {came.host}"
+        try:
+            steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
+            said = str(answer.get("capacity", ""))
+            capacity = decode("capacity-record", said.encode(), Capacity, where=where) if said else None
+            record = str(answer.get("investigation", ""))
+            investigation = (
+                decode("investigation-record", record.encode(), Investigation, where=where) if record else None
+            )
+        except RunError as error:
+            raise FleetError(error.fact, remedy="Install the same Loadframe on all hosts.") from error
+        ended_s = time.time()
+        if came.answer is not None:
+            self.longest_s = max(self.longest_s, ended_s - work.began_s)
+        failed = str(answer.get("failed", ""))
+        attempt = FleetAttempt(
+            task=came.task, purpose=work.purpose, number=work.number, attempt=work.attempts, host=came.host,
+            changes=work.changes, began_s=work.began_s, ended_s=ended_s, boot=str(answer.get("boot", "")),
+            process=int(answer.get("process", 0)), steps=steps, lost=came.lost or str(answer.get("error", "")),
+            failed=failed, counted=counted, capacity=capacity, investigation=investigation,
+        )  # fmt: skip
+        if self._observing is not None:
+            attempt = replace(attempt, observed=self._observing.end(came.task, self._run))
+            for words in self._observing.newly_full(attempt.observed):
+                self.say(f"{work.title} on {came.host}: {words}")
+        fleet_files.ATTEMPTS.add(self._run, attempt)
+        return Done(work, came.host, steps, capacity, failed, investigation)
+
+
+class TakesOnHosts:
+    """Gives work of an experiment to hosts."""
+
+    _on: OnHosts
+
+    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
+        """notes: for the report. observing: see OnHosts."""
+        self._engine = engine
+        self._notes = notes
+        self._observing = observing
+
+    def _over(
+        self, book: Bookkeeping, run: RunFolder, notes: list[str], again: str = "run it again.", longer_s: float = 0.0
+    ) -> OnHosts:
+        """notes: see OnHosts. again: what to do once workers are back. longer_s: added to the budget of a task."""
+        notes.extend(self._notes)
+        within_s = book.bench.study.measure.budget + longer_s
+        again = f"Start their workers again, and {again}"
+        self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again, observing=self._observing)
+        return self._on
+
+
+def _told(why: str) -> str:
+    return f": {why}" if why else ""

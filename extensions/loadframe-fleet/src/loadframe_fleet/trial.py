@@ -1,0 +1,157 @@
+"""One trial on a host: `python -P -m loadframe_fleet.trial`, at the other end of two pipes. It reads a question from
+stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once stdin is closed or nothing has
+come for LEASE_S, it ends the load, puts everything back and answers nothing."""
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.errors import Interrupted, TargetError, UserError, WorkloadError
+from loadframe.experiments import searching, within
+from loadframe.experiments.frame import alone, bare_bench, new_run
+from loadframe.experiments.side_by_side import START
+from loadframe.experiments.stopping import UNFIT
+from loadframe.host.leases import Lease
+from loadframe.host.processes import parse_cpus
+from loadframe.host.signals import ignore
+from loadframe.kinds import registry as targets
+from loadframe.lab import investigate
+from loadframe.model import LoadInterval, Step, StepRequest
+from loadframe.runs.entries import Treatment
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.formats import decode, encode
+from loadframe.study import Study, validate
+from loadframe_fleet.agent import tell
+from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, written
+from loadframe_fleet.worker import GIVEN_UP_S, clean_up
+
+ASKED_WITHIN_S = 30.0
+
+
+def taken(asked: Message) -> dict[str, Any]:
+    """asked: study (as resolved), host, folder, cpus; and for steps (alike.py): states (of all treatments but the
+    start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
+    which no further step is worthwhile); or for a capacity search: capacity (guess, changed); or for a whole
+    investigation: investigate. The answer: steps, capacity, or investigation with its steps; failed: why the target did
+    not work, or why there is no investigation of this study; error: why this host cannot carry out the study at all."""
+    if asked.get("cpus"):
+        os.sched_setaffinity(0, parse_cpus(asked["cpus"]))
+    if asked.get("folder") and Path(asked["folder"]).is_dir():
+        os.chdir(asked["folder"])
+    clean_up()
+    study = targets.canonical(validate(asked["study"], name="the coordinator's study"))
+    what = f"trial of study {study.study.name} on host {asked['host']}"
+    with Lease.acquire(what, told=study.as_toml()) as lease:
+        runs = lease.folder / "runs"
+        if asked.get("investigate"):
+            return _investigated(study, runs)
+        run = new_run(alone(study), runs)
+        with bare_bench(alone(study), run, None) as book:
+            book.tries_remedies = False
+            answer = _capacity(book, asked["capacity"]) if "capacity" in asked else _steps(book, asked)
+        run.close()
+        return answer
+
+
+def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
+    book.warms, study = True, book.bench.study
+    for line in asked["states"]:
+        treatment = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
+        book.bench.declare(treatment.name, treatment.title, treatment.state, treatment.kind or None)
+    steps, failed, name = list[Step](), "", START
+    try:
+        for name, level in asked["order"]:
+            if asked["floors"] and _hopeless(study, asked, steps):
+                break
+            steps.append(
+                book.take(
+                    StepRequest(str(name), float(level), asked["round"], int(asked["block"]), purpose=asked["step"])
+                )
+            )
+    except UNFIT as error:
+        if name == START:
+            raise
+        failed = error.fact
+        book.bench.recover(START)
+    return {"steps": [encode("step", step).decode() for step in steps], "failed": failed}
+
+
+def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
+    study = book.bench.study
+    guess = LoadInterval(*map(float, message["guess"])) if message["guess"] else None
+    settings = searching.settings_of(study, guess=guess)
+    try:
+        capacity = searching.find(book, settings, searching.objective_of(study))
+    except (TargetError, WorkloadError) as error:
+        if not message["changed"]:
+            raise
+        return {"failed": error.fact}
+    return {"capacity": encode("capacity-record", capacity).decode(), "failed": ""}
+
+
+def _investigated(study: Study, runs: Path) -> dict[str, Any]:
+    """The whole loop of `loadframe investigate`. This host may be able to carry out other studies, so an error is the
+    answer for this one."""
+    try:
+        investigation = investigate(study, runs)
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    except UserError as error:
+        return {"failed": error.fact}
+    run = RunFolder.open(Path(investigation.run))
+    try:
+        steps = [encode("step", step).decode() for step in run.steps()]
+    finally:
+        run.close()
+    return {"investigation": encode("investigation-record", investigation).decode(), "steps": steps, "failed": ""}
+
+
+def _hopeless(study: Study, asked: Message, steps: list[Step]) -> bool:
+    floors = {float(level): float(value) for level, value in asked["floors"]}
+    if within.missed(within.asked(study), steps):
+        return True
+    return any(step.throughput < floors.get(step.level, 0.0) for step in steps)
+
+
+def _end_with_owner(lines: Lines) -> None:
+    """In another thread: until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
+    with suppress(OSError, Closed, Silent, WireError):
+        while True:
+            lines.line(LEASE_S)
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(GIVEN_UP_S)
+    os._exit(1)
+
+
+def main() -> None:
+    """Answer one question. What a library prints goes to stderr."""
+    for number in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
+        signal.signal(number, ignore)
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        lines = Lines(0)
+        asked = lines.message(ASKED_WITHIN_S)
+        threading.Thread(target=_end_with_owner, args=(lines,), daemon=True).start()
+        answer = taken(asked)
+    except KeyboardInterrupt:
+        tell("What has asked for this trial is gone.")
+        sys.exit(1)
+    except UserError as error:
+        answer = {"error": error.fact, "remedy": error.remedy}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator reports it
+        answer = {"error": f"{type(error).__name__}: {error}"[:2000], "remedy": ""}
+    data = written(answer)
+    with suppress(OSError):
+        while data:
+            data = data[os.write(sink, data) :]
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

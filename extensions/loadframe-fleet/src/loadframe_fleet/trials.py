@@ -1,0 +1,367 @@
+"""Trials of a search for settings, blocks of a ladder and capacity searches on hosts of a fleet, side by side. Each
+trial is compared with the start of its own host. A block is whole on one host: comparisons are made within it, so that
+the host, like everything else that is the same for a block, cancels in the ratios. Whether hosts are alike is
+nevertheless checked first: the gain of a change may depend on the machine."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from loadframe.analysis import divergence
+from loadframe.analysis.divergence import MARGIN
+from loadframe.bench.bookkeeping import Block, Bookkeeping
+from loadframe.errors import FleetError, StudyError, TargetError
+from loadframe.experiments.climbing import LadderStates
+from loadframe.experiments.frame import Executor
+from loadframe.experiments.side_by_side import START
+from loadframe.experiments.sweep import measure_block
+from loadframe.experiments.tuning_proof import kept_s
+from loadframe.experiments.tuning_trials import TRIALS_ROUND, Start, Trials, named
+from loadframe.kinds import registry as targets
+from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
+from loadframe.model.capacity import CapacityBeside
+from loadframe.model.fleet_trials import TaskPurpose
+from loadframe.model.verdict import NOT_KNOWN
+from loadframe.runs.entries import Treatment
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+from loadframe.tuning.search import Proposal
+from loadframe_fleet.alike import START_TITLE, Sample, alike, calibrate, start_of, steps_asked
+from loadframe_fleet.declaration import Fleet
+from loadframe_fleet.engine import DaskEngine
+from loadframe_fleet.load import secrets_named
+from loadframe_fleet.observing import Observing
+from loadframe_fleet.on_hosts import Done, Engine, TakesOnHosts, Work
+from loadframe_fleet.over import check_may_change
+from loadframe_fleet.wire import Message
+
+TRIED = "T"
+"""A host's name for the settings of its trial."""
+
+
+class SideBySide(TakesOnHosts):
+    """Takes the trials of a search on these hosts."""
+
+    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
+        super().__init__(engine, notes, observing)
+        self._proposals: dict[int, Proposal] = {}
+        self._tuned: Trials
+
+    def __call__(self, tuned: Trials, most: int) -> None:
+        """FleetError where the hosts cannot be compared, or none is left."""
+        self._tuned = tuned
+        self._over(tuned.book, tuned.run, tuned.notes, f"go on: --resume {tuned.run.path}")
+        book, hosts = tuned.book, self._engine.hosts
+        try:
+            book.progress.phase(f"the start on each of {len(hosts)} hosts, to see whether they are alike", 0)
+            starts = alike(
+                self._on, book.bench.study, tuned.run, tuned.levels, book.random, tuned.notes,
+                lambda: self._time_left(len(hosts) + 1),
+            )  # fmt: skip
+            mine, theirs = tuned.start.reference, next(iter(starts.values())).reference
+            level = tuned.levels[0]
+            tuned.notes.append(
+                "The start, its cause and the proof are of this machine. As given, the hosts serve "
+                f"{theirs[level] / mine[level]:.2f} of what it serves at {level:g}."
+            )
+            self._search(starts, most)
+            self._look_again(starts)
+        finally:
+            self._engine.close()
+
+    def _search(self, starts: Mapping[str, Start], most: int) -> None:
+        tuned = self._tuned
+        trials = max(0, most - len(tuned.done))
+        tuned.book.progress.phase(f"up to {trials} trials of {len(tuned.space.dimensions)} settings, side by side", 0)
+        begun, first = 0, tuned.next_number
+
+        def draw() -> Work:
+            nonlocal begun
+            begun += 1
+            return self._proposed(first + begun - 1, starts)
+
+        self._on.carry_out(lambda: begun < trials and self._time_left(1), draw, lambda done: self._ended(done, starts))
+
+    def _proposed(self, number: int, starts: Mapping[str, Start]) -> Work:
+        tuned = self._tuned
+        pending = [self._proposals[work.number].point for work in self._on.running]
+        proposal = self._proposals[number] = tuned.search.propose(pending)
+        changes = tuned.space.changes(proposal.point)
+        state = replace(tuned.state, settings={**tuned.state.settings, **changes})
+        name = TRIED if changes else START
+        states = [Treatment(TRIED, named(changes), state)] if changes else []
+
+        def asked(host: str) -> dict[str, object]:
+            return steps_asked(
+                tuned.book.bench.study, [(name, level) for level in tuned.levels], states=states, block=number,
+                round_number=TRIALS_ROUND, floors=tuned.floors(starts[host]),
+            )  # fmt: skip
+
+        return Work("trial", number, f"Trial {number}", asked, changes)
+
+    def _ended(self, done: Done, starts: Mapping[str, Start]) -> None:
+        tuned, number = self._tuned, done.work.number
+        start = starts[done.host]
+        trial = tuned.judged(number, self._proposals[number], done.steps, done.failed, start, done.host)
+        tuned.add(trial)
+        tuned.say(trial)
+        tuned.book.progress.step(f"trial {trial.number}")
+
+    def _look_again(self, starts: Mapping[str, Start]) -> None:
+        """Whether the hosts' throughput has changed: what changed meanwhile has affected their trials."""
+        hosts, tuned = self._engine.hosts, self._tuned
+        if not self._time_left(1) or self._engine.present() != set(hosts) or self._on.unfit:
+            self._on.say("Whether the hosts still serve after the trials what they did before was not measured.")
+            return
+        try:
+            after = start_of(self._on, tuned.book.bench.study, tuned.levels, 0, "together", hosts)
+        except FleetError as error:
+            self._on.say(f"Whether the hosts still serve what they did was not measured: {error.fact}")
+            return
+        for host, steps in after.items():
+            served = all(step.throughput > 0 for step in steps)
+            ratio = math.exp(starts[host].value(steps)) if served else 0.0
+            if not 1 / MARGIN <= ratio <= MARGIN:
+                self._on.say(
+                    f"After the trials host {host} serves {ratio:.2f} of what it did before, with the same settings: "
+                    "its trials may be told wrongly. The proof does not rest on them"
+                )
+
+    def _time_left(self, tasks: int) -> bool:
+        book = self._tuned.book
+        return book.budget.left_s() - kept_s(book, self._tuned.levels) >= tasks * self._on.longest_s
+
+
+START_ROUND = 1
+MOST_LEVELS = 2
+"""Levels at which hosts are compared: the highest, and the middle one."""
+ALIKE_SHARE = 0.4
+"""Share of the budget for the question whether hosts are alike, beyond the fewest blocks."""
+
+
+class BlocksOnHosts(TakesOnHosts):
+    """Takes the blocks of a ladder on these hosts."""
+
+    _states: LadderStates
+    _book: Bookkeeping
+    _number = 0
+
+    def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
+        """Measure the start on this machine once and on all hosts until they are known to be alike. notes: receives
+        notes for the report. FleetError where hosts differ."""
+        study = book.bench.study
+        self._book, self._states = book, states
+        self._over(book, run, notes)
+        levels = study.levels
+        levels = tuple(dict.fromkeys((levels[-1], levels[len(levels) // 2])))[:MOST_LEVELS]
+        hosts = self._engine.hosts
+        book.progress.phase("the start on this machine, once", len(levels))
+        measure_block(book, START, levels, 1, round_number=START_ROUND)
+        here = Start.of(book.of(START), levels)
+        book.progress.phase(f"the start on each of {len(hosts)} hosts, to see whether they are alike", 0)
+
+        def affords() -> bool:
+            return book.budget.spent_s() + (len(hosts) + 1) * self._on.longest_s <= ALIKE_SHARE * book.budget.total_s
+
+        starts = alike(self._on, study, run, levels, book.random, notes, affords)
+        there = next(iter(starts.values())).reference
+        notes.append(
+            "All blocks were measured on the hosts, each of them whole on one. As given, the hosts serve "
+            f"{there[levels[0]] / here.reference[levels[0]]:.2f} of what this machine serves at {levels[0]:g}."
+        )
+        book.elsewhere = self
+
+    @property
+    def at_once(self) -> int:
+        return max(1, len(self._engine.hosts) - len(self._on.unfit))
+
+    def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
+        done = self._on.all_of([self._work(block, round_number, purpose) for block in blocks])
+        for result in done:
+            if result.failed:
+                raise TargetError(f"{result.failed} (on host {result.host})", remedy="See the log of the target there.")
+        steps = [step for result in done for step in result.steps]
+        for step in steps:
+            self._book.progress.step(f"{step.treatment} at {step.level:g}: {step.throughput:,.0f}/s")
+        return steps
+
+    def _work(self, block: Block, round_number: int | None, purpose: Purpose) -> Work:
+        self._number += 1
+        names = dict.fromkeys(name for name, _ in block.order if name != START)
+        states = [Treatment(name, *self._states.titled(name)) for name in names]
+        asked = steps_asked(
+            self._book.bench.study, block.order, states=states, block=block.number, round_number=round_number,
+            purpose=purpose,
+        )  # fmt: skip
+        return Work("block", self._number, f"Block {block.number}", lambda _: asked)
+
+
+class TrialsOver(Executor):
+    """Takes the trials, blocks and searches of an experiment side by side on the hosts of an engine."""
+
+    def __init__(self, engine: DaskEngine, observing: Observing) -> None:
+        self._hosts = engine, engine.notes, observing
+
+    def trials(self, tuned: Trials, most: int) -> None:
+        SideBySide(*self._hosts)(tuned, most)
+
+    def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
+        BlocksOnHosts(*self._hosts).begin(book, run, states, notes)
+
+    def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
+        return CapacitiesOnHosts(*self._hosts)(book, run, study, here)
+
+
+@contextmanager
+def trials_over(
+    fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
+) -> Iterator[TrialsOver]:
+    """Takes trials on the fleet's hosts. capacities: for capacity searches with other settings; StudyError where the
+    study has none, or they change more than settings. Raises as `engine_over`, too."""
+    if capacities:
+        check_settings_alone(study)
+    with engine_over(fleet, [study], say) as (engine, observing):
+        yield TrialsOver(engine, observing)
+
+
+@contextmanager
+def engine_over(
+    fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[DaskEngine, Observing]]:
+    """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
+    where a host cannot start a study's target for itself, or where a study changes machines that may not be changed."""
+    for study in studies:
+        if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
+            raise StudyError(
+                "trials side by side need a target of their own on each host, and this one runs already",
+                remedy="Let Loadframe start it (without target.attach), or measure without --fleet.",
+            )
+        check_may_change(fleet, study, "trial")
+    named = sorted({name for study in studies for name in secrets_named(study)})
+    with DaskEngine(fleet, named, say) as engine, Observing(fleet, say) as observing:
+        yield engine, observing
+
+
+AROUND = 1.5
+"""The start is expected on each host up to this factor around its result here: it saves trials, and decides nothing."""
+AT_ALL = 0.0
+"""A capacity is one number: a placeholder for the level at which it is compared."""
+ENDS_S = 60.0
+"""After its budget a search may finish what it has begun."""
+
+
+class CapacitiesOnHosts(TakesOnHosts):
+    """Searches the capacity with the settings of each alternative."""
+
+    _study: Study
+
+    def __call__(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
+        """here: the capacity on this machine, settings as given. FleetError where hosts differ, or none is left."""
+        notes, hosts = list[str](), self._engine.hosts
+        self._study = study
+        self._over(book, run, notes, longer_s=ENDS_S)
+        book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
+        fewest = divergence.PLAN.first * (len(hosts) + 1)
+        book.progress.say(
+            f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
+        )
+        measure = partial(self._searched, around(here))
+        alike, starts = calibrate(hosts, [AT_ALL], measure, _sample, book.random, run, notes)
+        book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
+        works = [
+            Work(
+                "capacity",
+                number,
+                alternative.name,
+                self._told(alternative.target.settings),
+                alternative.target.settings,
+            )
+            for number, alternative in enumerate(study.alternative, start=1)
+        ]
+        beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
+        return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
+
+    def _searched(
+        self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
+    ) -> dict[str, Capacity]:
+        """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
+        many would otherwise end the whole."""
+        asked, before = self._asked({}, guess), 0
+
+        def work() -> Work:
+            return Work(purpose, block, START_TITLE, lambda _: asked, attempts=before)
+
+        done = self._on.together(those, work)
+        if left_open := [host for host, result in done.items() if _is_open(result)]:
+            self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
+            before = max(result.work.attempts for result in done.values())
+            done = self._on.together(those, work)
+        return {host: _found(result) for host, result in done.items()}
+
+    def _asked(self, settings: Mapping[str, SettingValue], guess: LoadInterval | None) -> dict[str, Any]:
+        target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
+        study = self._study.model_copy(update={"target": target, "alternative": []})
+        expected = None if guess is None else [guess.load, guess.low, guess.high]
+        return {"study": study.resolved(), "capacity": {"guess": expected, "changed": bool(settings)}}
+
+    def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Message]:
+        asked = self._asked(settings, None)
+        return lambda _: asked
+
+
+def check_settings_alone(study: Study) -> None:
+    """StudyError where there is no alternative, or one that changes more than settings."""
+    if not study.alternative:
+        raise StudyError(
+            f"the study {study.study.name} has no other settings to search the capacity with",
+            remedy="Add an [[alternative]] with a name and target.settings for each, or search without --fleet.",
+        )
+    for alternative in study.alternative:
+        only = alternative.target.settings and (alternative.target.kind or study.target.kind) == study.target.kind
+        if not only or alternative.cage.limits or alternative.cage.bound or alternative.host.settings:
+            raise StudyError(
+                f"the alternative {alternative.name!r} is more than other settings of the study's target",
+                remedy="Give it target.settings alone: these are what capacities side by side are searched with.",
+            )
+
+
+def around(here: Capacity) -> LoadInterval | None:
+    """Where hosts that are like this machine should have their capacity."""
+    if not here.load:
+        return None
+    low, high = here.low or here.load, here.high or here.load
+    return LoadInterval(here.load, low / AROUND, high * AROUND)
+
+
+def _is_open(done: Done) -> bool:
+    capacity = done.capacity
+    return capacity is not None and capacity.end == "undecided" and None in (capacity.load, capacity.low, capacity.high)
+
+
+def _found(done: Done) -> Capacity:
+    """FleetError where the start's capacity on a host is unknown, as nothing could be compared with it."""
+    capacity = done.capacity
+    if capacity is None or capacity.load is None or capacity.low is None or capacity.high is None:
+        why = done.failed or ("no search" if capacity is None else capacity.end)
+        raise FleetError(
+            f"as given, the capacity on host {done.host} is not between two levels that are shown to meet and to miss: "
+            f"{why}",
+            remedy="Widen load.levels, or give each search more time (measure.budget).",
+        )
+    return capacity
+
+
+def _sample(capacity: Capacity) -> Sample:
+    assert capacity.load and capacity.low and capacity.high
+    return Sample({AT_ALL: capacity.load}, {AT_ALL: (capacity.high - capacity.low) / 2 / capacity.load})
+
+
+def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBeside:
+    capacity = done.capacity
+    if capacity is None:
+        verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, done.failed)
+        return CapacityBeside(done.work.title, done.host, "", None, None, None, verdict, done.failed)
+    return divergence.capacity_beside(done.work.title, done.host, starts[done.host], capacity)

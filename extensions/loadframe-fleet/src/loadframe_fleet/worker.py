@@ -1,0 +1,347 @@
+"""Carries out a host's part for its agent: `python -P -m loadframe_fleet.worker`, at the other end of two pipes. A
+separate process, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or has
+passed on nothing for LOAD_LEASE_S, this one ends the load and puts everything back; where this one is killed, the agent
+has what it left cleaned up (agent.py). If both are, the next command there finds leases and journal."""
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
+from loadframe.host import identity
+from loadframe.host.leases import mark_of
+from loadframe.host.signals import ignore, no_core_dumps
+from loadframe.workloads.arrivals import LONGEST_S
+from loadframe_fleet.agent import Standing, standing_of, tell
+from loadframe_fleet.changing import Changing
+from loadframe_fleet.part import Part
+from loadframe_fleet.wire import LOAD_LEASE_S, Closed, Lines, Message, Silent, WireError, read, send, written
+
+POLL_S = 0.05
+STUCK_S = 1.5
+"""Work in progress may take so long to notice that it is over; then its processes are ended under it."""
+GIVEN_UP_S = 20.0
+"""After that, and after the time for putting back, the process ends as it is; its agent cleans up after it."""
+LARGEST_PIECE = 1 << 20
+
+
+class Over(Exception):  # noqa: N818 - it is an end, not an error
+    """There is no coordinator any more; why, in words."""
+
+
+class Cancelled(Exception):  # noqa: N818
+    """The coordinator has ended the step before it began."""
+
+
+class Worker:
+    """Answers until it is over; then nothing is left."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self._lines = Lines(source)
+        self._sink = sink
+        self._came: queue.Queue[Message | str] = queue.Queue()
+        self._part: Part | None = None
+        self._changing: Changing | None = None
+        self._why = self._elsewhere = ""
+        self._saying = threading.Lock()
+        self._closed = threading.Event()
+        self._putting_back = threading.Lock()
+        self._preparing: int | None = None
+        self._ended: int | None = None
+        self._failed: UserError | None = None
+        self._asked: Mapping[str, Callable[[Message], dict[str, Any] | None]] = {
+            "set_up": self._set_up,
+            "prepare": self._prepare,
+            "ended": self._note_end,
+            "cancel": self._cancel,
+            "watch": lambda said: self._mine.watch(said["number"], int(said["port"])),
+            "mark": lambda said: self._mine.mark(said),
+            "flush": lambda _: {"bytes": self._mine.flushed()},
+            "read": self._read_piece,
+            "counted": lambda said: self._mine.counted(float(said["from_s"]), float(said["to_s"])),
+            "waiting": lambda _: {"waiting": self._mine.waiting()},
+            "change": lambda said: self._changes.asked(said),
+            "serve": lambda said: self._mine.serve(said["address"]),
+            "target": lambda said: self._mine.asked_of_target(said),
+            "back": self._put_back,
+        }
+
+    def work(self) -> str:
+        """Until it is over; why that is."""
+        threading.Thread(target=self._hear, daemon=True).start()
+        try:
+            while True:
+                if (said := self._next(POLL_S if self._busy else 1.0)) is not None:
+                    self._obey(said)
+                self._look()
+        except Over as over:
+            self._why = str(over)
+            return self._why
+        finally:
+            self._close()
+
+    # --- what it is asked ---
+
+    def _obey(self, said: Message) -> None:
+        number = said.get("id")
+        asked = self._asked.get(said["ask"])
+        try:
+            if asked is None:
+                raise ValueError(f"this agent has no answer to {said['ask']!r}")
+            answer = asked(said)
+        except (Over, Cancelled):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator reports it
+            self._refuse(number, error)
+        else:
+            if answer is not None:
+                self._say({"id": number, "answer": answer})
+
+    def _set_up(self, said: Message) -> dict[str, Any]:
+        for name, value in dict(said.get("environment") or {}).items():
+            os.environ[str(name)] = str(value)  # secrets that the study names: in memory only
+        self._elsewhere = _work_in(str(said.get("folder") or ""))
+        clean_up()
+        self._part = Part(said)
+        self._changing = Changing(self._part.study, self._part.name)
+        return {}
+
+    def _prepare(self, said: Message) -> None:
+        number, self._failed = int(said["id"]), None
+        self._preparing = number
+        try:
+            self._mine.start(said, self._begins(number))
+            if self._preparing is not None:
+                self._mine.cancel()
+                raise ValueError(f"the workload {self._mine.study.workload.kind} waits for no common start")
+        except Cancelled:
+            self._mine.cancel()
+        except UserError as error:
+            self._mine.cancel()
+            if self._preparing is not None:
+                raise
+            self._failed = error  # reported when its end is asked for
+        finally:
+            self._preparing = None
+
+    def _begins(self, number: int) -> Callable[[], float]:
+        known: list[float] = []
+
+        def told() -> float:
+            if not known:
+                self._say({"id": number, "answer": {}})
+                self._preparing = None
+                known.append(self._awaited())
+            return known[0]
+
+        return told
+
+    def _awaited(self) -> float:
+        until_s = time.monotonic() + LONGEST_S
+        while time.monotonic() < until_s:
+            said = self._next(1.0)
+            if said is None:
+                continue
+            if said.get("ask") == "start":
+                late_s = time.monotonic() - float(said["at_s"])
+                self._say({"id": said.get("id"), "answer": {"late_s": late_s}})
+                if late_s > 0:
+                    raise Cancelled
+                return float(said["at_s"])
+            if said.get("ask") == "cancel":
+                self._say({"id": said.get("id"), "answer": {}})
+                raise Cancelled
+            self._refuse(said.get("id"), ValueError("it waits for the start of a step"))
+        raise Cancelled
+
+    def _note_end(self, said: Message) -> None:
+        self._ended = int(said["id"])
+
+    def _look(self) -> None:
+        part = self._part
+        if part is None:
+            return
+        number, self._ended = self._ended, None
+        try:
+            part.look()
+            if number is None or (self._failed is None and not part.over):
+                self._ended = number
+                return
+            if self._failed is not None:
+                raise self._failed
+            self._say({"id": number, "answer": part.end()})
+        except UserError as error:
+            if number is not None:
+                self._refuse(number, error)
+
+    def _cancel(self, _said: Message) -> dict[str, Any]:
+        self._ended, self._failed = None, None
+        if self._part is not None:
+            self._part.cancel()
+        return {}
+
+    def _read_piece(self, said: Message) -> dict[str, Any]:
+        offset, size = int(said["offset"]), min(LARGEST_PIECE, int(said["size"]))
+        return {"data": self._mine.piece(said["what"], offset, size)}
+
+    def _put_back(self, said: Message) -> dict[str, Any]:
+        """Holds a lock, so that putting back is not interrupted."""
+        with self._putting_back:
+            return self._changes.asked(said)
+
+    @property
+    def _mine(self) -> Part:
+        if self._part is None:
+            raise ValueError("no study was set up here")
+        return self._part
+
+    @property
+    def _changes(self) -> Changing:
+        if self._changing is None:
+            raise ValueError("no study was set up here")
+        return self._changing
+
+    @property
+    def _busy(self) -> bool:
+        return self._part is not None and not self._part.over
+
+    # --- the pipes ---
+
+    def _next(self, within_s: float) -> Message | None:
+        try:
+            message = self._came.get(timeout=within_s)
+        except queue.Empty:
+            return None
+        if isinstance(message, str):
+            raise Over(message)
+        return message
+
+    def _hear(self) -> None:
+        """In another thread: notices messages, and their absence."""
+        while not self._why:
+            try:
+                message = read(self._lines.line(LOAD_LEASE_S))
+            except Silent:
+                self._why = f"The coordinator has said nothing for {LOAD_LEASE_S:g} s."
+            except Closed:
+                self._why = "The agent has ended."
+            except (WireError, OSError) as error:
+                self._why = str(error)
+            else:
+                if "ask" in message:
+                    self._came.put(message)
+                else:
+                    self._beat()
+        self._came.put(self._why)
+        if not self._closed.wait(STUCK_S):
+            standing = standing_of(os.getpid())
+            self._tell_under_way(standing)
+            if self._putting_back.acquire(timeout=GIVEN_UP_S + standing.within_s):
+                if (part := self._part) is not None:  # not before: a command that puts back has our mark, too
+                    identity.end_all(identity.marked(mark_of(part.lease.id)), 0.0)
+                self._putting_back.release()
+        if not self._closed.wait(GIVEN_UP_S):
+            os._exit(1)
+
+    def _tell_under_way(self, standing: Standing) -> None:
+        """A coordinator that has ended the session waits for its end, but not for as long as a restart takes."""
+        if not standing.words:
+            return
+        longest = f" This may take up to {standing.within_s:.0f} s." if standing.within_s else ""
+        with contextlib.suppress(Over):
+            self._say({"under_way": f"{standing.words} is being put back.{longest}"[:1000]})
+
+    def _beat(self) -> None:
+        """Lets the agent know that we are not stopped."""
+        try:
+            self._say({"beat": True})
+        except Over as over:
+            self._why = str(over)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading reports
+            if not send(self._sink, written(message), LOAD_LEASE_S):
+                raise Over(f"The agent has taken nothing for {LOAD_LEASE_S:g} s.")
+
+    def _refuse(self, number: object, error: Exception) -> None:
+        fact = getattr(error, "fact", "") or f"{type(error).__name__}: {error}"
+        details, remedy = (str(getattr(error, name, "")) for name in ("details", "remedy"))
+        remedy = remedy[:1000]
+        if self._elsewhere and isinstance(error, MissingTool | WorkloadError | TargetError):
+            remedy = f"{remedy} {self._elsewhere}".strip()
+        more = {"kind": type(error).__name__, "remedy": remedy, "details": details[-4000:]}
+        self._say({"id": number, "error": fact[:4000], **more})
+
+    def _close(self) -> None:
+        """First what harms others, then what was changed, then what was stored. A failure stops none of the others."""
+        try:
+            if self._part is not None:
+                self._tried(self._part.cancel)
+            with self._putting_back:
+                if self._changing is not None:
+                    self._tried(self._changing.close)
+            if self._part is not None:
+                self._tried(self._part.close)
+        finally:
+            self._closed.set()
+
+    def _tried(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except UserError as error:
+            tell(str(error))
+
+
+def _work_in(folder: str) -> str:
+    """Enter the folder where the command was called, as the study may name files below it. Where there is none here the
+    agent's folder stays; returns why, in words."""
+    try:
+        os.chdir(folder or ".")
+    except OSError as error:
+        return (
+            f"What the study names by a relative path was looked for below {Path.cwd()} on that host, as the folder "
+            f"in which you called Loadframe cannot be entered there ({folder}: {error.strerror}). Copy it to there, or "
+            "write whole paths."
+        )
+    return ""
+
+
+def clean_up() -> None:
+    """After commands that were killed here before."""
+    from loadframe.bench.places import revert
+    from loadframe.host.leftovers import sweep
+
+    for swept in sweep():
+        tell(f"An earlier command was killed; cleaned up after it: {swept}")
+    for outcome in revert(again=False, before=tell):
+        tell(f"An earlier command was killed; its changes: {outcome}")
+
+
+def main() -> None:
+    """Speak through the standard streams. What a library prints goes to stderr."""
+    import signal
+
+    no_core_dumps()
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
+        signal.signal(number, ignore)
+    if sys.argv[1:] == ["--clean-up"]:
+        try:
+            clean_up()
+        except UserError as error:
+            tell(str(error))
+            sys.exit(1)
+        return
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    tell(Worker(0, sink).work())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
