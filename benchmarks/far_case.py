@@ -1,9 +1,9 @@
 """The case media-cache over a fleet of namespaces: python benchmarks/far_case.py [--profile quick|default] [RUN]
 
 One host starts Varnish and nginx, two others drive them, a fourth coordinates: each a network namespace of this machine
-with an agent, a state folder and an address of its own (network.py of the extension's tests). Prints what of the
-case's known answer the run has (cases/media-cache/expected.toml) and whether anything is left on any host. Ends with 1 where something was
-missed or is left. Takes four and a half minutes (quick); with RUN, a run folder that is there is judged.
+with an agent, a state folder and an address of its own (network.py of the extension's tests). Prints what of the case's
+known answer the run has (cases/media-cache/expected.toml) and whether anything is left on any host. Ends with 1 where
+something was missed or is left. Takes four and a half minutes (quick); with RUN, a run folder that is there is judged.
 """
 
 from __future__ import annotations
