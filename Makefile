@@ -22,11 +22,11 @@ $(CORE): pyproject.toml constraints.txt scripts/setup-venv
 	@touch $@
 
 $(RUN): pyproject.toml $(EXTENSIONS) constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service
 	@touch $(CORE) $@
 
 $(DEV): pyproject.toml $(EXTENSIONS) constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live,locust,dev
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,locust,dev
 	@touch $(CORE) $(RUN) $@
 
 demo: $(CORE)

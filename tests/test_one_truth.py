@@ -13,10 +13,10 @@ import loadframe
 import one_truth
 from loadframe.analysis.divergence import at_loads
 from loadframe.experiments import comparing, exporting, forecasting
-from loadframe.live.view import Reads, RunView
 from loadframe.model import CaseStudy, CurvePoint, Investigation, LevelRatio, NextLimit, Peak, StateSummary, Verdict
 from loadframe.reporting import answers, vega
 from loadframe.runs.folder import RunFolder
+from loadframe_live.view import Reads, RunView
 
 RECORDED = Path(__file__).parent / "data" / "runs"
 RUNS = [*sorted(path.name for path in RECORDED.iterdir()), "job-queue, killed", "render-farm, nothing tried"]

@@ -31,7 +31,6 @@ from loadframe.host import listening
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import Taken
 from loadframe.kinds.service import formats
-from loadframe.live.watch_view import WatchView
 from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import split, told, with_quantiles
 from loadframe.model import SettingValue
@@ -56,6 +55,7 @@ from loadframe_fleet.connection import command as agent_command
 from loadframe_fleet.declaration import HostTable
 from loadframe_fleet.declaration import load as load_fleet
 from loadframe_index import fanotify, inotify, recorded
+from loadframe_live.watch_view import WatchView
 
 MOST_REFRESHES = 4
 MOST_SPREAD = 100_000

@@ -16,9 +16,15 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
-VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
+VERBS_GROUP, EXECUTORS_GROUP, VIEWS_GROUP = "loadframe.verbs", "loadframe.executors", "loadframe.views"
 """Groups of entry points, by what they register."""
-WHAT = {KINDS_GROUP: "kind", WORKLOADS_GROUP: "workload", VERBS_GROUP: "verb", EXECUTORS_GROUP: "executor"}
+WHAT = {
+    KINDS_GROUP: "kind",
+    WORKLOADS_GROUP: "workload",
+    VERBS_GROUP: "verb",
+    EXECUTORS_GROUP: "executor",
+    VIEWS_GROUP: "view",
+}
 """The word for it."""
 
 
@@ -26,6 +32,7 @@ EXTENSIONS: Mapping[str, str] = {
     **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
     "fleet": "loadframe-fleet",
     "metadata-index": "loadframe-index",
+    **dict.fromkeys(("live", "serve"), "loadframe-live"),
     **dict.fromkeys(("ndb", "ndb-sql"), "loadframe-ndb"),
     "squid": "loadframe-squid",
 }

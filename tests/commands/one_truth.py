@@ -18,7 +18,6 @@ import loadframe
 from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError
 from loadframe.experiments.reading import answer_of
-from loadframe.live.view import Reads, RunView
 from loadframe.model import (
     CaseStudy,
     Compared,
@@ -35,6 +34,7 @@ from loadframe.reporting import answers, document, facts, forecasts, ladder_repo
 from loadframe.reporting.next_step import next_limit_words
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
+from loadframe_live.view import Reads, RunView
 
 READS = Reads(loadframe.conclude, answer_of)
 

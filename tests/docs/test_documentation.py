@@ -35,7 +35,7 @@ TRIED_ELSEWHERE = {
     "changes forget ID": "tests/cli/test_changes.py",
     "compare mariadb-mysql.toml": "tests/servers/test_mariadb_beside_mysql.py",
     "ndb config.ini --start --set 'ndbd default.DataMemory=80M'": "extensions/loadframe-ndb/tests/test_verb.py",
-    "serve runs": "tests/live",
+    "serve runs": "extensions/loadframe-live/tests",
     "watch shop.toml": "tests/watching/test_for_real.py",
     "watch --import range.json --as load=jobs_active --as 'mariadb.table_open_cache=open_tables / 2560'": (
         "tests/watching/test_import.py"

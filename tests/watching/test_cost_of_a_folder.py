@@ -15,14 +15,14 @@ SLOWER = 4.0
 """A machine that is as much slower, or as busy, holds the bound on time, too."""
 READERS = {
     "view": """
-from loadframe.live.watch_view import WatchView
+from loadframe_live.watch_view import WatchView
 view = WatchView(opened(folder), "0/w")
 def read():
     view.refresh()
     return [json.dumps(view.whole()), view.row(), view.refresh(), view.error]
 """,
     "metrics": """
-from loadframe.live.metrics import WatchMetrics
+from loadframe_live.metrics import WatchMetrics
 def read():
     view = WatchMetrics(opened(folder), "0/w")
     return list(view.samples())

@@ -16,8 +16,8 @@ from loadframe.errors import LoadframeError, MachineError, RecordingError, RunEr
 from loadframe.experiments.watch_child import compact
 from loadframe.experiments.watch_journal import Journal
 from loadframe.formats.watch_days import lines
-from loadframe.live.watch_view import WatchView
 from loadframe.system.files import Folder, Whose
+from loadframe_live.watch_view import WatchView
 from watch_farm import SimulatedClocks
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))

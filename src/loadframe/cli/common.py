@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli import faults, terminal
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted, MissingTool, UsageError, UserError, extra
+from loadframe.errors import CageError, Interrupted, UsageError, UserError
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
@@ -161,16 +161,6 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
         yield
     except OSError as error:
         raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
-
-
-@contextmanager
-def needing(what: str, of: str) -> Iterator[None]:
-    """For imports. MissingTool where a package is not installed. what: needs it; of: the extra that has it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        fact = f"{what} needs the Python package {error.name}, which is not installed"
-        raise MissingTool(fact, remedy=extra(of)) from error
 
 
 def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: bool = False) -> Found:

@@ -33,7 +33,6 @@ VERBS = {
     "ladder": ("studies:ladder", "Apply changes one by one; measure what each adds."),
     "report": ("runs:report", "Write the report of a run again, and print it."),
     "export": ("runs:export", "Write a run, or a watch, in the format of another tool."),
-    "serve": ("runs:serve", "Show runs in a browser, also while they are measured."),
     "doctor": ("about:doctor", "Check this machine: what it has, and what it lacks."),
     "man": ("about:man", "Print the manual page, for man(1)."),
     "changes": ("changes:app", "Show what each run changed and what is not reverted."),
@@ -44,6 +43,7 @@ VERBS = {
 OF_EXTENSIONS = {
     "fleet": "Many machines: whether they can be loaded together.",
     "ndb": "Check a config.ini of MySQL Cluster.",
+    "serve": "Show runs in a browser, also while they are measured.",
 }
 """The verbs that extensions of ours register, and their lines."""
 LINES = {**{name: line for name, (_, line) in VERBS.items()}, **OF_EXTENSIONS}

@@ -1,7 +1,6 @@
 """Progress on stderr: bars on a terminal, a line per phase elsewhere; with --live the run drawn in the terminal, by a
 process of its own (live/terminal.py)."""
 
-import importlib.util
 import os
 import select
 import subprocess
@@ -15,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from loadframe.cli.terminal import plain, say
-from loadframe.errors import MissingTool, UsageError, extra
+from loadframe.entry_points import VIEWS_GROUP, not_installed, offers
+from loadframe.errors import MissingTool, UsageError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
@@ -83,16 +83,14 @@ BROWSER = "`loadframe serve` shows it in a browser."
 
 
 def check(as_json: bool) -> None:
-    """UsageError where nothing can be drawn, MissingTool where Textual is not installed."""
+    """UsageError where nothing can be drawn, MissingTool where no view is installed."""
     if as_json:
         raise UsageError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise UsageError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
-    if importlib.util.find_spec("textual") is None:
-        raise MissingTool(
-            "--live needs the Python package textual, which is not installed",
-            remedy=f"{extra('live')}. Without it, leave out --live. {BROWSER}",
-        )
+    if not offers(VIEWS_GROUP):
+        fact, remedy = not_installed("--live", "live")
+        raise MissingTool(fact, remedy=f"{remedy} Or leave out --live.")
 
 
 class Drawing:
@@ -110,7 +108,7 @@ class Drawing:
         reading_end, ready = os.pipe()
         try:
             self._process = subprocess.Popen(
-                python("loadframe.live.terminal", str(run.absolute()), str(theirs), str(ready)),
+                python(offers(VIEWS_GROUP)[0].module, str(run.absolute()), str(theirs), str(ready)),
                 pass_fds=(theirs, ready),
                 cwd=NO_FOLDER,
                 env=own_environment(),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Details, Json, command, needing, opened, tell, writing
+from loadframe.cli.common import Details, Json, command, opened, tell, writing
 from loadframe.cli.terminal import answer, deliver, emit
 from loadframe.errors import MissingTool, RunError, UsageError
 from loadframe.formats.named_files import write_whole
@@ -105,34 +105,3 @@ def export(
             emit({"schema": "loadframe.export/1", "run": str(run), "format": form, "file": to, "bytes": len(data)})
         else:
             answer(f"Written: {to} ({len(data):,} bytes)")
-
-
-def serve(
-    runs: Annotated[
-        list[Path] | None, typer.Argument(help="Folders of runs, or single runs; runs/ by default.")
-    ] = None,
-    port: Annotated[int, typer.Option(metavar="PORT", help="The port on 127.0.0.1; 0: any that is free.")] = 0,
-    as_json: Json = False,
-) -> None:
-    """Show runs in a browser, also while they are measured. Ends with Ctrl-C."""
-    with command(as_json):
-        with needing("The live page", "live"):
-            from loadframe.live.serving import Address
-            from loadframe.live.serving import serve as serve_page
-
-        from loadframe.experiments.reading import answer_of, conclude
-        from loadframe.live.view import Reads
-
-        def told(address: Address) -> None:
-            if as_json:
-                shape = {
-                    "schema": "loadframe.serve/1",
-                    "url": address.url,
-                    "port": address.port,
-                    "token": address.token,
-                }
-                emit(shape, with_secrets=True)
-            else:
-                answer(f"Open {address.url}\nThe address is a key: whoever has it can read these runs. Ctrl-C ends it.")
-
-        serve_page(runs or [RUNS], reads=Reads(conclude, answer_of), port=port, told=told)

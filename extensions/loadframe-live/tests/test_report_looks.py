@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from loadframe.experiments.reading import conclude
-from loadframe.live.places import FILES
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, Investigation, Ladder
 from loadframe.reporting.document import About
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
+from loadframe_live.places import FILES
 
 from .conftest import DATA
 

@@ -19,10 +19,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from loadframe.errors import MachineError
 from loadframe.host.signals import STOPPING
-from loadframe.live.app import HAS_KEY, Secrets, application
-from loadframe.live.hub import MOST_SUBSCRIBERS, Hub
-from loadframe.live.places import Places
-from loadframe.live.view import Reads
+from loadframe_live.app import HAS_KEY, Secrets, application
+from loadframe_live.hub import MOST_SUBSCRIBERS, Hub
+from loadframe_live.places import Places
+from loadframe_live.view import Reads
 
 ADDRESS = "127.0.0.1"
 MOST_CONNECTIONS = MOST_SUBSCRIBERS + 64

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 from loadframe.errors import UserError
 from loadframe.formats.watch_days import WatchLine
-from loadframe.live.places import Places
-from loadframe.live.watch_view import WatchView, is_watch
 from loadframe.model import CaseStudy
 from loadframe.reporting import openmetrics
 from loadframe.reporting.openmetrics import Sample, Seen
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder
+from loadframe_live.places import Places
+from loadframe_live.watch_view import WatchView, is_watch
 
 MOST_RUNS, MOST_WATCHES = 10, 50
 """The newest; a curve's interval takes a moment to compute."""

@@ -1,4 +1,4 @@
-"""A run in a terminal while it is measured: python -m loadframe.live.terminal RUN OPEN READY. A process of its own, so
+"""A run in a terminal while it is measured: python -m loadframe_live.terminal RUN OPEN READY. A process of its own, so
 that a fault of it cannot end the measuring process, which holds the other end of the pipe OPEN: the view ends when that
 is closed, also by SIGKILL. A byte is written to READY once the view is there."""
 
@@ -20,9 +20,9 @@ from textual.containers import Horizontal
 from textual.widgets import Footer, RichLog, Static
 
 from loadframe.formats.said import words
-from loadframe.live.view import RunView
 from loadframe.progress import counted
 from loadframe.runs.folder import RunFolder
+from loadframe_live.view import RunView
 
 COLOURS = ("dark_orange", "deep_sky_blue1", "green3", "orchid", "grey62")
 BRAILLE = 0x2800

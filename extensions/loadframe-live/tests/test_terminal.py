@@ -22,11 +22,11 @@ from rich.text import Text
 from textual.widgets import RichLog, Static
 
 from loadframe.host.environment import python
-from loadframe.live.terminal import READY, LiveView, bars, curve
-from loadframe.live.view import MOST_LINES, RunView
 from loadframe.model import Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import Told
+from loadframe_live.terminal import READY, LiveView, bars, curve
+from loadframe_live.view import MOST_LINES, RunView
 from waiting import await_that
 
 from .conftest import DATA, LOADFRAME
@@ -109,7 +109,7 @@ def test_q_leaves_the_view_and_ctrl_c_stops_the_run(run: RunFolder) -> None:
 def test_the_view_ends_when_what_measures_is_gone(run: RunFolder) -> None:
     ours, terminal = pty.openpty()
     (theirs, hold), (told, ready) = os.pipe(), os.pipe()
-    command = python("loadframe.live.terminal", str(run.path), str(theirs), str(ready))
+    command = python("loadframe_live.terminal", str(run.path), str(theirs), str(ready))
     with subprocess.Popen(
         command, stdin=terminal, stdout=terminal, stderr=terminal, pass_fds=(theirs, ready), start_new_session=True
     ) as view:
@@ -180,7 +180,7 @@ def terminal() -> Iterator[tuple[Terminal, int]]:
 def viewing(run: RunFolder, theirs: int, **more: str) -> Iterator[subprocess.Popen[bytes]]:
     """The view as a process of its own, which is there."""
     (open_end, hold), (told, ready) = os.pipe(), os.pipe()
-    command = python("loadframe.live.terminal", str(run.path), str(open_end), str(ready))
+    command = python("loadframe_live.terminal", str(run.path), str(open_end), str(ready))
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, pass_fds=(open_end, ready), start_new_session=True,
         env={**os.environ, "TERM": "xterm-256color", **more},

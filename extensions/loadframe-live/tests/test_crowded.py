@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.live import serving as serving_module
+from loadframe_live import serving as serving_module
 from waiting import await_that
 
 from .conftest import Served, serving

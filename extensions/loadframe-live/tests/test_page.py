@@ -13,7 +13,8 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
-from loadframe import live, reporting
+import loadframe_live as live
+from loadframe import reporting
 from loadframe.model import Step, TargetState
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder, Treatment

@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 from loadframe.errors import UserError
-from loadframe.live.hub import Hub
-from loadframe.live.places import Places
-from loadframe.live.view import Reads, RunView
-from loadframe.live.watch_view import WatchView, is_watch
+from loadframe_live.hub import Hub
+from loadframe_live.places import Places
+from loadframe_live.view import Reads, RunView
+from loadframe_live.watch_view import WatchView, is_watch
 
 View = RunView | WatchView
 YOUNG_NS = 10_000_000_000

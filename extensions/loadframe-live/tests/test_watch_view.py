@@ -14,12 +14,12 @@ import pytest
 import zstandard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadframe.live.follower import MOST_FOLLOWED, Follower, Listing
-from loadframe.live.hub import Hub
-from loadframe.live.metrics import Metrics
-from loadframe.live.places import Places
-from loadframe.live.watch_view import WatchView
 from loadframe.system.files import Folder, Whose, hold
+from loadframe_live.follower import MOST_FOLLOWED, Follower, Listing
+from loadframe_live.hub import Hub
+from loadframe_live.metrics import Metrics
+from loadframe_live.places import Places
+from loadframe_live.watch_view import WatchView
 
 BEGAN_S = 1.8e9
 TODAY = "2027-01-15.jsonl"

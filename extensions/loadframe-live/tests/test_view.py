@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from loadframe.experiments.reading import answer_of, conclude
-from loadframe.live.follower import Listing
-from loadframe.live.places import Places
-from loadframe.live.terminal import points_of
-from loadframe.live.view import Reads, RunView
 from loadframe.model import Capacity, CapacityObjective, Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import PROGRESS, Told
+from loadframe_live.follower import Listing
+from loadframe_live.places import Places
+from loadframe_live.terminal import points_of
+from loadframe_live.view import Reads, RunView
 
 from .conftest import DATA
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.live.places import FILES
 from loadframe.reporting import html
+from loadframe_live.places import FILES
 
 from .conftest import Served, serving
 

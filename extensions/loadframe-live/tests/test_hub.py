@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from loadframe.live.hub import MOST_KEPT, MOST_SUBSCRIBERS, MOST_WAITING, Hub, TooManySubscribers
+from loadframe_live.hub import MOST_KEPT, MOST_SUBSCRIBERS, MOST_WAITING, Hub, TooManySubscribers
 
 
 def in_a_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
