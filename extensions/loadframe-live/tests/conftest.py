@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from loadframe.host.environment import located
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "runs"
+DATA = Path(__file__).resolve().parents[3] / "tests/data/runs"
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 
 
