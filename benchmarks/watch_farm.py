@@ -19,12 +19,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from loadframe.experiments.watch_child import compact, fit
-from loadframe.experiments.watch_journal import Journal
-from loadframe.experiments.watch_ledger import Ledger
-from loadframe.experiments.watch_unit import Done
-from loadframe.experiments.watch_watcher import Watcher
 from loadframe.model.watch import WatchPlan
+from loadframe_watch.child import compact, fit
+from loadframe_watch.journal import Journal
+from loadframe_watch.ledger import Ledger
+from loadframe_watch.unit import Done
+from loadframe_watch.watcher import Watcher
 
 DAY_S, BEGUN_S = 86400.0, 1_764_000_000.0
 TABLES, CACHE = 5, 2560

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.experiments.watch_journal import lost_lines
 from loadframe.formats.observed import import_observed
 from loadframe.progress import counted
+from loadframe_watch.journal import lost_lines
 
 
 @pytest.mark.parametrize(

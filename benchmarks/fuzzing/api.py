@@ -20,8 +20,6 @@ import zstandard
 
 from loadframe.connections.http_words import wrong_path
 from loadframe.errors import RecordingError
-from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch
-from loadframe.experiments.watch_child import fitted
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.json_text import write_json
@@ -56,6 +54,8 @@ from loadframe_fleet.declaration import HostTable
 from loadframe_fleet.declaration import load as load_fleet
 from loadframe_index import fanotify, inotify, recorded
 from loadframe_live.watch_view import WatchView
+from loadframe_watch.child import fitted
+from loadframe_watch.exporting import WATCH_FORMATS, export_watch
 
 MOST_REFRESHES = 4
 MOST_SPREAD = 100_000

@@ -16,7 +16,8 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
-VERBS_GROUP, EXECUTORS_GROUP, VIEWS_GROUP = "loadframe.verbs", "loadframe.executors", "loadframe.views"
+VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
+VIEWS_GROUP, EXPORTS_GROUP = "loadframe.views", "loadframe.exports"
 """Groups of entry points, by what they register."""
 WHAT = {
     KINDS_GROUP: "kind",
@@ -24,6 +25,7 @@ WHAT = {
     VERBS_GROUP: "verb",
     EXECUTORS_GROUP: "executor",
     VIEWS_GROUP: "view",
+    EXPORTS_GROUP: "export",
 }
 """The word for it."""
 
@@ -35,6 +37,7 @@ EXTENSIONS: Mapping[str, str] = {
     **dict.fromkeys(("live", "serve"), "loadframe-live"),
     **dict.fromkeys(("ndb", "ndb-sql"), "loadframe-ndb"),
     "squid": "loadframe-squid",
+    "watch": "loadframe-watch",
 }
 """The distribution of ours that registers a kind, workload or verb, to name it where it is not installed."""
 

@@ -12,9 +12,9 @@ import pytest
 from loadframe.analysis.by_the_hour import driver
 from loadframe.analysis.observed import learn
 from loadframe.experiments.forecasting import predict_observed
-from loadframe.experiments.watch_import import begin_from, mapping_of
 from loadframe.model import Observed
 from loadframe.reporting.observed_report import render_learned
+from loadframe_watch.importing import begin_from, mapping_of
 
 STEP_S, BEGAN_S = 300.0, 1.764e9
 Use = Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -36,11 +36,13 @@ TRIED_ELSEWHERE = {
     "compare mariadb-mysql.toml": "tests/servers/test_mariadb_beside_mysql.py",
     "ndb config.ini --start --set 'ndbd default.DataMemory=80M'": "extensions/loadframe-ndb/tests/test_verb.py",
     "serve runs": "extensions/loadframe-live/tests",
-    "watch shop.toml": "tests/watching/test_for_real.py",
+    "watch shop.toml": "extensions/loadframe-watch/tests/test_for_real.py",
     "watch --import range.json --as load=jobs_active --as 'mariadb.table_open_cache=open_tables / 2560'": (
-        "tests/watching/test_import.py"
+        "extensions/loadframe-watch/tests/test_import.py"
     ),
-    "watch shop.toml --import month.csv --as load=jobs --folder watches/shop": "tests/watching/test_import.py",
+    "watch shop.toml --import month.csv --as load=jobs --folder watches/shop": (
+        "extensions/loadframe-watch/tests/test_import.py"
+    ),
     "investigate pool.toml": "tests/docs/test_service_page.py",
     "measure shop.toml": "tests/docs/test_http_load.py",
     "case run render-farm --quick": "tests/servers",

@@ -28,7 +28,6 @@ VERBS = {
     "predict": ("data:predict", "Forecast higher loads from measurements at low ones."),
     "growth": ("data:growth", "Forecast how a load goes on as its database grows."),
     "limits": ("limits:limits", "Show every limit and its use, now."),
-    "watch": ("watch:watch", "Watch a service in production; an alarm before it gives."),
     "compare": ("compare:compare", "Say whether B is better or worse than A."),
     "ladder": ("studies:ladder", "Apply changes one by one; measure what each adds."),
     "report": ("runs:report", "Write the report of a run again, and print it."),
@@ -44,6 +43,7 @@ OF_EXTENSIONS = {
     "fleet": "Many machines: whether they can be loaded together.",
     "ndb": "Check a config.ini of MySQL Cluster.",
     "serve": "Show runs in a browser, also while they are measured.",
+    "watch": "Watch a service in production; an alarm before it gives.",
 }
 """The verbs that extensions of ours register, and their lines."""
 LINES = {**{name: line for name, (_, line) in VERBS.items()}, **OF_EXTENSIONS}

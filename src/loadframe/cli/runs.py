@@ -68,10 +68,10 @@ STDOUT = "-"
 
 
 def _formats() -> list[str]:
-    from loadframe.experiments.exporting_watch import WATCH_FORMATS
+    from loadframe.experiments.exporting import of_folders
 
-    of_runs, of_watches = [form.name for form in loadframe.exports()], [form.name for form in WATCH_FORMATS]
-    return list(dict.fromkeys([*of_runs, *of_watches]))
+    of_runs, others = [form.name for form in loadframe.exports()], [kind.formats for kind in of_folders()]
+    return list(dict.fromkeys([*of_runs, *(form.name for formats in others for form in formats)]))
 
 
 def export(
@@ -91,11 +91,15 @@ def export(
 ) -> None:
     """Write a run, or a watch, in the format of another tool."""
     with command(as_json):
-        from loadframe.experiments.exporting_watch import export_watch, is_watch_folder
+        from loadframe.experiments.exporting import exported, of_folders
 
         if as_json and to == STDOUT:
             raise UsageError("--json and the exported run both need standard output", remedy="Add --to FILE.")
-        data = export_watch(run, form) if is_watch_folder(run) else loadframe.export(opened(run), form)
+        other = next((kind for kind in of_folders() if kind.is_one(run)), None)
+        if other is None:
+            data = loadframe.export(opened(run), form)
+        else:
+            data = exported(other.formats, run, run, form, other.of)
         if to == STDOUT:
             deliver(data)
             return

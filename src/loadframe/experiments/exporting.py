@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import polars
 
+from loadframe.entry_points import EXPORTS_GROUP, offers
 from loadframe.errors import RunError, UsageError
 from loadframe.experiments.profiling import speedscope
 from loadframe.experiments.reading import conclude
@@ -105,6 +106,21 @@ class ExportFormat(Generic[Source]):
     read_by: str
     make: Callable[[Source], bytes]
     binary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfFolders:
+    """The formats of folders that are no runs, of an extension. is_one: if a path is such a folder. of: appended to "is
+    not a format"."""
+
+    is_one: Callable[[Path], bool]
+    formats: tuple[ExportFormat[Path], ...]
+    of: str
+
+
+def of_folders() -> tuple[OfFolders, ...]:
+    """Those that are installed."""
+    return tuple(offer.point.load() for offer in offers(EXPORTS_GROUP) if offer.point is not None)
 
 
 def both(

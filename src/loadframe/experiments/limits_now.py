@@ -17,9 +17,7 @@ from loadframe.bench.driver_user import driver_user
 from loadframe.diagnosis.pipelines import in_words
 from loadframe.errors import TargetError
 from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections
-from loadframe.experiments.watch_find import running
-from loadframe.experiments.watch_ledger import SOURCES
-from loadframe.host.identity import Identity, alive
+from loadframe.host.identity import Identity, alive, running
 from loadframe.host.leases import Lease
 from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
@@ -29,6 +27,7 @@ from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.reading import as_number, clamped, counter_metrics, derive, read_now
 from loadframe.ledger.rules import RULES, rules_among
+from loadframe.ledger.sources import SOURCES
 from loadframe.metrics.pipelines import CUMULATIVE
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent

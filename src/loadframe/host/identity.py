@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from loadframe.errors import CageError
+from loadframe.errors import CageError, TargetError
 from loadframe.system.kernel import PROC, kernel_text, pids, process_stat, process_status
 
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
@@ -35,6 +35,14 @@ def identify(pid: int) -> Identity | None:
     """The process that has this pid now; None if there is none, or a zombie."""
     fields = _fields(pid)
     return None if not fields or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
+
+
+def running(pid: int) -> Identity:
+    """The process that has this pid now. TargetError where there is none."""
+    process = identify(pid) if pid > 0 else None
+    if process is None:
+        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
+    return process
 
 
 def _fields(pid: int) -> list[str]:

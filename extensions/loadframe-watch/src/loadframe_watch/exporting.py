@@ -1,0 +1,190 @@
+"""Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy
+import polars
+
+from loadframe.errors import RunError
+from loadframe.experiments.exporting import ExportFormat, OfFolders, both, exported
+from loadframe.formats.plain_numbers import LARGEST
+from loadframe.formats.watch_days import DAY, WatchLine, days, lines
+from loadframe.reporting import openmetrics
+
+MOST_ROWS = 2_000_000
+"""230 days of one sample every ten seconds."""
+MOST_COLUMNS = 2_000
+CELLS, CELLS_PER_BYTE = 1_000_000, 4
+"""Cells of a table of samples, and more for each byte of the folder: a compacted day has 0.7 per byte."""
+SAMPLE = {
+    "n": polars.Int64,
+    "kind": polars.String,
+    "at_s": polars.Float64,
+    "up_s": polars.Float64,
+    "load": polars.Float64,
+    "throughput": polars.Float64,
+    "response_s": polars.Float64,
+    "late_s": polars.Float64,
+    "error": polars.String,
+}
+"""Columns of samples and units of work; one for each use.LIMIT and one for each metric follow."""
+ALARM = {
+    "n": polars.Int64,
+    "at_s": polars.Float64,
+    "alarm": polars.String,
+    "about": polars.String,
+    "title": polars.String,
+    "evidence": polars.String,
+    "try": polars.String,
+    **{f"at_load{end}": polars.Float64 for end in ("", "_low", "_high")},
+    **{f"ends_s{end}": polars.Float64 for end in ("", "_low", "_high")},
+}
+GAP = {
+    "n": polars.Int64,
+    "from_s": polars.Float64,
+    "to_s": polars.Float64,
+    "seconds": polars.Float64,
+    "reason": polars.String,
+    "words": polars.String,
+}
+
+
+def is_watch_folder(path: Path) -> bool:
+    """Whether a folder holds the days of a watch, and no run."""
+    try:
+        return not (path / "run.json").exists() and any(DAY.fullmatch(entry.name) for entry in path.iterdir())
+    except OSError:  # opening it as a run reports the error
+        return False
+
+
+def export_watch(folder: Path, name: str) -> bytes:
+    """A watch in a format. UsageError where there is no such format; RecordingError where its days cannot be read."""
+    return exported(WATCH_FORMATS, folder, folder, name, OF_WATCHES.of)
+
+
+# --- the formats ---
+
+
+def _samples(folder: Path) -> Iterator[polars.DataFrame]:
+    """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
+    texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
+    measured = {name: array("d") for name, kind in SAMPLE.items() if kind == polars.Float64}
+    most = CELLS + CELLS_PER_BYTE * sum(day.bytes_on_disk for day in days(folder))
+    for count, line in enumerate(_bounded(folder, ("sample", "unit"))):
+        row = _sample(line)
+        measured |= {name: array("d", [nan]) * count for name in row.keys() - measured.keys() - texts.keys()}
+        if len(measured) > MOST_COLUMNS or len(measured) * (count + 1) > most:
+            raise RunError(
+                f"{folder} has {len(measured):,} metrics, most of them in few samples: a table of them is "
+                "far larger than the folder",
+                remedy="Read its day files.",
+            )
+        for name, values in texts.items():
+            values.append(row.get(name))
+        for name, column in measured.items():
+            column.append(row.get(name, nan))
+    order = [*SAMPLE, *sorted(measured.keys() - SAMPLE.keys())]
+    yield polars.DataFrame(
+        [
+            polars.Series(name, texts[name], dtype=SAMPLE[name])
+            if name in texts
+            else polars.Series(name, numpy.frombuffer(measured[name])).fill_nan(None)
+            for name in order
+        ]
+    )
+
+
+def _sample(line: WatchLine) -> dict[str, Any]:
+    data = line.data
+    common = {"n": line.n, "kind": line.kind, "at_s": line.at_s, "up_s": line.up_s, "error": _text(data.get("error"))}
+    numbers = {"load": "load", "throughput": "throughput", "response_s": "response_s", "late_s": "late"}
+    known = {key: _number(data.get(field)) for key, field in numbers.items()}
+    shares = {f"use.{key}": value for key, value in _table(data.get("use")).items()}
+    measured = {**shares, **_table(data.get("values"))}
+    return {
+        **{str(key): value for key, reading in measured.items() if (value := _number(reading)) is not None},
+        **{key: value for key, value in known.items() if value is not None},
+        **common,
+    }
+
+
+def _alarm(line: WatchLine) -> dict[str, Any]:
+    data = line.data
+    load, ends = _table(data.get("at_load")), _table(data.get("ends_s"))
+    sentences = [
+        str(evidence.get("text", "")) for evidence in _list(data.get("evidence")) if isinstance(evidence, Mapping)
+    ]
+    return {
+        **data,
+        "n": line.n,
+        "at_s": line.at_s,
+        "evidence": ". ".join(sentences),
+        "try": " ".join(str(advice) for advice in _list(data.get("try"))),
+        "at_load": load.get("load"),
+        **{f"at_load_{end}": load.get(end) for end in ("low", "high")},
+        "ends_s": ends.get("value"),
+        **{f"ends_s_{end}": ends.get(end) for end in ("low", "high")},
+    }
+
+
+def _gap(line: WatchLine) -> dict[str, Any]:
+    return {**line.data, "n": line.n}
+
+
+def _table_of(
+    kind: str, row: Callable[[WatchLine], Mapping[str, Any]], columns: Mapping[str, Any]
+) -> Callable[[Path], Iterator[polars.DataFrame]]:
+    """A table of the lines of a kind; what is no value of its column's type is left out."""
+    read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
+
+    def tables(folder: Path) -> Iterator[polars.DataFrame]:
+        rows = map(row, _bounded(folder, (kind,)))
+        data = [[read[type_](cells.get(name)) for name, type_ in columns.items()] for cells in rows]
+        yield polars.DataFrame(data, schema=dict(columns), orient="row")
+
+    return tables
+
+
+def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
+    for count, line in enumerate(lines(folder, kinds=kinds)):
+        if count >= MOST_ROWS:
+            raise RunError(f"{folder} has more than {MOST_ROWS:,} such lines", remedy="Move older days elsewhere.")
+        yield line
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) <= LARGEST else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _table(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
+    ExportFormat(
+        "openmetrics",
+        ".prom",
+        "the last line of each kind, and the alarms",
+        "Prometheus",
+        lambda folder: openmetrics.of_watch(lines(folder), folder.resolve().name).encode(),
+    ),
+    *both("samples", "every sample and unit of work", _samples),
+    *both("alarms", "every alarm with its evidence", _table_of("alarm", _alarm, ALARM)),
+    *both("gaps", "every gap with its reason", _table_of("gap", _gap, GAP)),
+)
+"""The formats of `loadframe export` for a watch."""
+OF_WATCHES = OfFolders(is_watch_folder, WATCH_FORMATS, " of a watch")

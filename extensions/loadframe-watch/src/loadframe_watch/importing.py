@@ -1,0 +1,246 @@
+"""Begin a watch from what other monitoring has recorded, so that the first answer comes from last month's data."""
+
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loadframe.analysis import observed_regimes
+from loadframe.analysis.by_the_hour import EITHER, apart, driver
+from loadframe.analysis.observed_blocks import missing
+from loadframe.analysis.saturation import grows
+from loadframe.analysis.saturation_of_rows import bend, ranges
+from loadframe.errors import RunError, SampleError
+from loadframe.formats.observed import import_observed, named_series
+from loadframe.formats.watch_days import SCHEMA, observed
+from loadframe.host import identity
+from loadframe.model import Observed, ObservedMapping
+from loadframe.model.watch import ImportedWatch, WatchPlan
+from loadframe.reporting.observed_report import absent, change, growing
+from loadframe.reporting.observed_report import apart as words_of
+from loadframe.version import __version__
+from loadframe_watch.child import fitted
+from loadframe_watch.journal import Clocks, Journal
+from loadframe_watch.ledger import Ledger
+from loadframe_watch.model import Model
+
+FORGET_S = 14 * 86400.0
+"""As in watch_watcher: the fit reads so far back."""
+FIRST_S = 315_532_800.0
+"""1980: rows before it have no wall clock, such as those of a CSV file without times, which begin at 0."""
+AHEAD_S = DAY_S = 86400.0
+"""Tolerated time in the future: a file in the times of another time zone is ahead by less."""
+ROLES = ("load", "throughput", "response")
+WORDS = (
+    (re.compile(r"--(load|throughput|response)\b(?: NAME)?"), r"--as \1=SERIES"),
+    (re.compile(r"--use\b(?= \S+=)"), "--as"),
+    (re.compile(r"--use\b"), "--as LIMIT=SERIES"),
+)
+"""Replacements of the options of `curve` in its readers' messages by those of a watch."""
+
+
+class _Times(Clocks):
+    """The clocks of a watch at the time of a row; imported rows have no boot time."""
+
+    def __init__(self, at_s: float) -> None:
+        self.at_s = at_s
+
+    def wall(self) -> float:
+        return self.at_s
+
+    def boot(self) -> float:
+        return 0.0
+
+    monotonic = boot
+
+
+def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
+    """From terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
+    series = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
+    load, throughput, response = (series.pop(name, None) for name in ROLES)
+    return ObservedMapping(load=load, throughput=throughput, response=response, use=series, counters=tuple(counters))
+
+
+def begin_from(
+    files: Sequence[str], mapping: ObservedMapping, folder: Path, *, plan: WatchPlan | None = None, load: str = ""
+) -> ImportedWatch:
+    """Read the files (further ones joined by time), write the days, learn. plan: of the watch that will go on in the
+    folder; load: its name without a plan. RunError where the folder has days already; SampleError."""
+    plan = plan or WatchPlan("", str(folder), load=load)
+    load, titles = plan.load, Ledger(plan.limits, plan.kinds).titles
+    rows = _read(files, mapping)
+    _check_times(rows)
+    model = Model(load.rpartition(".")[2].replace("_", " ") or "load", titles)
+    times = _Times(rows.time_s[0])
+    journal = Journal(folder, times)
+    try:
+        if journal.days():
+            raise RunError(
+                f"{folder} already has days of a watch; older rows cannot be added before them",
+                remedy="Import into a new folder (--folder), and continue the watch there.",
+            )
+        journal.write("head", _head(rows, plan.subject, load))
+        for at, at_s in enumerate(rows.time_s):
+            times.at_s = at_s
+            if journal.new_day():
+                journal.write("head", _head(rows, plan.subject, load))
+            if not journal.write("sample", _line(rows, at)):
+                raise RunError(f"{folder} does not take the rows", remedy="Free some space, remove it, import again.")
+        model.fitted(fitted(observed(folder, since_s=rows.time_s[-1] - FORGET_S)))
+        known = _learned(rows, model)
+        journal.write("model", known)
+        journal.write("end", {"reason": "imported"})
+        journal.keep({"boot": "", "model": model.as_json()})
+    finally:
+        journal.close()
+    return _told(rows, folder, load, known, titles)
+
+
+def learn_from(files: Sequence[str], mapping: ObservedMapping, load: str = "") -> ImportedWatch:
+    """The same answer without a folder. SampleError."""
+    with tempfile.TemporaryDirectory(prefix="loadframe-import-") as name:
+        return replace(begin_from(files, mapping, Path(name), load=load), folder="")
+
+
+def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
+    """SampleError, in the words of a watch's options."""
+    try:
+        return import_observed(files[0], mapping, also=files[1:])
+    except SampleError as error:
+        fact, remedy = error.fact, error.remedy
+        for pattern, words in WORDS:
+            fact, remedy = pattern.sub(words, fact), pattern.sub(words, remedy)
+        raise SampleError(fact, remedy=remedy, details=error.details) from error
+
+
+def _learned(rows: Observed, model: Model) -> dict[str, Any]:
+    """A limit's time comes from the latest row of the last day that has it: at night the load is not rising."""
+    last_s = rows.time_s[-1]
+    ahead: dict[str, Any] = {}
+    for at_s, load in zip(rows.time_s, rows.load, strict=True):
+        if isfinite(load):
+            model.remember(at_s, load)
+            if at_s > last_s - DAY_S:
+                ahead |= {
+                    limit["id"]: limit["at_s"] for limit in model.described(at_s)["limits"] if limit["at_s"] is not None
+                }
+    known = model.described(last_s)
+    limits = []
+    for limit in known["limits"]:
+        use = next((share for share in reversed(rows.use.get(limit["id"], ())) if isfinite(share)), None)
+        limits.append({**limit, "at_s": ahead.get(limit["id"]), "use": use})
+    return {**known, "limits": limits}
+
+
+def _told(
+    rows: Observed, folder: Path, load: str, model: Mapping[str, Any], titles: Mapping[str, str]
+) -> ImportedWatch:
+    notes = [*rows.notes, *_apart(rows)]
+    age_s = time.time() - rows.time_s[-1]
+    if age_s > FORGET_S:
+        notes.append(
+            f"The last row is {age_s / 86400:.0f} days old: a watch learns from the last {FORGET_S / 86400:.0f} days, "
+            "so it will keep what was learned here only until its own first fit."
+        )
+    shows = rows.response_s is not None and ranges(_known(rows.load), _known(rows.response_s)) is not None
+    if shows:
+        notes.append(
+            "A bend is looked for in the response that was imported; what is normal is learned from a watch's own."
+        )
+    elif rows.response_s is not None:
+        notes.append("Whether the response bends cannot be told: too few rows have one, or the load hardly differs.")
+    notes += _changes(rows) + _hours(rows, {limit["id"] for limit in model["limits"]})
+    loads = [value for value in rows.load if isfinite(value)]
+    return ImportedWatch(
+        folder=str(folder),
+        name=rows.name,
+        load=load or rows.axis,
+        rows=len(rows.time_s),
+        from_s=rows.time_s[0],
+        to_s=rows.time_s[-1],
+        model=model,
+        has_response=shows,
+        bend=bend(_known(rows.load), _known(rows.response_s)) if rows.response_s is not None else None,
+        highest_load=max(loads, default=None),
+        highest_use={
+            name: max(known)
+            for name, shares in rows.use.items()
+            if (known := [share for share in shares if isfinite(share)])
+        },
+        titles={name: titles.get(name, name) for name in rows.use},
+        notes=tuple(notes),
+    )
+
+
+def _changes(rows: Observed) -> list[str]:
+    """Since when a use has been different at equal load; rows from before and after it were learned from alike."""
+    time_s, load = np.array(rows.time_s), np.array(rows.load)
+    uses = {f"the use of {name}": np.array(shares) for name, shares in rows.use.items()}
+    regimes = (*observed_regimes.changes(time_s, load, uses), *observed_regimes.recent(time_s, load, uses))
+    return [f"{change(regime)}; rows from before it were learned from, too." for regime in regimes]
+
+
+def _apart(rows: Observed) -> list[str]:
+    """What a limit's use alone does not show: times near its end that the load does not explain, and missing rows."""
+    time_s, loads = np.array(rows.time_s), np.array(rows.load)
+    response = None if rows.response_s is None else np.array(rows.response_s)
+    peaks = (apart(name, time_s, loads, np.array(shares), response) for name, shares in rows.use.items())
+    by_time = (grows(name, time_s, loads, np.array(shares)) for name, shares in rows.use.items())
+    return [
+        *absent(missing(time_s)),
+        *(words_of(peak) for peak in peaks if peak is not None),
+        *(growing(growth) for growth in by_time if growth is not None),
+    ]
+
+
+def _hours(rows: Observed, loaded: set[str]) -> list[str]:
+    """Uses that follow the hour of the day, and those that may follow either. loaded: those that have a load."""
+    drivers = {name: driver(rows.time_s, rows.load, use) for name, use in rows.use.items()}
+    hourly = [name for name, cause in drivers.items() if cause == "hour" and name not in loaded]
+    either = [name for name, cause in drivers.items() if cause == "either" and name in loaded]
+    return [
+        *([f"The hour of the day drives it rather than the load: {', '.join(hourly)}."] if hourly else []),
+        *([f"{EITHER}: {', '.join(either)}."] if either else []),
+    ]
+
+
+def _head(rows: Observed, subject: str, load: str) -> dict[str, Any]:
+    steps = [second - first for first, second in zip(rows.time_s, rows.time_s[1:], strict=False)]
+    return {
+        "schema": SCHEMA, "subject": subject or rows.name, "interval_s": min(steps, default=0.0), "every_s": None,
+        "load": load, "host": identity.host_name(), "boot": "", "version": __version__, "pids": [],
+        "imported": rows.name,
+    }  # fmt: skip
+
+
+def _line(rows: Observed, at: int) -> dict[str, Any]:
+    """A line `sample`. The response is not that of a unit of work, hence its different name."""
+    columns = {"load": rows.load, "throughput": rows.throughput, "observed_response_s": rows.response_s}
+    known = {name: values[at] for name, values in columns.items() if values is not None and isfinite(values[at])}
+    use = {name: shares[at] for name, shares in rows.use.items() if isfinite(shares[at])}
+    return {"values": {}, "use": use, **known}
+
+
+def _known(values: Sequence[float]) -> list[float | None]:
+    return [value if isfinite(value) else None for value in values]
+
+
+def _check_times(rows: Observed) -> None:
+    first, last = rows.time_s[0], rows.time_s[-1]
+    if first < FIRST_S:
+        raise SampleError(
+            f"The times of {rows.name} begin at {first:g}: they are no wall clock",
+            remedy="Add a column `time` (seconds since 1970, or ISO 8601).",
+        )
+    if last > time.time() + AHEAD_S:
+        moment = time.strftime("%Y-%m-%d %H:%M", time.gmtime(min(last, 4e9)))
+        raise SampleError(
+            f"The last row of {rows.name} is at {moment} UTC, which is in the future",
+            remedy="Correct its times; seconds or milliseconds since 1970, or ISO 8601.",
+        )

@@ -1,0 +1,115 @@
+"""The limits of a watched service: a few with every sample, all of them now and then. Light imports only."""
+
+import math
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from loadframe.knowledge.limit import LimitRule
+from loadframe.ledger.reading import derive, read_now
+from loadframe.ledger.rules import RULES, declared_rule
+from loadframe.ledger.sources import SOURCES
+from loadframe.recording.snapshot import Place, Snapshot, read, take
+
+CEILINGS = ("target.cgroup.memory.limit", "target.cpus.allowed", "target.memory.allowed", "system.files.limit")
+"""Metrics that a look at all limits reads and the samples go on using."""
+MOST_SETS = 32
+"""Sets of metric names whose rules are cached."""
+
+
+class Part:
+    """Periodic work: at least base_s apart, at most `share` of a core, and at most thrifty_share of one as long as that
+    keeps it within thrifty_s."""
+
+    def __init__(self, base_s: float, share: float, *, thrifty_share: float = math.inf, thrifty_s: float = 0.0) -> None:
+        self._base_s, self._share = base_s, share
+        self._thrifty_share, self._thrifty_s = thrifty_share, thrifty_s
+        self._due_s = -math.inf
+
+    def due(self, now_s: float) -> bool:
+        return now_s >= self._due_s
+
+    @contextmanager
+    def taken(self, now_s: float) -> Iterator[None]:
+        """Measures its CPU time; a failure costs nothing."""
+        before_s = time.process_time()
+        yield
+        self.cost(now_s, time.process_time() - before_s)
+
+    def cost(self, now_s: float, cpu_s: float) -> None:
+        """Record its CPU time and set the next due time."""
+        thrifty_s = min(cpu_s / self._thrifty_share, self._thrifty_s)
+        self._due_s = now_s + max(self._base_s, thrifty_s, cpu_s / self._share)
+
+
+class Ledger:
+    """declared: the limits that a study declares (name, use, ceiling, title, loud). kinds: as read_now takes them."""
+
+    def __init__(self, declared: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> None:
+        self._declared = [SimpleNamespace(raises="", **limit) for limit in declared]
+        self._kinds = frozenset(kinds)
+        rules = [rule for rule in RULES if not rule.pressure and not rule.id.startswith("cage.")]
+        self._by_use: dict[str, list[LimitRule]] = {}
+        for rule in rules:
+            self._by_use.setdefault(rule.use_at_this_moment, []).append(rule)
+        self._judged: dict[frozenset[str], list[LimitRule]] = {}
+        self._last: Snapshot | None = None
+        self._place = Place()
+        self.slow: dict[str, float] = {}
+        self.titles = {rule.id: rule.title for rule in RULES}
+        self.titles |= {rule.id: rule.title for rule in self._stated(())}
+
+    def quick(self, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+        """(use, harms) of every limit with these values: share of the ceiling, and the rate of harm if counted."""
+        use: dict[str, float] = {}
+        harms: dict[str, float] = {}
+        for rule in self._judged_by(values):
+            ceiling = 1.0 if rule.ceiling == "one" else rule.most
+            if ceiling is None:
+                ceiling = values.get(rule.ceiling, self.slow.get(rule.ceiling, math.inf))
+            if 0 < ceiling < math.inf:
+                use[rule.id] = values[rule.use_at_this_moment] / ceiling
+                harm = rule.thrash or rule.errors or ""
+                if harm in values:
+                    harms[rule.id] = values[harm]
+        return use, harms
+
+    def look(self, pids: Sequence[int], values: Mapping[str, float]) -> dict[str, Any] | None:
+        """A line `ledger` of a day file; None at the first look at a process, as rates need two."""
+        place = Place(pid=pids[0] if pids else None, no_process="the service is not there", others=tuple(pids[1:]))
+        first, last = self._last, take(place, SOURCES)
+        if self._place.pid != place.pid:
+            first = None
+        self._place, self._last = replace(place, others=()), last
+        readings = read(first or last, last, SOURCES)
+        known, missing = derive({**readings.values, **values}, readings.missing)
+        self.slow = {name: known[name] for name in CEILINGS if name in known and math.isfinite(known[name])}
+        if first is None:
+            return None
+        limits, unread = read_now(known, missing, kinds=self._kinds, rules=(*self._stated(values), *RULES))
+        return {
+            "limits": [
+                {"id": limit.id, "title": limit.title, "layer": limit.layer, "unit": limit.unit, "use": limit.use,
+                 "ceiling": limit.ceiling if math.isfinite(limit.ceiling) else None, "status": limit.status}
+                for limit in limits
+            ],
+            "unread": len(unread),
+        }  # fmt: skip
+
+    def _judged_by(self, there: Mapping[str, float]) -> list[LimitRule]:
+        """Cached by set of names, of which a watch sees a few."""
+        names = frozenset(there)
+        judged = self._judged.get(names)
+        if judged is None:
+            if len(self._judged) >= MOST_SETS:
+                self._judged.clear()
+            ours = (rule for name in there for rule in self._by_use.get(name, ()))
+            judged = [rule for rule in (*self._stated(there), *ours) if rule.use_at_this_moment in there]
+            self._judged[names] = judged
+        return judged
+
+    def _stated(self, there: Collection[str]) -> list[LimitRule]:
+        return [declared_rule(limit, there) for limit in self._declared]

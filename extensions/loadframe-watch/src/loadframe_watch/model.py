@@ -1,0 +1,417 @@
+"""What a watch knows, and when it alarms: rows of a minute for load, leaks and limits, of five minutes for changes of
+regime. Imported by the lasting process: keep imports light."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadframe.analysis import kept
+from loadframe.analysis.approaching import Days, span
+from loadframe.analysis.regime import Change, Series
+from loadframe.analysis.saturation import Leak, leak
+from loadframe.model.watch import WatchAlarm
+from loadframe.progress import counted
+from loadframe.reporting.rounding import plain
+from loadframe_watch.alarms import alarm_of
+from loadframe_watch.rows import Gathering, Thinned, in_words, unjudged
+
+ROW_S, SLOW_ROW_S = 60.0, 300.0
+MONTH_S = 30 * 86400.0
+SERIES = ("response", "cpu")
+"""Watched for a change: the response of the unit of work, and the CPU time of the service."""
+THRESHOLD = MONTH_S / SLOW_ROW_S * len(SERIES)
+"""Rows between two false alarms of one series, so that all series together give one a month."""
+LEAKING = ("target.memory.rss", "target.open_files", "system.filesystem.space")
+COLUMNS = ("load", *LEAKING)
+PATIENCE = {"system.filesystem.space": ((7 * 86400.0, 8 * 86400.0), (86400.0, 1.25 * 86400.0))}
+"""By metric, pairs of seconds: a leak that would fill it only after the first is reported once it has lasted for the
+second. Logs rotate each night, and are removed each week."""
+MOST = {"response": 300.0, "cpu": kept.MOST}
+"""Largest absolute value of a series; exp of the first is still a number."""
+LOOK_S, FIRST_LOOK_S = 3600.0, 900.0
+LEVEL = LOOK_S / MONTH_S / len(LEAKING) / 2
+"""Error of each look for a leak: at most one false alarm a month; half, as looks of the first hours come more often."""
+WORTH = 0.1
+"""A smaller relative change is learned as the normal state without an alarm."""
+FULL, FULL_ROWS = 0.97, 5
+REARM_S = 86400.0
+REARM: Mapping[str, float] = {"limit-ahead": 7 * 86400.0, "absent": 3600.0, "unit-fails": 3600.0}
+"""Seconds for which an alarm's cause must be over before it is given again. A load sleeps at night and on weekends; a
+service that crashes again and again is one event, one that dies in the morning and in the evening is two."""
+FAILED_IN_A_ROW = 3
+UNIT_FAILS = "unit-fails unit"
+NAMES = {
+    "target.memory.rss": "memory (resident)",
+    "target.open_files": "open files",
+    "system.filesystem.space": "the fullest file system",
+    "response": "the response of the unit of work",
+    "cpu": "the CPU time of the service",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One interval. t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: rates, where a
+    limit counts one; response_s: None where no unit ended; error: of the last unit."""
+
+    t_s: float
+    values: Mapping[str, float]
+    load: float | None
+    use: Mapping[str, float]
+    harms: Mapping[str, float] = field(default_factory=dict)
+    response_s: float | None = None
+    failed: bool | None = None
+    error: str = ""
+
+
+@dataclass(slots=True)
+class _Read:
+    """A limit since the last row. harm: the highest rate; None where none is counted."""
+
+    total: float = 0.0
+    count: int = 0
+    harm: float | None = None
+
+    def take(self, share: float, harm: float | None) -> None:
+        self.total, self.count = self.total + share, self.count + 1
+        self.harm = self.harm if harm is None else max(harm, self.harm or 0.0)
+
+    @property
+    def share(self) -> float:
+        return self.total / self.count
+
+
+class Model:
+    """titles: of limits, by id. ahead_s: by how much the wall clock, which may be set, is ahead of t_s."""
+
+    ahead_s = 0.0
+
+    def __init__(self, load_name: str, titles: Mapping[str, str]) -> None:
+        self.load_name, self._titles = load_name, titles
+        self._minute, self._slow = Gathering(ROW_S), Gathering(SLOW_ROW_S)
+        self._rows = Thinned(COLUMNS)
+        self._days = Days()
+        self._series = {name: Series(THRESHOLD) for name in SERIES}
+        self._told: dict[str, float] = {}
+        self._full: dict[str, tuple[float, int]] = {}
+        self._read: dict[str, _Read] = {}
+        self._failed = 0
+        self._looked_s: float | None = None
+        self._leaks: dict[str, Leak] = {}
+        self._waiting: dict[str, tuple[Leak, float]] = {}
+        self.fit: Mapping[str, Any] = {}
+        self._values: Mapping[str, float] = {}
+        self._use: Mapping[str, float] = {}
+
+    # --- what comes in ---
+
+    def take(self, sample: Sample) -> list[WatchAlarm]:
+        """Learn the next sample; returns its alarms."""
+        self._values, self._use = sample.values, sample.use
+        alarms = self._units(sample)
+        known: dict[str, float | None] = {
+            "load": sample.load,
+            "response": None if not sample.response_s or sample.response_s <= 0 else math.log(sample.response_s),
+            "cpu": sample.values.get("target.cpu.cores"),
+            **{name: sample.values.get(name) for name in LEAKING},
+        }
+        for row in self._minute.take(sample.t_s, known):
+            alarms += self._minutely(row.t_s, row.means)
+        for row in self._slow.take(sample.t_s, known):
+            alarms += self._slowly(row.t_s, row.means)
+        for name, share in sample.use.items():
+            self._read.setdefault(name, _Read()).take(share, sample.harms.get(name))
+        return [alarm for alarm in alarms if self.is_new(alarm, sample.t_s)]
+
+    def remember(self, t_s: float, load: float) -> None:
+        """Learn a load from before the watch, recorded by other monitoring, without alarms."""
+        for row in self._minute.take(t_s, {"load": load}):
+            self._days.take(row.t_s, row.means["load"])
+
+    def interrupted(self) -> None:
+        """After a gap in the recording: later rows do not follow from earlier ones."""
+        self._minute.clear()
+        self._slow.clear()
+        for series in self._series.values():
+            series.interrupted()
+
+    def restarted(self) -> None:
+        """The service is another process: its memory and files begin again."""
+        self._rows.clear()
+        self._leaks, self._waiting = {}, {}
+
+    def fitted(self, fit: Mapping[str, Any]) -> None:
+        """Take over the child's fit."""
+        self.fit = fit
+
+    # --- what is said ---
+
+    def _minutely(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
+        load = row.get("load")
+        if load is not None:
+            self._days.take(t_s, load)
+        self._rows.add(t_s, [row.get("load"), *(row.get(name) for name in LEAKING)])
+        alarms = self._approaches(t_s) + self._full_limits(t_s)
+        wait_s = FIRST_LOOK_S if t_s - self._rows.first_s < 4 * LOOK_S else LOOK_S
+        if self._looked_s is None:
+            self._looked_s = t_s
+        elif t_s - self._looked_s >= wait_s:
+            self._looked_s = t_s
+            alarms += self._look_for_leaks(t_s)
+        return alarms
+
+    def _approaches(self, t_s: float) -> list[WatchAlarm]:
+        alarms = []
+        for name, at in self.fit.get("limits", {}).items():
+            coming = self._days.approach(at["load"], at["low"], at["high"])
+            if coming is None:
+                continue
+            load, low, high = (plain(at[end]) for end in ("load", "low", "high"))
+            alarm = alarm_of(
+                "limit-ahead",
+                name,
+                f"{_first(self._title(name))} will be reached at {load} ({low} to {high}) {self.load_name}",
+                (f"Use is {self._use.get(name, 0):.0%} of the ceiling now", name, self._use.get(name)),
+                (f"{self.load_name}: {coming.words}", self.load_name, None),
+                at_load=dict(at),
+                ends_s=self._ends(t_s, coming.in_s, coming.low_s, coming.high_s),
+            )
+            alarms.append(alarm)
+        return alarms
+
+    def _full_limits(self, t_s: float) -> list[WatchAlarm]:
+        """Only limits read since the last row: some are read more rarely than every row."""
+        alarms = []
+        read, self._read = self._read, {}
+        for name, reading in read.items():
+            key = f"limit-reached {name}"
+            if reading.share < FULL:
+                self._over(key, t_s)
+            if reading.share < FULL or reading.harm == 0:
+                self._full.pop(name, None)
+                continue
+            since_s, rows = self._full.get(name, (t_s - ROW_S / 2, 0))
+            self._full[name] = since_s, rows + 1
+            if rows + 1 == FULL_ROWS:
+                alarms.append(self._reached(name, reading, t_s + ROW_S / 2 - since_s))
+            elif rows >= FULL_ROWS and key in self._told:
+                self._told[key] = t_s  # it still is
+        return alarms
+
+    def _reached(self, name: str, reading: _Read, full_s: float) -> WatchAlarm:
+        lasts = counted(round(full_s / 60), "minute")
+        evidence = [(f"{reading.share:.0%} of the ceiling, full at all readings for {lasts}", name, reading.share)]
+        if reading.harm is not None:
+            evidence.append((f"Its harm is counted: {reading.harm:.3g}/s", name, reading.harm))
+        return alarm_of("limit-reached", name, f"Full: {self._title(name)}", *evidence)
+
+    def _slowly(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
+        alarms = []
+        for name, series in self._series.items():
+            value = row.get(name)
+            change = None if value is None else series.take(row.get("load"), value, t_s)
+            if change is None:
+                continue
+            worth = math.log1p(WORTH) if name == "response" else WORTH * abs(change.expected)  # it is in logarithms
+            if abs(change.found - change.expected) >= worth:
+                alarms.append(self._changed(name, change, t_s))
+        return alarms
+
+    def _changed(self, name: str, change: Change, t_s: float) -> WatchAlarm:
+        before, now = change.expected, change.found
+        if name == "response":
+            before, now = math.exp(before), math.exp(now)
+        unit = " s" if name == "response" else " cores"
+        since = f"since about {span(change.rows * SLOW_ROW_S)}"
+        title = (
+            f"{_first(NAMES[name])} is no longer what it was: {now:.3g}{unit} in place of {before:.3g}{unit}, {since}"
+        )
+        self._told.pop(f"change {name}", None)  # learned as normal: the next change is another
+        return alarm_of(
+            "change",
+            name,
+            title,
+            (f"Expected at this load: {before:.3g}{unit}", name, before),
+            (f"Found: {now:.3g}{unit}", name, now),
+            (f"{change.evidence / change.threshold:.3g} times the evidence that an alarm takes", name, None),
+        )
+
+    def _look_for_leaks(self, t_s: float) -> list[WatchAlarm]:
+        alarms = []
+        self._leaks, self._waiting = {}, {}
+        for at, name in enumerate(LEAKING, 1):
+            rows = self._rows_of(at)
+            ceiling = self._ceiling(name)
+            if ceiling is None or not rows:
+                continue
+            times, loads = [row[0] for row in rows], [row[1][0] for row in rows]
+            grows = leak(times, [float(row[1][at] or 0.0) for row in rows], loads, ceiling, level=LEVEL)
+            if grows is None:
+                self._over(f"leak {name}", t_s)
+                continue
+            patience = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
+            if grows.watched_s < max(patience, default=0.0):
+                self._over(f"leak {name}", t_s)
+                self._waiting[name] = grows, rows[0][0] + max(patience)
+                continue
+            self._leaks[name] = grows
+            alarms.append(self._leaking(name, grows, ceiling, t_s))
+        return alarms
+
+    def _rows_of(self, at: int) -> list[tuple[float, list[float | None]]]:
+        return [row for row in self._rows.rows if row[1][at] is not None]
+
+    def _unjudged(self) -> list[dict[str, Any]]:
+        """Leak metrics that were read and cannot be judged yet."""
+        entries = []
+        for at, name in enumerate(LEAKING, 1):
+            rows = self._rows_of(at)
+            if name in self._leaks or (not rows and name not in self._values):
+                continue
+            times_s, use = [row[0] for row in rows], self._values.get(name, 0.0)
+            entry = unjudged(name, times_s, use, self._ceiling(name), ROW_S, self._waiting.get(name))
+            if entry is not None:
+                from_s = entry["from_s"]
+                entries.append({**entry, "from_s": None if from_s is None else from_s + self.ahead_s})
+        return entries
+
+    def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
+        per_hour, low, high = (_amount(name, slope * 3600) for slope in (grows.slope, grows.low, grows.high))
+        title = f"{_first(NAMES[name])} grows by {per_hour} an hour"
+        title += ", whatever the load" if grows.load_known else "; what the load did is not known"
+        now = self._values.get(name)
+        return alarm_of(
+            "leak",
+            name,
+            title,
+            (f"{_amount(name, now or 0)} now, ceiling {_amount(name, ceiling)}", name, now),
+            (f"{low} to {high} an hour, over {grows.watched_s / 3600:.1f} hours", name, grows.slope * 3600),
+            ends_s=self._ends(t_s, grows.ends.load, grows.ends.low, grows.ends.high),
+        )
+
+    def _units(self, sample: Sample) -> list[WatchAlarm]:
+        if sample.failed is None:
+            return []
+        self._failed = self._failed + 1 if sample.failed else 0
+        if self._failed > FAILED_IN_A_ROW and UNIT_FAILS in self._told:
+            self._told[UNIT_FAILS] = sample.t_s  # still failing
+        if self._failed != FAILED_IN_A_ROW:
+            return []
+        text = f"{FAILED_IN_A_ROW} units of work failed one after the other"
+        last = f"The last one: {sample.error or 'no reason was given'}", "unit", self._failed
+        return [alarm_of("unit-fails", "unit", text, last)]
+
+    def _ceiling(self, name: str) -> float | None:
+        """Where a leak ends."""
+        values = self._values
+        if name == "target.open_files":
+            return values.get("target.open_files.limit")
+        if name == "system.filesystem.space":
+            return 1.0
+        rss, used, limit = (values.get(metric) for metric in (name, "system.memory.used", "system.memory.limit"))
+        if rss is None or used is None or limit is None:
+            return None
+        own = values.get("target.cgroup.memory.limit", math.inf)
+        return min(own, rss + limit - used)
+
+    # --- once for each event ---
+
+    def is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
+        """Whether the alarm was not given yet, or was over for a while since; keeps it marked as given."""
+        told_s = self._told.get(alarm.key)
+        self._told[alarm.key] = t_s
+        rearm_s = REARM.get(alarm.alarm, REARM_S)
+        return told_s is None or not 0 <= t_s - told_s <= rearm_s
+
+    def _over(self, key: str, t_s: float) -> None:
+        if t_s - self._told.get(key, t_s) > REARM_S:
+            self._told.pop(key, None)
+
+    def _ends(self, t_s: float, in_s: float, low_s: float, high_s: float) -> dict[str, float | None]:
+        """A future moment with its interval, as wall clock times."""
+        now_s = t_s + self.ahead_s
+        return {"value": now_s + in_s, "low": now_s + low_s, "high": now_s + high_s if math.isfinite(high_s) else None}
+
+    def _title(self, name: str) -> str:
+        return self._titles.get(name, name)
+
+    # --- the model, for users and files ---
+
+    def described(self, t_s: float) -> dict[str, Any]:
+        """A line `model` of a day file."""
+        limits = []
+        for name, at in self.fit.get("limits", {}).items():
+            coming = self._days.approach(at["load"], at["low"], at["high"])
+            ends = coming and self._ends(t_s, coming.in_s, coming.low_s, coming.high_s)
+            limits.append({"id": name, "title": self._title(name), "at_load": dict(at), "at_s": ends,
+                           "use": self._use.get(name)})  # fmt: skip
+        leaks = [
+            {"metric": name, "per_hour": growth.slope * 3600, "low": growth.low * 3600, "high": growth.high * 3600,
+             "ends_s": self._ends(t_s, growth.ends.load, growth.ends.low, growth.ends.high)}
+            for name, growth in self._leaks.items()
+        ]  # fmt: skip
+        known = {name: self.fit.get(name) for name in ("rows", "bend", "highest_load")}
+        learning = {name: series.needed for name, series in self._series.items() if series.needed}
+        return {**known, "limits": limits, "leaks": leaks, "learning": learning, "unjudged": self._unjudged()}
+
+    @staticmethod
+    def unjudged_words(model: Mapping[str, Any]) -> str:
+        """A sentence on the leaks that a line `model` could not judge; "" where all were."""
+        return in_words(model["unjudged"], NAMES, _amount)
+
+    def as_json(self) -> dict[str, Any]:
+        """All that was learned, for `restore`."""
+        return {
+            "series": {name: series.as_json() for name, series in self._series.items()},
+            "days": self._days.as_json(),
+            "rows": self._rows.as_json(),
+            "told": self._told,
+            "looked_s": self._looked_s,
+            "fit": dict(self.fit),
+        }
+
+    def restore(self, data: Any) -> str:
+        """Go on with what was learned; on an error nothing is taken, and the error is returned."""
+        try:
+            known = kept.fields(data, ("series", "days", "rows", "told", "looked_s", "fit"))
+            by_name = kept.fields(known["series"], SERIES)
+            series = {name: Series.of_json(by_name[name], most=MOST[name]) for name in SERIES}
+            days, rows = Days.of_json(known["days"]), Thinned.of_json(known["rows"], COLUMNS)
+            told_s = {key: kept.number(at_s) for key, at_s in kept.table(known["told"]).items()}
+            looked_s, fit = kept.optional(known["looked_s"], kept.number), _checked(known["fit"])
+        except ValueError as error:
+            return str(error)
+        for metric_series in series.values():
+            metric_series.threshold = THRESHOLD
+        self._series, self._days, self._rows, self._told, self.fit = series, days, rows, told_s, fit
+        self._looked_s = looked_s
+        return ""
+
+
+def _checked(fit: Any) -> dict[str, Any]:
+    """A child's fit, checked. ValueError."""
+    if not kept.table(fit):
+        return {}
+
+    def interval(entry: Any) -> dict[str, float]:
+        return {name: kept.number(load) for name, load in kept.fields(entry, ("load", "low", "high")).items()}
+
+    known = kept.fields(fit, ("rows", "highest_load", "limits", "bend"))
+    return {
+        "rows": kept.whole(known["rows"]),
+        "highest_load": kept.optional(known["highest_load"], kept.number),
+        "limits": {name: interval(limit) for name, limit in kept.table(known["limits"]).items()},
+        "bend": kept.optional(known["bend"], interval),
+    }
+
+
+def _amount(name: str, value: float) -> str:
+    if name.endswith("rss"):
+        mebibytes = value / 2**20
+        return f"{mebibytes / 1024:.3g} GiB" if abs(mebibytes) >= 1000 else f"{mebibytes:.3g} MiB"
+    return f"{value:.1%}" if name.endswith("space") else f"{value:.3g}"
+
+
+def _first(words: str) -> str:
+    return words[:1].upper() + words[1:]
