@@ -178,13 +178,13 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
     }
     wanted = {
         (kind, target)
-        for kind in registry.KINDS.own
+        for kind in registry.KINDS
         for target in registry.make(kind, {}, Allowance(US)).target_kinds
         if kind not in BY_ADDRESS or (kind, target) in shown
     }
     assert {kind for kind, _ in shown} >= BY_ADDRESS
     assert shown == wanted
-    other_axes = {f"{kind} at {axis}" for kind, made in registry.KINDS.own.items() for axis in made.other_axes}
+    other_axes = {f"{kind} at {axis}" for kind, made in registry.KINDS.items() for axis in made.other_axes}
     assert other_axes <= SPECIMENS.keys()
 
 
