@@ -28,25 +28,25 @@ WHAT = {
     EXPORTS_GROUP: "export",
 }
 """The word for it."""
-
-
-EXTENSIONS: Mapping[str, str] = {
-    **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
-    "fleet": "loadframe-fleet",
-    "metadata-index": "loadframe-index",
-    **dict.fromkeys(("live", "serve"), "loadframe-live"),
-    **dict.fromkeys(("ndb", "ndb-sql"), "loadframe-ndb"),
-    "squid": "loadframe-squid",
-    "watch": "loadframe-watch",
+EXTENSIONS: Mapping[str, Mapping[str, str]] = {
+    KINDS_GROUP: {"ndb": "loadframe-ndb", "ndb-sql": "loadframe-ndb", "squid": "loadframe-squid"},
+    WORKLOADS_GROUP: {
+        **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
+        "metadata-index": "loadframe-index",
+    },
+    VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")} | {"serve": "loadframe-live"},
+    EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
+    VIEWS_GROUP: {"terminal": "loadframe-live"},
 }
-"""The distribution of ours that registers a kind, workload or verb, to name it where it is not installed."""
+"""What extensions of ours register, and in which distribution, to name it where it is not installed."""
 
 
-def not_installed(what: str, name: str) -> tuple[str, str]:
+def not_installed(group: str, name: str, what: str) -> tuple[str, str]:
     """The fact and the remedy where what has this name, one of EXTENSIONS, is missing. what: as a study or a command
     says it."""
-    fact = f"{what} needs the extension {EXTENSIONS[name]}, which is not installed"
-    return fact, f"pip install {EXTENSIONS[name]}, or `make install` in a checkout."
+    extension = EXTENSIONS[group][name]
+    fact = f"{what} needs the extension {extension}, which is not installed"
+    return fact, f"pip install {extension}, or `make install` in a checkout."
 
 
 class Named(Protocol):
@@ -216,7 +216,8 @@ class Registry(Mapping[str, Record], Generic[Record]):
         try:
             record = first.point.load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code must end no command of ours
-            return Broken(kind, whose, f"its entry point does not load: {shown(error)}", _repair(whose))
+            remedy = _repair(whose) if isinstance(error, ImportError | AttributeError) else AUTHOR
+            return Broken(kind, whose, f"its entry point does not load: {shown(error)}", remedy)
         if not isinstance(record, self._record):
             fact = f"{first.point.value} is of type {type(record).__name__}, not {self._record.__name__}"
             return Broken(kind, whose, fact, AUTHOR)

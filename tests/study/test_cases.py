@@ -72,7 +72,12 @@ def test_every_case_tells_its_story_and_has_a_known_answer(name: str) -> None:
 
 def test_no_rule_reads_the_name_of_a_case() -> None:
     """Case names may stand in the list of workloads, nowhere else in the program; expected answers are never read."""
-    allowed = {Path("workloads/registry.py"), Path("workloads/job_queue.py"), Path("cli/case.py"), Path("entry_points.py")}
+    allowed = {
+        Path("workloads/registry.py"),
+        Path("workloads/job_queue.py"),
+        Path("cli/case.py"),
+        Path("entry_points.py"),
+    }
     for module, path in modules():
         relative = Path(module)
         text = path.read_text()

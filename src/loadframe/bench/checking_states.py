@@ -141,11 +141,12 @@ def is_limited(cage: ComponentCage) -> bool:
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
-    """Whether a workload can load a target: it names its form, or the kind (or its shards) names the workload."""
+    """Whether a workload can load a target: it names its form, or the kind (or its shards) names the workload; also of
+    an unknown kind, which is refused elsewhere."""
     if form in workload.target_kinds:
         return True
     row = targets.KINDS.get(kind)
-    return row is not None and workload.kind in row.loaded_by and (form == kind) is not bool(row.before)
+    return row is None or (workload.kind in row.loaded_by and (form == kind) is not bool(row.before))
 
 
 def loaded_by(workload: Workload) -> frozenset[str]:

@@ -39,7 +39,7 @@ def executor_of(
         yield HERE
         return
     if (over := registered(EXECUTORS_GROUP, FLEET)) is None:
-        fact, remedy = not_installed("--fleet", FLEET)
+        fact, remedy = not_installed(EXECUTORS_GROUP, FLEET, "--fleet")
         raise MissingTool(fact, remedy=remedy)
     with over(fleet, study, say, drives=drives, capacities=capacities) as executor:
         yield executor

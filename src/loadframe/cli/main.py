@@ -89,7 +89,7 @@ def _verb(name: str) -> Any:
 
     def missing(as_json: Json = False) -> None:
         with command(as_json):
-            fact, remedy = not_installed(f"`loadframe {name}`", name)
+            fact, remedy = not_installed(VERBS_GROUP, name, f"`loadframe {name}`")
             raise MissingTool(fact, remedy=remedy)
 
     missing.context = {"ignore_unknown_options": True, "allow_extra_args": True}  # type: ignore[attr-defined]

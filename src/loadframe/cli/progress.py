@@ -89,7 +89,7 @@ def check(as_json: bool) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise UsageError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
     if not offers(VIEWS_GROUP):
-        fact, remedy = not_installed("--live", "live")
+        fact, remedy = not_installed(VIEWS_GROUP, "terminal", "--live")
         raise MissingTool(fact, remedy=f"{remedy} Or leave out --live.")
 
 

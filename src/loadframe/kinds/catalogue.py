@@ -18,7 +18,7 @@ from typing import Any, Literal
 from loadframe.errors import StudyError, check_all
 from loadframe.formats.plain_numbers import finite, whole
 from loadframe.formats.said import words
-from loadframe.knowledge.rows import metric_rows, toml_rows
+from loadframe.knowledge.rows import metric_rows, row_of, toml_rows
 from loadframe.model import CounterSpec, SettingValue
 from loadframe.switches import switch
 
@@ -128,26 +128,29 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """The catalogue in the [settings] of our TOML files, in their order. The last file gives the kind, and the source
-    of rows in files that have none. TypeError for a column that a setting does not have."""
+    """The catalogue in the [settings] of TOML files, in their order. The last file gives the kind, and the source of
+    rows in files that have none. ValueError, with file and row, for one that is none."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
-        _spec(name, row, document.get("source", last["source"]), document.get("words", {}))
-        for document in documents
+        _spec(f"{file.name}: {name}", name, row, document.get("source", last.get("source", "")), document)
+        for file, document in zip(files, documents, strict=True)
         for name, row in document["settings"].items()
     )
-    return Catalogue(last["kind"], tuple(specs), last["listed"])
+    return Catalogue(last["kind"], tuple(specs), last.get("listed", ""))
 
 
-def _spec(name: str, row: Mapping[str, Any], source: str, words: Mapping[str, str]) -> SettingSpec:
+def _spec(where: str, name: str, row: Mapping[str, Any], source: str, document: Mapping[str, Any]) -> SettingSpec:
+    words: Mapping[str, str] = document.get("words", {})
     columns = {"dynamic": True, "source": source.format(name=name), **row}
+    if columns.get("kind") not in _READERS:
+        raise ValueError(f"{where}: kind is {columns.get('kind')!r}, not one of {', '.join(_READERS)}")
     columns |= {text: words.get(columns[text], columns[text]) for text in ("takes", "gives_up") if text in columns}
     if "safe_to" in columns:
         columns["safe"] = range(columns.pop("safe_to") + 1)
     if columns["kind"] == "bytes":
         columns |= {bound: sized(columns[bound]) for bound in ("low", "high", "default") if bound in columns}
-    return SettingSpec(name, **columns)
+    return row_of(SettingSpec, where, {"name": name, **columns})
 
 
 def sized(value: Any) -> Any:
@@ -284,8 +287,9 @@ class Tunable:
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
     """The [tune] of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
-    rows = toml_rows(file)["tune"].items()
-    return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
+    rows = toml_rows(file).get("tune", {}).items()
+    values = ((name, {column: _value(value) for column, value in row.items()}) for name, row in rows)
+    return tuple(row_of(Tunable, f"{file.name}: [tune] {name}", {"name": name, **row}) for name, row in values)
 
 
 def _value(value: Any) -> Any:

@@ -117,8 +117,8 @@ def kind_named(kind: str) -> KindOfTarget:
         return row
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("target.kind")
-    if kind in EXTENSIONS:
-        fact, remedy = not_installed(f"target.kind = {kind!r}", kind)
+    if kind in EXTENSIONS[KINDS_GROUP]:
+        fact, remedy = not_installed(KINDS_GROUP, kind, f"target.kind = {kind!r}")
         raise StudyError(fact, remedy=remedy)
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from loadframe.knowledge.rows import documents
+from loadframe.knowledge.rows import documents, row_of
 
 LAYERS = ("server", "application")
 """Layers of the kinds' rules, from the uppermost down."""
@@ -53,9 +53,9 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of our TOML file, each a table named by its id. words: for `{word}`. TypeError for an unknown column."""
+    """The rows of a TOML file, each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
-        rules = (LimitRule(id=name, **row) for name, row in tables.items() if name != "words")
+        rules = (row_of(LimitRule, name, {"id": name, **row}) for name, row in tables.items() if name != "words")
         limits += [rule for rule in rules if rule.id.startswith(kind)]
     return tuple(limits)

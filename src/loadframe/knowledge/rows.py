@@ -1,9 +1,9 @@
 """How files of rows are read."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 
 def toml_rows(file: Path) -> dict[str, Any]:
@@ -29,6 +29,17 @@ def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
     if not kinds:
         return [("", _filled(text, words))]
     return [(f"{kind}.", _filled(text, {"kind": kind, **own})) for kind, own in kinds.items()]
+
+
+Row = TypeVar("Row")
+
+
+def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> Row:
+    """A row of a table, by its columns. ValueError, with its name, for one that it does not have or cannot be."""
+    try:
+        return form(**columns)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}

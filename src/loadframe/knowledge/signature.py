@@ -8,7 +8,7 @@ from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from loadframe.knowledge.rows import documents
+from loadframe.knowledge.rows import documents, row_of
 from loadframe.model import REACHED, Evidence
 
 Comparison = Literal[">=", "<=", ">", "<"]
@@ -137,7 +137,7 @@ class Trace:
 
 
 def signature_rows(file: Path) -> tuple[Signature, ...]:
-    """The [[signature]] and [[signature.again]] tables of our TOML file. TypeError, ValueError for invalid ones."""
+    """The [[signature]] and [[signature.again]] tables of our TOML file. ValueError for invalid ones."""
     return tuple(
         row
         for kind, document in documents(file)
@@ -149,7 +149,8 @@ def signature_rows(file: Path) -> tuple[Signature, ...]:
 
 def trace_rows(file: Path) -> dict[str, Trace]:
     """Its [traces], by cause."""
-    return {cause: Trace(**row) for _, document in documents(file) for cause, row in document.get("traces", {}).items()}
+    traces = (row for _, document in documents(file) for row in document.get("traces", {}).items())
+    return {cause: row_of(Trace, cause, columns) for cause, columns in traces}
 
 
 def ruled_out_rows(file: Path) -> dict[str, tuple[Condition, ...]]:
@@ -168,7 +169,7 @@ def _named(document: Mapping[str, Any]) -> Mapping[str, Condition]:
 def _ways(table: Mapping[str, Any], named: Mapping[str, Condition]) -> Iterator[Signature]:
     columns = {"absent": (), **table}
     again = columns.pop("again", ())
-    signature = Signature(**_columns(columns, named))
+    signature = row_of(Signature, str(columns.get("id", "a signature without an id")), _columns(columns, named))
     yield signature
     for changed in again:
         yield replace(signature, **_columns(changed, named))
@@ -178,7 +179,11 @@ def _columns(table: Mapping[str, Any], named: Mapping[str, Condition]) -> dict[s
     columns = dict(table)
     columns |= {name: tuple(_condition(text, named) for text in columns[name])
                 for name in ("present", "absent") if name in columns}  # fmt: skip
-    return columns | ({"rank": Rank[columns["rank"]]} if "rank" in columns else {})
+    if "rank" in columns:
+        if columns["rank"] not in Rank.__members__:
+            raise ValueError(f"rank is {columns['rank']!r}, not one of {', '.join(Rank.__members__)}")
+        columns["rank"] = Rank[columns["rank"]]
+    return columns
 
 
 def _condition(text: str, named: Mapping[str, Condition]) -> Condition:

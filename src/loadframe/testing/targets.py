@@ -21,6 +21,8 @@ from typing import Protocol
 
 import pytest
 
+from loadframe.diagnosis.remedies import BUILDERS
+from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import StudyError, TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
@@ -28,6 +30,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Cache, Target
 from loadframe.kinds.kind import KindOfTarget
+from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 from loadframe.metrics.agreements import OF_SERVERS
 from loadframe.model import Endpoint, SettingValue, TargetState
@@ -82,6 +85,7 @@ class File:
         self._path(endpoint).unlink(missing_ok=True)
 
     def _path(self, endpoint: Endpoint) -> Path:
+        assert "files" in endpoint.options, "its endpoint has no folder of files: give a fixture `data` of your own"
         return Path(endpoint.options["files"]) / "jobs"
 
 
@@ -353,6 +357,7 @@ def test_a_refused_change_leaves_it_as_it_was(running: Target, example: Example)
 
 
 def test_it_says_what_it_is(running: Target, row: KindOfTarget) -> None:
+    """As "Squid 5.7": the kind, or what stands before its hyphen; then the number."""
     name = running.version().split()[0].lower()
     assert name.startswith(running.kind) or running.kind.startswith(f"{name}-")
     assert running.version().split()[1][0].isdigit() or row.declared is not None, "a declared one has no version"
@@ -369,10 +374,23 @@ def test_asking_before_the_start_is_a_clear_error(unstarted: Target) -> None:
     assert not unstarted.healthy()
 
 
+def test_what_is_known_of_it_names_what_there_is(row: KindOfTarget) -> None:
+    """A setting, a limit or a cause that is misspelt in a row is never found, in silence."""
+    limits, own = {rule.id for rule in RULES}, f"{row.kind}."
+    for rule in (rule for rule in RULES if rule.id.startswith(own)):
+        assert not rule.configured or row.setting(rule.configured) is not None, f"{rule.id}: configured"
+        assert set(rule.chain) <= limits, f"{rule.id}: chain"
+    causes = limits | {signature.id for signature in SIGNATURES}
+    assert {cause for cause in BUILDERS if cause.startswith(own)} <= causes, "remedies.py: BUILDERS"
+    for spec in row.catalogue.specs:
+        if spec.default is not None:
+            assert row.check_settings({spec.name: spec.default}), spec.name
+
+
 def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(unstarted: Target) -> None:
     counted = {spec.metric for spec in unstarted.counter_specs}
     requests = [one for one in OF_SERVERS if one.witnesses == (("throughput",),) and counted.issuperset(one.counter)]
-    assert unstarted.embedded or requests or not counted
+    assert unstarted.embedded or requests or not counted, "metrics.py: AGREEMENTS has no requests(...)"
 
 
 def test_it_starts_whatever_the_umask(closed_umask: None, target: Target) -> None:

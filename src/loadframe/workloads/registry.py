@@ -102,8 +102,8 @@ def _kind(kind: str) -> KindOfWorkload:
         return row
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("workload.kind")
-    if kind in EXTENSIONS:
-        fact, remedy = not_installed(f"workload.kind = {kind!r}", kind)
+    if kind in EXTENSIONS[WORKLOADS_GROUP]:
+        fact, remedy = not_installed(WORKLOADS_GROUP, kind, f"workload.kind = {kind!r}")
         raise StudyError(fact, remedy=remedy)
     raise StudyError(
         f"There is no workload {kind!r}.",
