@@ -267,7 +267,7 @@ def load() -> Corpus:
         samples=SAMPLES,
         curves=(*CURVES, *(path.read_text() for path in sorted(ROOT.glob("benchmarks/surfaces/*.csv")))),
         configs=((ROOT / "extensions/loadframe-ndb/tests/data/story.ini").read_text(),),
-        option_files=((data / "ndb/story.cnf").read_text(),),
+        option_files=((ROOT / "extensions/loadframe-ndb/tests/data/story.cnf").read_text(),),
         profiles=((data / "profiles/perf-script.txt").read_text(), FOLDED),
         access_log=(data / "loads/access.log").read_text(),
         har=(data / "loads/shop.har").read_text(),

@@ -36,7 +36,7 @@ OF_EXTENSIONS = sorted(
     f"{path.parent.name}.{path.stem}"
     for extension in EXTENSIONS
     for path in extension.glob("src/*/*.py")
-    if path.stem in get_args(Page)
+    if path.stem in get_args(Page) and path.with_name("kind.py").exists()
 )
 WRITTEN_WITH = {"catalogue"}
 """What pages take from beside them: the form of rows of settings."""

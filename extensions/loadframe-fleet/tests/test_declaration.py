@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -218,17 +216,3 @@ def test_workers_of_a_scheduler_need_the_word_of_their_owner(tmp_path: Path) -> 
     with pytest.raises(StudyError, match="does not say that its owner has authorised"):
         load(written(tmp_path, WORKERS.format(scheduler=there, consent="")))
     assert load(written(tmp_path, WORKERS.format(scheduler=there, consent='authorised = true\nowner = "me"')))
-
-
-def test_without_the_package_that_links_need_it_is_said_what_to_install(tmp_path: Path) -> None:
-    study = tmp_path / "study.toml"
-    study.write_text(
-        '[study]\nname = "s"\nquestion = "?"\n[target]\nkind = "url"\n[target.settings]\nurl = "http://127.0.0.1:9"\n'
-        '[workload]\nkind = "http"\n[load]\naxis = "concurrency"\nlevels = [1]\n',
-        encoding="utf-8",
-    )
-    fleet = written(tmp_path, '[fleet]\nname = "f"\n[[host]]\nname = "here"\nroles = ["driver"]\nhere = true\n')
-    code = "import sys; sys.modules['cryptography'] = None; from loadframe.cli.entry import main; main()"
-    words = [sys.executable, "-c", code, "measure", str(study), "--fleet", str(fleet)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
-    assert done.returncode == 1 and "pip install 'loadframe[fleet]'" in done.stderr, done.stderr

@@ -209,7 +209,7 @@ def _not_found(_request: Request, error: Exception) -> Response:
 
 
 def _asset(name: str, media_type: str) -> Callable[[Request], Response]:
-    text = resources.files("loadframe.live").joinpath(name).read_text(encoding="utf-8")
+    text = resources.files("loadframe_live").joinpath(name).read_text(encoding="utf-8")
 
     def answer(_request: Request) -> Response:
         return Response(text, media_type=media_type)
