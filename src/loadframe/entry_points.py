@@ -3,13 +3,14 @@
 study that names it gets an error with its distribution, what is wrong and what to do; `loadframe doctor` lists it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from loadframe.errors import StudyError
+from loadframe.errors import OutsideFault, StudyError
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # each command begins with this module, and needs no record
@@ -46,7 +47,7 @@ def not_installed(group: str, name: str, what: str) -> tuple[str, str]:
     says it."""
     extension = EXTENSIONS[group][name]
     fact = f"{what} needs the extension {extension}, which is not installed"
-    return fact, f"pip install {extension}, or `make install` in a checkout."
+    return fact, f"In a checkout: `make install`, or `pip install ./extensions/{extension}`."
 
 
 class Named(Protocol):
@@ -127,7 +128,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
     ) -> None:
         """group: of the entry points. record: required type of their objects. own: those of this package, in order.
         check: the flaw of another distribution's record, if any."""
-        self._group = group
+        self.group = group
         self._record = record
         self._make_own = own
         self._check = check
@@ -191,14 +192,14 @@ class Registry(Mapping[str, Record], Generic[Record]):
         """What is not even tried: unreadable entry points, and names of our own."""
         for offer in self._offers:
             if offer.point is None:
-                yield Broken(self._group, offer.distribution, offer.fact, _repair(offer.distribution))
+                yield Broken(self.group, offer.distribution, offer.fact, _repair(offer.distribution))
             elif offer.name in self.own:
                 fact = f"Loadframe has a {offer.name} of its own, which is used"
                 yield Broken(offer.name, offer.distribution, fact, "Its author must give it another name.")
 
     @cached_property
     def _offers(self) -> tuple[Offer, ...]:
-        return offers(self._group)
+        return offers(self.group)
 
     def _load(self, kind: str) -> Record | Broken | None:
         if kind not in self._loaded:
@@ -240,10 +241,35 @@ def offers(group: str) -> tuple[Offer, ...]:
     return tuple(offer for offered in by_distribution.values() for offer in offered)
 
 
-def registered(group: str, name: str) -> Any:
-    """What the first distribution that offers this name in a group registers; None where none does."""
-    point = next((offer.point for offer in offers(group) if offer.name == name), None)
-    return None if point is None else point.load()
+def registered(group: str, name: str, form: Callable[[Any], bool] = callable) -> Any:
+    """What the first distribution that offers this name in a group registers; None where none does. form: whether it is
+    what the group takes. OutsideFault where it cannot be used."""
+    offer = next((offer for offer in offers(group) if offer.name == name), None)
+    return None if offer is None else _loaded(offer, WHAT[group], form)
+
+
+def usable(group: str, form: Callable[[Any], bool]) -> list[Any]:
+    """All that a group has; what cannot be used affects nothing else."""
+    found = []
+    for offer in offers(group):
+        with suppress(OutsideFault):
+            found.append(_loaded(offer, WHAT[group], form))
+    return found
+
+
+def _loaded(offer: Offer, what: str, form: Callable[[Any], bool]) -> Any:
+    whose = f"The {what} {offer.name!r} of {offer.distribution}"
+    try:
+        if offer.point is None:
+            raise OutsideFault(f"{offer.distribution}: {offer.fact}", remedy=_repair(offer.distribution))
+        found = offer.point.load()
+    except (Exception, SystemExit) as error:
+        if isinstance(error, OutsideFault):
+            raise
+        raise OutsideFault(f"{whose} does not load: {shown(error)}", remedy=_repair(offer.distribution)) from error
+    if not form(found):
+        raise OutsideFault(f"{whose} is of type {type(found).__name__}, and cannot be used", remedy=AUTHOR)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +287,13 @@ class TookPart:
 def took_part(error: BaseException) -> TookPart | None:
     """By the modules in its traceback; None where none of them is another distribution's."""
     modules = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
-    offered = [(what, offer) for group, what in WHAT.items() for offer in offers(group) if offer.module]
+    ours = {extension for registers in EXTENSIONS.values() for extension in registers.values()}
+    offered = [
+        (what, offer)
+        for group, what in WHAT.items()
+        for offer in offers(group)
+        if offer.module and offer.distribution.partition(" ")[0] not in ours
+    ]
     raised = True
     for module in reversed(modules):
         whole = _whole(module)

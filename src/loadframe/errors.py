@@ -62,7 +62,9 @@ class UsageError(UserError):
 
 
 class StudyError(UserError):
-    """The study cannot be used as it stands."""
+    """The study cannot be used as it stands. faults: where there are several, each by its text."""
+
+    faults: "Mapping[str, UserError] | None" = None
 
 
 CORRECT_ALL = "Correct all of these."
@@ -75,11 +77,13 @@ def check_all(checks: Iterable[Callable[[], object]]) -> None:
         try:
             check()
         except (StudyError, CageError) as fault:
-            faults.setdefault(fault.fact if fault.remedy == CORRECT_ALL else str(fault), fault)
+            faults |= getattr(fault, "faults", None) or {str(fault): fault}
     if len(faults) == 1:
         raise next(iter(faults.values()))
     if faults:
-        raise StudyError("\n".join(faults), remedy=CORRECT_ALL)
+        several = StudyError("\n".join(faults), remedy=CORRECT_ALL)
+        several.faults = faults
+        raise several
 
 
 def extra(name: str) -> str:

@@ -69,7 +69,7 @@ def test_version_help_and_the_options_of_every_verb_need_nothing_heavy(asked: st
 def test_a_group_of_verbs_has_the_form_of_the_others(group: str) -> None:
     help_of = CliRunner().invoke(app, [group, "--help"]).stdout
     assert "--install-completion" not in help_of and "\u256d" not in help_of
-    line = main.VERBS[group][1].rstrip(".")
+    line = main.LINES[group].rstrip(".")
     assert line in " ".join(help_of.split())
 
 

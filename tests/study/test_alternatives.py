@@ -84,7 +84,7 @@ target = {{ kind = "{other}" }}
     ("kind", "shards", "other", "words"),
     [
         ("mariadb", "", "sqlite", "cannot load a target of kind 'sqlite'"),
-        ("mariadb", "", "oracle", "cannot load a target of kind 'oracle'"),
+        ("mariadb", "", "oracle", "target.kind = 'oracle' is not known"),
         ("postgres", "shards = 2", "mariadb", "in several pieces"),
     ],
 )

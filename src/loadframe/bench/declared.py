@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from loadframe.bench.rig import kinds_of
 from loadframe.changes.journal import Journal, Reasons
-from loadframe.entry_points import Registry
+from loadframe.entry_points import EXTENSIONS, Registry, not_installed
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry as targets
@@ -38,14 +38,18 @@ def distributions(study: Study) -> tuple[str, ...]:
 def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
     """Sentences on kinds of this study that are not available here. measured_with: the run's other distributions."""
     named = [(f"the {what} {kind!r}", kind, registry) for what, kind, registry in _named(study)]
-    gone = [(name, registry.why_not(kind)) for name, kind, registry in named if kind not in registry]
+    gone = {name: (kind, registry) for name, kind, registry in named if kind not in registry}
     if not gone:
         return ()
     whose = f" The run was measured with {' and '.join(measured_with)}." if measured_with else ""
+    broken = [fault for kind, registry in gone.values() if (fault := registry.why_not(kind)) is not None]
+    absent_here = [not_installed(registry.group, kind, name) for name, (kind, registry) in gone.items()
+                   if kind in EXTENSIONS[registry.group]]  # fmt: skip
     return (
-        f"Not available here: {' and '.join(name for name, _ in gone)}.{whose} What the run recorded is shown; words "
-        "for metrics, limits and causes that only its distribution knows are left out. Install it to see them.",
-        *(f"{broken.distribution}: {broken.fact}. {broken.remedy}" for _, broken in gone if broken is not None),
+        f"Not available here: {' and '.join(gone)}.{whose} What the run recorded is shown; words for metrics, limits "
+        "and causes that only its distribution knows are left out. Install it to see them.",
+        *(f"{fault.distribution}: {fault.fact}. {fault.remedy}" for fault in broken),
+        *(f"{fact[0].upper()}{fact[1:]}. {remedy}" for fact, remedy in absent_here),
     )
 
 

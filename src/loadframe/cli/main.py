@@ -92,6 +92,7 @@ def _verb(name: str) -> Any:
             fact, remedy = not_installed(VERBS_GROUP, name, f"`loadframe {name}`")
             raise MissingTool(fact, remedy=remedy)
 
+    missing.__doc__ = f"{OF_EXTENSIONS[name]} {'. '.join(not_installed(VERBS_GROUP, name, 'It'))}"
     missing.context = {"ignore_unknown_options": True, "allow_extra_args": True}  # type: ignore[attr-defined]
     return missing
 

@@ -1,5 +1,5 @@
 """Progress on stderr: bars on a terminal, a line per phase elsewhere; with --live the run drawn in the terminal, by a
-process of its own (live/terminal.py)."""
+process of its own (of an extension)."""
 
 import os
 import select
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from loadframe.cli.terminal import plain, say
-from loadframe.entry_points import VIEWS_GROUP, not_installed, offers
+from loadframe.entry_points import VIEWS_GROUP, not_installed, registered
 from loadframe.errors import MissingTool, UsageError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
@@ -79,6 +79,8 @@ def bars_on(console: Console) -> Bars:
 
 
 BEGINS_WITHIN_S, ENDS_WITHIN_S = 10.0, 5.0
+TERMINAL = "terminal"
+"""The name of the view's entry point."""
 BROWSER = "`loadframe serve` shows it in a browser."
 
 
@@ -88,8 +90,8 @@ def check(as_json: bool) -> None:
         raise UsageError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise UsageError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
-    if not offers(VIEWS_GROUP):
-        fact, remedy = not_installed(VIEWS_GROUP, "terminal", "--live")
+    if registered(VIEWS_GROUP, TERMINAL) is None:
+        fact, remedy = not_installed(VIEWS_GROUP, TERMINAL, "--live")
         raise MissingTool(fact, remedy=f"{remedy} Or leave out --live.")
 
 
@@ -108,7 +110,7 @@ class Drawing:
         reading_end, ready = os.pipe()
         try:
             self._process = subprocess.Popen(
-                python(offers(VIEWS_GROUP)[0].module, str(run.absolute()), str(theirs), str(ready)),
+                python(registered(VIEWS_GROUP, TERMINAL).__module__, str(run.absolute()), str(theirs), str(ready)),
                 pass_fds=(theirs, ready),
                 cwd=NO_FOLDER,
                 env=own_environment(),

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import polars
 
-from loadframe.entry_points import EXPORTS_GROUP, offers
+from loadframe.entry_points import EXPORTS_GROUP, usable
 from loadframe.errors import RunError, UsageError
 from loadframe.experiments.profiling import speedscope
 from loadframe.experiments.reading import conclude
@@ -119,8 +119,8 @@ class OfFolders:
 
 
 def of_folders() -> tuple[OfFolders, ...]:
-    """Those that are installed."""
-    return tuple(offer.point.load() for offer in offers(EXPORTS_GROUP) if offer.point is not None)
+    """Those that are installed and can be used."""
+    return tuple(usable(EXPORTS_GROUP, lambda found: isinstance(found, OfFolders)))
 
 
 def both(
