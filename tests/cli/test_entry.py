@@ -106,7 +106,7 @@ for _ in range(300):
     except KeyboardInterrupt as stopped:
         left += bool(held)
         held.clear()
-print(left)
+print(left, flush=True)
 os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=PATIENCE_S)

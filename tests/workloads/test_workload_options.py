@@ -40,7 +40,7 @@ def test_an_option_is_either_taken_as_it_is_or_refused_by_name_value_and_range(d
         assert name in error.fact and repr(value) in error.fact
         others = [other for other in registry.KINDS[kind].options if other != name]
         accepted = rule.accepts(value)  # of the right kind, but not with the other options, or not as a path or a name
-        right = [rule.right] if not accepted else [*others, "For example "]
+        right = [rule.right] if not accepted else [*others, "For example ", "Give the path of a file"]
         assert any(words in error.remedy for words in right)
     else:
         assert getattr(workload.options, name) == value
