@@ -123,9 +123,9 @@ def own_state() -> Iterator[Path]:
                 os.environ[key] = value
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def forking() -> Iterator[subprocess.Popen[str]]:
-    """What commands are forked from: see forked.commands."""
+    """What commands are forked from: see forked.commands. Of a module: what others end does not end it."""
     with commands({}) as server:
         yield server
 
