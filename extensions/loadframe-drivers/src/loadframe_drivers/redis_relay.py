@@ -19,6 +19,9 @@ LATE_S = 1.5
 MEMTIER_LATE_S = 4.0
 """memtier_benchmark rounds up to a second, and checks once a second whether it has ended."""
 MOST_TEXT = 64 << 10
+LEAST_S = 0.02
+"""What is left of the time beyond the last part: redis-benchmark counts in milliseconds, and of a part that took none it
+says "inf requests per second" (redis-benchmark.c, showLatencyReport)."""
 
 
 def main(arguments: list[str]) -> int:
@@ -29,7 +32,7 @@ def main(arguments: list[str]) -> int:
     until = time.monotonic() + duration_s
     count, rate = FIRST_REQUESTS * clients, 0.0
     with Path(os.environ["LOADFRAME_OUTPUT"]).open("a", encoding="utf-8") as output:
-        while (begin := time.monotonic()) < until:
+        while (begin := time.monotonic()) < until - (LEAST_S if rate > 0 else 0.0):
             if rate > 0:
                 count = max(int(rate * min(part_s, until - begin)), clients)
             size = ("--test-time", str(math.ceil(duration_s))) if report else ("-n", str(count))
