@@ -175,17 +175,17 @@ def test_another_users_process_at_the_port_is_not_taken_for_the_service(
         ports = Ports(plan.port_users, plan.find)
         work = work_of(plan.unit, of_uid(users.service), ports)
         reader = RealReader(plan)
-        values, there = reader.read(100.0)
+        values, there = reader.read(1e4)
         assert there and values["service.jobs"] == 7 and work() == ""
     with answering(users.stranger, port) as (other, _):
-        values, there = reader.read(200.0)
+        values, there = reader.read(2e4)
         assert not there and reader.pids() == () and "service.jobs" not in values
         said = capfd.readouterr().err
         assert f"port {port} is held by process {other.pid}" in said and f"user {users.stranger}" in said
         with pytest.raises(TargetError, match=f"is held by user {users.stranger} now"):
             work()
     with answering(users.service, port) as (again, _):
-        values, there = reader.read(300.0)
+        values, there = reader.read(3e4)
         assert there and reader.pids() == (again.pid,) and values["service.jobs"] == 7 and work() == ""
     reader.close()
     ports.close()
