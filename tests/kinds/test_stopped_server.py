@@ -55,7 +55,10 @@ def test_a_connection_waits_for_silence_not_for_the_end(monkeypatch: pytest.Monk
     kind = patient(10, lambda: now[0])
     connection = kind.__new__(kind)
     monkeypatch.setattr(
-        type(connection), "pgconn", type("", (), {"finish": lambda self: ended.append(True), "status": 0})(), raising=False
+        type(connection),
+        "pgconn",
+        type("", (), {"finish": lambda self: ended.append(True), "status": 0})(),
+        raising=False,
     )
 
     def answering():  # type: ignore[no-untyped-def]

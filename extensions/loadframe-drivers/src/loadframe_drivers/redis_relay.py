@@ -20,8 +20,8 @@ MEMTIER_LATE_S = 4.0
 """memtier_benchmark rounds up to a second, and checks once a second whether it has ended."""
 MOST_TEXT = 64 << 10
 LEAST_S = 0.02
-"""What is left of the time beyond the last part: redis-benchmark counts in milliseconds, and of a part that took none it
-says "inf requests per second" (redis-benchmark.c, showLatencyReport)."""
+"""What is left of the time after the last part: redis-benchmark counts in milliseconds, and of a part that took none
+it says "inf requests per second" (redis-benchmark.c, showLatencyReport)."""
 
 
 def main(arguments: list[str]) -> int:
