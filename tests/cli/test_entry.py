@@ -113,6 +113,24 @@ os._exit(0)
     assert done.stdout == "0\n", done.stderr
 
 
+def test_a_signal_comes_at_the_end_of_the_first_of_many_blocks_that_hold_it_back() -> None:
+    """Not a moment later, when the next one has begun: a command that is busy with such blocks would never end."""
+    body = """
+from loadframe.host.signals import undisturbed
+def run(_):
+    for block in range(100):
+        with undisturbed():
+            if block == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+            if block > 2:
+                print(block, flush=True)
+            time.sleep(0.05)
+main.run = run"""
+    process = program(body)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (130, "", "Stopped.\n")
+
+
 def test_no_library_has_a_handler_of_its_own() -> None:
     """polars has one for Ctrl-C, which raises KeyboardInterrupt in its calls also where it is ignored."""
     body = """

@@ -7,7 +7,7 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -45,8 +45,13 @@ def cuts_short(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-@contextmanager
 @whole
+def _take(handlers: Mapping[signal.Signals, Any]) -> None:
+    for stopping, handler in handlers.items():
+        signal.signal(stopping, handler)
+
+
+@contextmanager
 def undisturbed(words: str = "") -> Iterator[None]:
     """Delay signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
     thread that does not block it (polars has some), and then Python's handler runs in the main thread all the same. In
@@ -65,12 +70,10 @@ def undisturbed(words: str = "") -> Iterator[None]:
 
     before = {stopping: handler for stopping in STOPPING if (handler := signal.getsignal(stopping)) != signal.SIG_IGN}
     try:
-        for stopping in before:
-            signal.signal(stopping, keep)
+        _take(dict.fromkeys(before, keep))
         yield
     finally:
-        for stopping, handler in before.items():
-            signal.signal(stopping, handler)
+        _take(before)
         for number in dict.fromkeys(came):
             signal.raise_signal(number)
 
