@@ -57,7 +57,7 @@ class Verbs(TyperGroup):
         self.commands = dict.fromkeys(LINES)  # type: ignore[assignment]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One verb, from its module; None where nobody has one of this name."""
+        """One verb, from its module; None for an unknown name."""
         if self.commands.get(cmd_name) is None and (verb := _verb(cmd_name)) is not None:
             if not isinstance(verb, typer.Typer):
                 verb, function = typer.Typer(**PLAIN), verb
