@@ -16,11 +16,13 @@ What is shown of one library is not shown of a server unlike all of it: exchange
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ from loadframe.model import Observation, Observations
 from loadframe.prediction import candidates, pool, refusal
 from loadframe.prediction import system as systems
 from loadframe.prediction.candidates import Seen
-from loadframe.prediction.library import Bounds, Calibrated, Library, Scale, document, known
+from loadframe.prediction.library import Bounds, Calibrated, Library, Scale, known
 
 FEWEST_LOADS = 3
 """A curve is forecast from at least this many loads."""
@@ -305,9 +307,14 @@ def curves() -> tuple[Curve, ...]:
     """Every curve of the library."""
     published = [
         Curve(name, one["group"], one["kind"], _observations(name, {"rows": [[*row, {}] for row in one["rows"]]}), {})
-        for name, one in document("published.json").items()
+        for name, one in _kept("published_curves.json").items()
     ]
-    return (*published, *(recorded(name, one) for name, one in document("curves.json").items()))
+    return (*published, *(recorded(name, one) for name, one in _kept("library_curves.json").items()))
+
+
+def _kept(name: str) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text())
+    return made
 
 
 def recorded(name: str, one: Mapping[str, Any]) -> Curve:

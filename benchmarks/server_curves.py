@@ -3,11 +3,11 @@
 Measures the studies of server_curves.toml that have this role, one after the other, and writes what every window
 showed: throughput, utilisations, p95 latency, and the limits of the ledger that the windows up to each level tell of,
 with the load at which they run out. A file that is there already keeps the curves that were not measured again. A study
-that fails is named, and the others go on; then it ends with 1. Without --out, the role library goes to the package's
-curves.json. --only names studies or kinds of server.
+that fails is named, and the others go on; then it ends with 1. Without --out, the role library goes to
+library_curves.json beside this file. --only names studies or kinds of server.
 
---calibrate works out again what forecasts from these curves and the published ones come to: the package's
-calibration.json, by which candidates are weighed and intervals made.
+--calibrate works out again what forecasts from these curves and the published ones (published_curves.json) come to: the
+package's calibration.json, by which candidates are weighed and intervals made.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from loadframe.prediction import library, resources
 
 STUDIES = Path(__file__).with_name("server_curves.toml")
 MEASURE = {"window": "600ms", "blocks": {"min": 2, "max": 2}, "budget": "40s", "profile": "off"}
-DATA = Path(library.__file__).with_name("data")
+CURVES = Path(__file__).with_name("library_curves.json")
 DIGITS = 5
 
 
@@ -118,13 +118,13 @@ def main() -> int:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--role", choices=["library", "held", "fresh", "later"], default="library")
-    parser.add_argument("--out", type=Path, default=DATA / "curves.json")
+    parser.add_argument("--out", type=Path, default=CURVES)
     parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     arguments = parser.parse_args()
     if arguments.calibrate:
-        (DATA / library.FILE).write_text(forecast_library.as_json(forecast_library.build(forecast_library.curves())))
+        Path(library.__file__).with_name(library.FILE).write_text(forecast_library.as_json(forecast_library.build(forecast_library.curves())))
         return 0
     loadframe.sweep_leftovers()
     curves = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}

@@ -1,7 +1,5 @@
-"""Statistics of forecasts on the library of real curves, data in this package, computed by benchmarks/server_curves.py.
-curves.json        real servers, recorded by that script: every window, every utilisation, the limits
-published.json     published measurements, each with its source
-calibration.json   the results of forecasts from both (benchmarks/forecast_library.py)"""
+"""Statistics of forecasts on a library of real and of published curves: calibration.json, which
+benchmarks/server_curves.py computes from both."""
 
 import json
 import math
@@ -79,7 +77,7 @@ class Library:
 @cache
 def shipped() -> Library:
     """The one in this package."""
-    text = document(FILE)
+    text = json.loads(resources.files("loadframe.prediction").joinpath(FILE).read_text(encoding="utf-8"))
     return Library(_read(text["alone"]), _read(text["explained"]))
 
 
@@ -98,11 +96,3 @@ def _read(entry: Mapping[str, Any]) -> Calibrated:
 def _bounds(ends: Mapping[str, float | None]) -> Bounds:
     low, high = ends["low"], ends["high"]
     return Bounds(-math.inf if low is None else low, math.inf if high is None else high)
-
-
-def document(name: str) -> dict[str, Any]:
-    """One of the data files."""
-    content: dict[str, Any] = json.loads(
-        resources.files("loadframe.prediction").joinpath("data", name).read_text(encoding="utf-8")
-    )
-    return content
