@@ -18,14 +18,14 @@ BELOW = 0.0001
 RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
 """Causes in the server's time for a request. Its CPUs, its cage and other programs are the same for any request."""
 
-Judge = Callable[[Signature, int, Windows], Finding | RuledOut | None]
+Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 
 
 def behind(
     findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
 ) -> list[Finding]:
     """The findings, followed by what the stage that limits waits for in its server, if it spends half of its time
-    there. judge: takes a signature, its rank and the windows."""
+    there. judge: takes a signature and the windows."""
     stage = next((finding for finding in findings if finding.id.startswith(OF) and not is_queue(finding.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
@@ -37,12 +37,12 @@ def behind(
         return list(findings)
     per = _entries(where, name)
     causes = list[Finding]()
-    for rank, signature in enumerate(signatures):
+    for signature in signatures:
         if signature.rank not in RANKS or not any(
             condition.per_request or condition.metric.endswith(PER_REQUEST) for condition in signature.present
         ):
             continue
-        cause = judge(signature, rank, seen)
+        cause = judge(signature, seen)
         if isinstance(cause, Finding) and cause.id not in {known.id for known in causes}:
             causes.append(_told(cause, stage, share, where, per))
     if not causes:

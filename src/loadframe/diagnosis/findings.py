@@ -34,13 +34,13 @@ def diagnose(
     known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at high
     loads, so both shape the bend. several: what several levels show together (operational.py)."""
     results = [*several, *(_limit_finding(limit, windows) for limit in limits)]
-    for rank, signature in enumerate(SIGNATURES):
+    for signature in SIGNATURES:
         suspected = any(isinstance(result, Finding) for result in results)
         if signature.failing_others and (suspected or windows.bend is None):
             continue
-        result = _signature_finding(signature, rank, windows)
+        result = _signature_finding(signature, windows)
         if signature.id == OTHERS and not isinstance(result, Finding):
-            whole = _signature_finding(signature, rank, windows, windows.whole)
+            whole = _signature_finding(signature, windows, windows.whole)
             result = whole if isinstance(whole, Finding) else result
         results.append(result)
     findings = [result for result in results if isinstance(result, Finding)]
@@ -218,7 +218,7 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
 
 
 def _signature_finding(
-    signature: Signature, rank: int, windows: Windows, window: Window | None = None
+    signature: Signature, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
     """window: where it must hold; default: past the bend, from the peak on without one, or the lowest level."""
     window = window or (windows.each[0] if signature.unloaded else windows.place)
@@ -250,21 +250,17 @@ def _signature_finding(
         title=signature.title,
         reached_at=_first_level(signature, windows),
         evidence=(*(_evidence(condition, value, window) for condition, value in pairs), *absent),
-        score=_signature_score(signature, rank, windows),
+        score=_signature_score(signature, windows),
         explanation=signature.explanation,
     )
 
 
-RANKED = 0.088
-"""Score range of the ranks: even the last one comes before the number in service (operational.SCORE)."""
-
-
-def _signature_score(signature: Signature, rank: int, windows: Windows) -> float:
-    """0.6, less where throughput falls and the cause holds below the bend, too; the deeper cause first among equals."""
+def _signature_score(signature: Signature, windows: Windows) -> float:
+    """That of its rank, less where throughput falls and the cause holds below the bend, too."""
     below = windows.below.judged(signature.present[0])
     there = below is not None and signature.present[0].holds(below)
     unexplained = windows.falls and there and not signature.explains_falling
-    return (0.3 if unexplained else 0.6) - RANKED * rank / len(SIGNATURES)
+    return signature.rank.score - (0.3 if unexplained else 0.0)
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:

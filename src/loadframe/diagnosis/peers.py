@@ -24,7 +24,7 @@ SOME_WAIT = 0.1
 OTHERS = "others"
 """Peers with few connections each, counted together."""
 SCORE = 0.55
-"""After a signature that explains the plateau, before the number in service."""
+"""After the machine and the network (Rank), before what the target does itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from statistics import fmean
 from loadframe.analysis.in_service import InService
 from loadframe.diagnosis.sizes import mean_of
 from loadframe.diagnosis.windows import Window, Windows
-from loadframe.knowledge.signature import DISK_BUSY, DISK_IDLE, OWN_CPU_BUSY, Condition
+from loadframe.knowledge.signature import DISK_BUSY, DISK_IDLE, OWN_CPU_BUSY, Condition, Rank
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF, RESERVED
 from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
@@ -137,8 +137,6 @@ def _say(limit: Limit, value: float) -> str:
 FLUSHES = "disk.fsync"
 MOST_OF_THE_TIME = 0.5
 """Share of a request's time in service, in the disk: without it twice as many would be served."""
-SCORE = 0.55
-"""Before the number in service, which waits for this."""
 IN_DISK = "target.waits.disk"
 FLUSHED = Condition(
     "system.disk.flushes_per_request", ">=", 0.02, "one cache flush for at most fifty requests, our choice"
@@ -180,7 +178,7 @@ def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadI
                 IN_DISK, in_disk, ">=", MOST_OF_THE_TIME * served.value, where, "of those in service (Little's law)"
             ),
         ),
-        score=SCORE,
+        score=Rank.DISK.score,
         explanation="Several requests share a flush, and those in service wait for it: all others wait for these. "
         "Fewer flushes, or none within what a request holds meanwhile, would let more be served.",
     )

@@ -36,6 +36,11 @@ class Rank(IntEnum):
     RUNTIME = 12
     CPU = 13
 
+    @property
+    def score(self) -> float:
+        """Of a finding: 0.6 of the deepest cause, down to 0.518, which is before the number in service (0.51)."""
+        return 0.6 - 0.088 * self / len(Rank)
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
