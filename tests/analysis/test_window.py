@@ -304,6 +304,7 @@ def test_each_request_counts_once_in_all_windows_together(
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.001, 3.0)), min_size=1, max_size=200), st.floats(0.05, 0.9))
 @example([(0.0, 0.75), (1.0, 1.1059210268088853)], 0.5)
+@example([(0.0, 0.5 + 1e-12), (0.0, 0.1), (0.6, 0.1)], 0.5)
 def test_the_histogram_has_as_many_requests_as_ended_and_the_longest(
     requests: list[tuple[float, float]], cut_s: float
 ) -> None:
