@@ -513,7 +513,7 @@ def test_a_process_for_each_file_is_a_cause_where_requests_pay_for_it(make_step:
         steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
         return [finding.id for finding in diagnosed(steps)]
 
-    assert loaded(50_000, 100) == ["spawn.per_file"]
+    assert loaded(50_000, 100) == ["bulk_loader.spawn_per_file"]
     assert loaded(50_000, 5) == [], "processes that stay touch pages, too"
     assert loaded(1_000, 100) == [], "others on the machine start processes, too"
 

@@ -92,14 +92,6 @@ EXAMPLES = {
         misspelt=("pol", "pool"),
         wrong={"pool": 7},
     ),
-    "bulk-loader": Example(
-        start={"pool": 2, "shard_synchronous_commit": "off"},
-        dynamic={"pool": 2, "shard_checkpoint_timeout": "2min", "shard_work_mem": "1MB"},
-        restart={"batch_bytes": "64kB", "shard_shared_buffers": "24MB", "shard_wal_buffers": "1MB"},
-        misspelt=("batch_byte", "batch_bytes"),
-        wrong={"pool": -1},
-        impossible={"shard_wal_level": "minimal"},
-    ),
 }
 
 
