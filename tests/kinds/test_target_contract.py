@@ -97,10 +97,9 @@ EXAMPLES = {
 
 def forms() -> list[str]:
     """The targets that there are of each kind of ours, by the words that a workload has in its target_kinds. A kind
-    with something before its shards is never in one piece; one that is known by its address is not ours to start."""
+    that is known by its address is not ours to start."""
     started = [(kind, row) for kind, row in registry.KINDS.own.items() if row.by_address is None]
-    whole = [kind for kind, row in started if not row.before]
-    return [*whole, *(f"sharded {kind}" for kind, row in started if row.make_shards is not None)]
+    return [kind for kind, _ in started] + [f"sharded {kind}" for kind, row in started if row.make_shards is not None]
 
 
 def marks(form: str) -> tuple[pytest.MarkDecorator, ...]:

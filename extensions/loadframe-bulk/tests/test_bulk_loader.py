@@ -20,7 +20,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import TargetState
 from loadframe_bulk import store
-from loadframe_bulk.frames import (
+from loadframe_bulk.protocol import (
     BLOCK,
     END,
     END_BODY,

@@ -20,7 +20,7 @@ from contextlib import closing
 from itertools import cycle
 
 from loadframe.workloads.request_log import RECORD
-from loadframe_bulk.frames import (
+from loadframe_bulk.protocol import (
     BLOCK,
     END,
     END_BODY,

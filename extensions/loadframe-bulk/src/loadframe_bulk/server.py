@@ -26,7 +26,7 @@ from pathlib import Path
 import psycopg
 
 from loadframe.host.launch import die_with
-from loadframe_bulk.frames import (
+from loadframe_bulk.protocol import (
     BLOCK,
     END,
     END_BODY,
