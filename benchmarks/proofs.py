@@ -29,7 +29,7 @@ CAUSES = (
     "mariadb.buffer_pool",
     "postgres.shared_buffers",
     "mariadb.redo_log",
-    "spawn.per_file",
+    "bulk_loader.spawn_per_file",
     "lock.writer",
     "nginx.blocked_workers",
     "cage.cpu_quota",

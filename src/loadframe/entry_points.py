@@ -30,9 +30,15 @@ WHAT = {
 }
 """The word for it."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
-    KINDS_GROUP: {"ndb": "loadframe-ndb", "ndb-sql": "loadframe-ndb", "squid": "loadframe-squid"},
+    KINDS_GROUP: {
+        "bulk-loader": "loadframe-bulk",
+        "ndb": "loadframe-ndb",
+        "ndb-sql": "loadframe-ndb",
+        "squid": "loadframe-squid",
+    },
     WORKLOADS_GROUP: {
         **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
+        "bulk-ingest": "loadframe-bulk",
         "metadata-index": "loadframe-index",
     },
     VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")} | {"serve": "loadframe-live"},

@@ -507,17 +507,6 @@ def test_a_cage_that_is_used_up_comes_before_what_waits_behind_it(make_step: Ste
     assert diagnosed(queue(make_step, **{"target.cage.writes.utilization": 0.97}))[0].id == "cage.writes"
 
 
-def test_a_process_for_each_file_is_a_cause_where_requests_pay_for_it(make_step: StepMaker) -> None:
-    def loaded(faults: float, created: float) -> list[str]:
-        metrics = {**IDLE, "loader.paging.minor_faults": faults, "system.processes.created": created}
-        steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4)]
-        return [finding.id for finding in diagnosed(steps)]
-
-    assert loaded(50_000, 100) == ["spawn.per_file"]
-    assert loaded(50_000, 5) == [], "processes that stay touch pages, too"
-    assert loaded(1_000, 100) == [], "others on the machine start processes, too"
-
-
 def test_a_mapped_file_beyond_memory_says_more_than_that_memory_is_full(make_step: StepMaker) -> None:
     """Two caches have filled their cage; only one of them waits for each page."""
     loads = ((64, 600.0, 0.0), (128, 600.0, 0.0), (256, 590.0, 100.0), (512, 300.0, 40_000.0), (768, 280.0, 45_000.0))

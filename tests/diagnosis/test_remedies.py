@@ -127,13 +127,6 @@ def test_a_cage_is_raised_as_far_as_the_machine_goes() -> None:
     assert state_after(TargetState({}, {"memory.max": 64 << 20}), memory).limits["memory.max"] > 64 << 20
 
 
-def test_a_pool_of_loaders_is_proposed_where_there_is_none() -> None:
-    pool = only(propose([finding("spawn.per_file")], situation("bulk-loader", {"pool": 0})))
-    assert [(change.setting, change.after) for change in pool.changes] == [("pool", 16)]
-    assert propose([finding("spawn.per_file")], situation("bulk-loader", {"pool": 4})) == ()
-    assert propose([finding("spawn.per_file")], situation("postgres", {})) == ()
-
-
 def test_a_component_in_front_of_the_shards_has_its_own_cage_raised() -> None:
     ceilings = {"cage.loader.cpu_quota": 0.4, "cage.cpu_quota": 0.3, "cpu.saturated": 2.0}
     loader = caged({"cpu.max": 30_000, "loader.cpu.max": 40_000}, ceilings)

@@ -92,23 +92,14 @@ EXAMPLES = {
         misspelt=("pol", "pool"),
         wrong={"pool": 7},
     ),
-    "bulk-loader": Example(
-        start={"pool": 2, "shard_synchronous_commit": "off"},
-        dynamic={"pool": 2, "shard_checkpoint_timeout": "2min", "shard_work_mem": "1MB"},
-        restart={"batch_bytes": "64kB", "shard_shared_buffers": "24MB", "shard_wal_buffers": "1MB"},
-        misspelt=("batch_byte", "batch_bytes"),
-        wrong={"pool": -1},
-        impossible={"shard_wal_level": "minimal"},
-    ),
 }
 
 
 def forms() -> list[str]:
     """The targets that there are of each kind of ours, by the words that a workload has in its target_kinds. A kind
-    with something before its shards is never in one piece; one that is known by its address is not ours to start."""
+    that is known by its address is not ours to start."""
     started = [(kind, row) for kind, row in registry.KINDS.own.items() if row.by_address is None]
-    whole = [kind for kind, row in started if not row.before]
-    return [*whole, *(f"sharded {kind}" for kind, row in started if row.make_shards is not None)]
+    return [kind for kind, _ in started] + [f"sharded {kind}" for kind, row in started if row.make_shards is not None]
 
 
 def marks(form: str) -> tuple[pytest.MarkDecorator, ...]:

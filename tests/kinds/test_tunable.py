@@ -33,9 +33,7 @@ def test_a_setting_that_may_give_durability_up_names_its_safe_values(kind: str, 
 
 def test_what_is_tuned_can_be_written_to_a_file_of_the_target() -> None:
     tuned = {kind for kind, _ in ROWS}
-    assert tuned == set(KINDS.own) - {"bulk-loader", "service", "url"}, (
-        "made of shards that work alone; declared by each study; not changed"
-    )
+    assert tuned == set(KINDS.own) - {"service", "url"}, "declared by each study; not changed"
     assert tuned == {kind for kind, known in KINDS.own.items() if known.file is not None}
 
 

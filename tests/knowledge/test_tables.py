@@ -20,6 +20,7 @@ from loadframe.knowledge.frame import FrameRow
 from loadframe.knowledge.kinds import FOLDER, IN_FILES, Page, rows, tables
 from loadframe.knowledge.limit import LimitRule
 from loadframe.knowledge.metric import Agreement, Derived
+from loadframe.knowledge.outside import homes
 from loadframe.knowledge.signature import Condition, Signature, Trace
 from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import KIND_OF, RULES
@@ -32,11 +33,13 @@ RECORDED = json.loads((Path(__file__).parents[1] / "data/knowledge.json").read_t
 PAGES = sorted(
     f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if path.stem in get_args(Page)
 )  # the files themselves, without what knowledge.kinds makes of them
+WITH_KINDS = {home.package: home.kinds[0] for home in homes()}
+"""Packages of extensions, and the names under which their rows are."""
 OF_EXTENSIONS = sorted(
     f"{path.parent.name}.{path.stem}"
     for extension in EXTENSIONS
     for path in extension.glob("src/*/*.py")
-    if path.stem in get_args(Page) and path.with_name("kind.py").exists()
+    if path.stem in get_args(Page) and path.parent.name in WITH_KINDS
 )
 WRITTEN_WITH = {"catalogue"}
 """What pages take from beside them: the form of rows of settings."""
@@ -99,9 +102,9 @@ def test_all_that_a_page_has_is_in_the_tables(module: str) -> None:
 
 def test_every_kind_that_has_rows_is_found() -> None:
     found = {kind for page in get_args(Page) for kind in _kinds_with(page)}
-    others = {name.removeprefix("loadframe_").partition(".")[0] for name in OF_EXTENSIONS}
+    others = {WITH_KINDS[name.partition(".")[0]] for name in OF_EXTENSIONS}
     assert found == {page.partition(".")[0] for page in (*PAGES, *FILES)} | others
-    assert {"mysql", "sqlite", "bulk_loader"} <= found
+    assert {"mysql", "sqlite", "bulk-loader"} <= found
 
 
 def _kinds_with(page: Page) -> set[str]:

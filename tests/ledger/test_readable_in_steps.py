@@ -12,7 +12,6 @@ import pytest
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench import evaluation
 from loadframe.experiments.examination import with_memory_at_full
-from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.counters import MARIADB as COUNTING
 from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
@@ -39,7 +38,6 @@ DATA = Path(__file__).parent.parent / "data"
 FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=0.0, started_s=0.0, started_wall_s=1e9)
 OURS = [rule for rule in RULES if rule.id.partition(".")[0] not in KINDS.keys() - KINDS.own.keys()]
 SERVERS = (
-    BulkLoaderTarget,
     MariadbTarget,
     MysqlTarget,
     NginxCacheTarget,

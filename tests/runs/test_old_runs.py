@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import loadframe
+from loadframe.changes import journal
 from loadframe.errors import RunError
 from loadframe.experiments.writing import finish
 from loadframe.model import Investigation, Ladder, Purpose, Tuning
@@ -217,6 +218,14 @@ def test_drivers_of_one_block_or_without_a_ratio_prove_nothing() -> None:
     assert (none.verdict.decision, none.levels) == ("cannot-tell", ())
     open_ = read(high=None)
     assert (open_.verdict.high, open_.verdict.decision, open_.levels[0].high) == (NOT_KNOWN[1], "better", NOT_KNOWN[1])
+
+
+def test_the_cause_of_a_bulk_loader_has_the_name_of_its_kind() -> None:
+    run = loadframe.open_run(RECORDED / "bulk-ingest")
+    found = loadframe.conclude(run).answer
+    assert isinstance(found, Investigation)
+    assert found.rounds[0].findings[0].id == "bulk_loader.spawn_per_file"
+    assert "bulk_loader.spawn_per_file" in {change.finding for change in journal.read(RECORDED / "bulk-ingest")}
 
 
 def test_what_a_host_of_a_fleet_concluded_is_of_the_version_that_it_was_of() -> None:

@@ -60,7 +60,7 @@ def test_the_recorder_imports_nothing_from_the_folder_in_which_a_command_is_call
 
 
 def test_a_driver_in_python_imports_nothing_from_its_folder(strangers: Path) -> None:
-    for module in ("loadframe.workloads.job_queue_worker", "loadframe.workloads.bulk_ingest_client"):
+    for module in ("loadframe.workloads.job_queue_worker", "loadframe_bulk.client"):
         done = subprocess.run(python(module), capture_output=True, text=True, cwd=strangers, env=environment())
         assert "not enough values to unpack" in done.stderr, "it came as far as its own main"
     assert _ran(strangers) == ""

@@ -17,7 +17,6 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
-from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
@@ -171,9 +170,8 @@ def loader_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of workloads on a bulk loader") as lease:
-        target = BulkLoaderTarget(
-            lease=lease, resources={name: Allowance(US) for name in ("loader", "shard1", "shard2")}
-        )
+        resources = dict.fromkeys(("loader", "shard1", "shard2"), Allowance(US))
+        target = targets.make_shards("bulk-loader", lease=lease, resources=resources)
         try:
             target.create()
             target.start(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))

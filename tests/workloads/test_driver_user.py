@@ -18,7 +18,7 @@ from loadframe.errors import CageError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, make_private
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
+from loadframe.kinds import registry as targets
 from loadframe.kinds.sqlite.target import SqliteTarget
 from loadframe.model import Endpoint, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
@@ -108,7 +108,8 @@ def test_the_bulk_loader_and_its_clients_are_one_user() -> None:
     with Lease.acquire("a test") as lease:
         assert lease.user is not None
         allowance = Allowance(LeaseUser(lease.user))
-        target = BulkLoaderTarget(lease=lease, resources={"loader": allowance, "shard1": Resources()})
+        resources = {"loader": allowance, "shard1": Resources()}
+        target = targets.make_shards("bulk-loader", lease=lease, resources=resources)
         try:
             target.create()
             target.start(TargetState({"shard_shared_buffers": 32 << 20}))

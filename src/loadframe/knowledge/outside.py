@@ -32,9 +32,9 @@ from loadframe.model import Remedy
 Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 
 OURS = frozenset({
-    "bulk-loader", "bulk_loader", "cage", "cgroup", "cpu", "disk", "driver", "kernel", "loader", "lock",
+    "cage", "cgroup", "cpu", "disk", "driver", "kernel", "lock",
     "mariadb", "memory", "mysql", "net", "network", "nginx", "nginx-cache", "one", "postgres",
-    "process", "recorder", "runtime", "service", "spawn", "sqlite", "system",
+    "process", "recorder", "runtime", "service", "sqlite", "system",
     "target", "throughput", "url", "user", "varnish", "workload",
 })  # fmt: skip
 """How our own names begin, and our kinds; in addition to `shard1`, `shard2`, ..."""

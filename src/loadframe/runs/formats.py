@@ -20,14 +20,14 @@ NAMES = (
 )
 VERSIONS = {
     **dict.fromkeys(NAMES.split(), 1),
-    "change": 2,
+    "change": 3,
     "step": 3,
-    "rounds": 3,
-    "investigation-record": 4,
+    "rounds": 4,
+    "investigation-record": 5,
     "ladder-record": 4,
     "capacity-record": 2,
     "fleet-drivers": 2,
-    "fleet-trial": 2,
+    "fleet-trial": 3,
     "tuning-record": 4,
 }
 
@@ -128,6 +128,12 @@ def _with_records(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+def _with_the_kinds_name(body: dict[str, Any]) -> dict[str, Any]:
+    """The version before called the cause of a bulk loader spawn.per_file; causes begin with the name of their kind."""
+    renamed = json.dumps(body).replace("spawn.per_file", "bulk_loader.spawn_per_file")
+    return dict(json.loads(renamed))
+
+
 def _upgraded(name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
     for older in range(version, VERSIONS[name]):
         body = UPGRADES[name, older](body)
@@ -152,6 +158,9 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("capacity-record", 1): _with_verdicts,
     ("fleet-drivers", 1): _drivers,
     ("fleet-trial", 1): _with_records,
+    **dict.fromkeys(
+        (("change", 2), ("rounds", 3), ("investigation-record", 4), ("fleet-trial", 2)), _with_the_kinds_name
+    ),
 }
 """(name, from version) -> the body in the next version."""
 

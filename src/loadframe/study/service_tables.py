@@ -144,7 +144,7 @@ class ProcessKeys(Table):
         return not self.command and bool(self.pid or self.listen or self.unit or self.container)
 
 
-COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*|loader)$)[a-z][a-z0-9-]{0,30}")
+COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*)$)[a-z][a-z0-9-]{0,30}")
 
 
 class WithTable(ProcessKeys):

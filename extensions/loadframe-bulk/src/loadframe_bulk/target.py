@@ -6,20 +6,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loadframe.connections.unix_socket import listening
+from loadframe.errors import StudyError
 from loadframe.formats.json_text import write_json
 from loadframe.host.environment import python
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources, stated
-from loadframe.kinds.bulk_loader.metrics import IN_FRONT
-from loadframe.kinds.bulk_loader.settings import CATALOGUE, SHARD
-from loadframe.kinds.postgres.server import requirements as requirements
+from loadframe.kinds.base import Target
+from loadframe.kinds.catalogue import catalogue_in
+from loadframe.kinds.kind import KindOfTarget
+from loadframe.kinds.postgres.server import requirements
 from loadframe.kinds.postgres.shards import PostgresShards
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.private_server import PrivateServer, write_secret
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.version import __version__
+from loadframe.workloads.postgres import parameters
+from loadframe_bulk.metrics import IN_FRONT
 
+CATALOGUE = catalogue_in(Path(__file__).with_name("settings.toml"))
+SHARD = "shard_"
+"""Before the name of a setting of its shards."""
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
@@ -36,7 +43,7 @@ class BulkLoaderTarget(PostgresShards):
         behind = [shard for name, shard in resources.items() if name != LOADER]
         super().__init__(lease=lease, resources=behind)
         self._allowance = stated(resources[LOADER])
-        self._server = _Server(lease, "loader", self._allowance.user, None)
+        self._server = _Server(lease, LOADER, self._allowance.user, None)
         self._settings: dict[str, SettingValue] = {}
         self._state = TargetState()
 
@@ -119,7 +126,7 @@ class BulkLoaderTarget(PostgresShards):
 
     def _start_loader(self, own: Mapping[str, SettingValue]) -> None:
         self._settings = {**CATALOGUE.defaults(), **own}
-        self._server.start(self._settings, super().endpoint().shards, self._allowance)
+        self._server.start(self._settings, shards_of(super().endpoint()), self._allowance)
 
 
 class _Server(PrivateServer):
@@ -134,16 +141,13 @@ class _Server(PrivateServer):
         """Statistics of the stages of all loading processes."""
         return self.folder / "run" / "stages.jsonl"
 
-    def start(self, settings: Mapping[str, SettingValue], shards: Sequence[Endpoint], allowance: Allowance) -> None:
-        """TargetError where it does not begin to listen."""
-        from psycopg.conninfo import make_conninfo
-
-        passwords = self.folder / "passwords"
-        passwords.unlink(missing_ok=True)
-        write_secret(passwords, "".join(map(_password_line, shards)))
-        self.give(passwords)
-        where = write_json([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
-        command = python("loadframe.kinds.bulk_loader.server", str(self.socket), where)
+    def start(self, settings: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
+        """shards: their connection strings, which hold passwords. TargetError where it does not begin to listen."""
+        told = self.folder / "shards.json"
+        told.unlink(missing_ok=True)
+        write_secret(told, write_json(shards))
+        self.give(told)
+        command = python("loadframe_bulk.server", str(self.socket), str(told))
         command += [str(settings["batch_bytes"]), str(settings["pool"]), str(self.stages)]
         self.launch(command, allowance, lambda: listening(str(self.socket)) is not None)
 
@@ -152,21 +156,11 @@ class _Server(PrivateServer):
         return () if self.pid is None else (self.pid, *children(self.pid))
 
 
-def connection(shard: Endpoint) -> dict[str, str]:
-    """How the loader reaches a shard, as libpq's parameters; the password stands elsewhere."""
-    options = shard.options
-    return {
-        "host": options["socket"],
-        "port": options["port"],
-        "dbname": options["database"],
-        "user": options["user"],
-    }
+def shards_of(endpoint: Endpoint) -> list[str]:
+    """The connection strings of the shards behind a bulk loader."""
+    from psycopg.conninfo import make_conninfo
 
-
-def _password_line(shard: Endpoint) -> str:
-    """A line of a password file (PostgreSQL documentation, The Password File)."""
-    where = (text.replace("\\", "\\\\").replace(":", "\\:") for text in connection(shard).values())
-    return ":".join([*where, shard.options["password"]]) + "\n"
+    return [make_conninfo(**parameters(shard)) for shard in endpoint.shards]
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -188,3 +182,21 @@ def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue
     own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
     behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
     return own, behind
+
+
+def _never_alone(lease: Lease, resources: Resources) -> Target:
+    raise StudyError(
+        "a bulk-loader loads into shards, and the study gives it none",
+        remedy="Add target.shards, for example shards = 4.",
+    )
+
+
+KIND = KindOfTarget(
+    BulkLoaderTarget.kind,
+    _never_alone,
+    CATALOGUE,
+    check_settings,
+    requirements,
+    make_shards=BulkLoaderTarget,
+    before=(LOADER,),
+)

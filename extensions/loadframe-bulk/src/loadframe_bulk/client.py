@@ -1,6 +1,6 @@
 """One pipeline of the bulk-ingest workload: reads files from the disk, parses them, sends the valid rows to the loader.
 
-Run as `python -P -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE STAGES FIRST STRIDE
+Run as `python -P -m loadframe_bulk.client SOCKET LOG LOADED SECONDS WAIT SHARE STAGES FIRST STRIDE
 FILE...`. It prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads
 one file after the other, numbered FIRST, FIRST + STRIDE, ... . WAIT: seconds before a block can be read. SHARE: the
 part of the first file that is sent before it is rolled back, so that pipelines are at different places of their files;
@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import cycle
 
-from loadframe.ingest.frames import (
+from loadframe.workloads.request_log import RECORD
+from loadframe_bulk.protocol import (
     BLOCK,
     END,
     END_BODY,
@@ -31,8 +32,7 @@ from loadframe.ingest.frames import (
     OutOfStepError,
     Stream,
 )
-from loadframe.ingest.turns import CLIENT, PARSE, READ, Turn, lines, own_turn, tell_regularly
-from loadframe.workloads.request_log import RECORD
+from loadframe_bulk.turns import CLIENT, PARSE, READ, Turn, lines, own_turn, tell_regularly
 
 BLOCK_BYTES = 1 << 16
 FIELDS = 4

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.formats.stage_lines import StageLine, parse_stage_line
-from loadframe.ingest.turns import LONGEST_FILE, Chain, Turn, lines, own_turn, tell_regularly
+from loadframe_bulk.turns import LONGEST_FILE, Chain, Turn, lines, own_turn, tell_regularly
 
 CHAIN = Chain(("FIRST", "SECOND"), first=3)
 

@@ -18,8 +18,9 @@ from loadframe.errors import WorkloadError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.ingest import store
-from loadframe.ingest.frames import (
+from loadframe.model import TargetState
+from loadframe_bulk import store
+from loadframe_bulk.protocol import (
     BLOCK,
     END,
     END_BODY,
@@ -31,10 +32,9 @@ from loadframe.ingest.frames import (
     OutOfStepError,
     Stream,
 )
-from loadframe.ingest.store import NOTHING, Content
-from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
-from loadframe.model import TargetState
-from loadframe.workloads.bulk_ingest import BulkIngest, shards_of
+from loadframe_bulk.store import NOTHING, Content
+from loadframe_bulk.target import BulkLoaderTarget, shards_of
+from loadframe_bulk.workload import BulkIngest
 from waiting import await_that
 
 pytestmark = pytest.mark.server

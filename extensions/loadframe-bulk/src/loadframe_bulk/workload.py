@@ -12,16 +12,17 @@ from pathlib import Path
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.environment import importing, python, python_package
 from loadframe.host.privilege import Privilege, make_private
-from loadframe.ingest import store
-from loadframe.ingest.store import NOTHING, Content
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
 from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
-from loadframe.workloads.bulk_ingest_client import valid_rows
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.options import rules, whole
 from loadframe.workloads.together import Worker, start_together
+from loadframe_bulk import store
+from loadframe_bulk.client import valid_rows
+from loadframe_bulk.store import NOTHING, Content
+from loadframe_bulk.target import shards_of
 
 MOST_PIPELINES = 256
 SMALLEST_FILE_KB, LARGEST_FILE_KB = 4, 1 << 20
@@ -58,7 +59,7 @@ class BulkIngest(Common[BulkIngestOptions]):
 
     def trials(self) -> Sequence[Sequence[str]]:
         """The loader runs as the same user."""
-        return (importing("loadframe.workloads.bulk_ingest_client"), importing("loadframe.kinds.bulk_loader.server"))
+        return (importing("loadframe_bulk.client"), importing("loadframe_bulk.server"))
 
     def install(self, endpoint: Endpoint) -> None:
         with _explained():
@@ -162,7 +163,7 @@ class _Pipeline:
     def client(self, loader: str, duration_s: float, source_ms: int, begun: float) -> Worker:
         """begun: the share of its first file that the first pipeline has behind it; the others are spread evenly."""
         log = self.folder / f"requests-{self.number}.log"
-        command = python("loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded))
+        command = python("loadframe_bulk.client", loader, str(log), str(self._loaded))
         phase = (begun + self.number / self.count) % 1
         command += [repr(float(duration_s)), repr(source_ms / 1000), repr(1 - phase)]
         command += [str(self.folder / STAGES_FILE), str(self.first + self.number), str(self.count)]
@@ -175,14 +176,6 @@ class _Pipeline:
     def committed(self) -> list[int]:
         """The files that the loader reported as committed; a killed client may have noted one fewer."""
         return [int(line) for line in step_files.text(self._loaded).splitlines()]
-
-
-def shards_of(endpoint: Endpoint) -> list[str]:
-    """The connection strings of the shards behind a bulk loader."""
-    from psycopg.conninfo import make_conninfo
-
-    names = {"host": "socket", "port": "port", "dbname": "database", "user": "user", "password": "password"}
-    return [make_conninfo(**{name: shard.options[ours] for name, ours in names.items()}) for shard in endpoint.shards]
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

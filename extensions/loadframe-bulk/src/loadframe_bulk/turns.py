@@ -86,10 +86,9 @@ class Turn:
         spent[int(words[AT])] += max(0.0, now_s - words[SINCE_S])
         return spent
 
-    def counted(self, stage: int) -> tuple[float, float]:
-        """Operations and entries of a stage."""
-        at = self._done + 2 * stage
-        return self._words[at], self._words[at + 1]
+    def counted(self) -> list[float]:
+        """Operations and entries of each stage, in turns."""
+        return list(self._words[self._done :])
 
 
 CLIENT = Chain(("READ", "PARSE"))
@@ -110,17 +109,17 @@ def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
     now_s = time.monotonic()
     spent = [sum(part) for part in zip(*(turn.seconds(now_s) for turn in turns), strict=True)]
     spent = spent or [0.0] * (len(chain.stages) + EXTRA_PLACES)
+    counted = [turn.counted() for turn in turns]
     before = 0.0
     for number, stage in enumerate(chain.stages):
         busy_s = spent[number]
-        counted = [turn.counted(number) for turn in turns]
         line = {
             "stage": stage,
             "time": now_s,
             "order": chain.first + number,
             "process": process,
-            "done": sum(count[0] for count in counted),
-            "entries": sum(count[1] for count in counted),
+            "done": sum(count[2 * number] for count in counted),
+            "entries": sum(count[2 * number + 1] for count in counted),
             "busy_s": busy_s,
             "idle_s": before + spent[chain.waiting],
             "blocked_s": sum(spent[number + 1 : len(chain.stages)]) + spent[chain.handing_on],

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.host.privilege import US
-from loadframe.workloads.bulk_ingest import make_file
-from loadframe.workloads.bulk_ingest_client import BLOCK_BYTES, blocks_of, valid_rows
+from loadframe_bulk.client import BLOCK_BYTES, blocks_of, valid_rows
+from loadframe_bulk.workload import make_file
 
 
 @given(st.binary(max_size=3 * BLOCK_BYTES // 2))

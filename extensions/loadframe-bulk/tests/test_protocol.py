@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.ingest.frames import BLOCK, END, HEAD, LONGEST, REFUSED, HungUpError, OutOfStepError, Stream
+from loadframe_bulk.protocol import BLOCK, END, HEAD, LONGEST, REFUSED, HungUpError, OutOfStepError, Stream
 
 
 @pytest.fixture

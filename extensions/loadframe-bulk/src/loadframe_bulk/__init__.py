@@ -1,0 +1,1 @@
+"""Bulk ingest: a loader in front of database shards (a target), and the clients that load files (a workload)."""

@@ -1,1 +1,0 @@
-"""What the bulk loader (a target) and its clients (a workload) share: frames, tables, statistics."""

@@ -1,1 +1,0 @@
-"""The bulk loader: its settings and remedies, and the code that runs it."""
