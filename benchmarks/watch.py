@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from loadframe.formats.watch_days import Observed, observed
+from loadframe_watch.days import Observed, observed
 from loadframe_watch.regime import Series
 from watch_farm import BEND, DAY_S, MIB, NOISES, Farm, Told, watching
 

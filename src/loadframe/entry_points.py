@@ -18,7 +18,8 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
-VIEWS_GROUP, EXPORTS_GROUP, DATA_GROUP = "loadframe.views", "loadframe.exports", "loadframe.data"
+VIEWS_GROUP, PAGES_GROUP = "loadframe.views", "loadframe.pages"
+EXPORTS_GROUP, DATA_GROUP = "loadframe.exports", "loadframe.data"
 """Groups of entry points, by what they register."""
 WHAT = {
     KINDS_GROUP: "kind",
@@ -26,6 +27,7 @@ WHAT = {
     VERBS_GROUP: "verb",
     EXECUTORS_GROUP: "executor",
     VIEWS_GROUP: "view",
+    PAGES_GROUP: "page",
     EXPORTS_GROUP: "export",
     DATA_GROUP: "reader of data",
 }

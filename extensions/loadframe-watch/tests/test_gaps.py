@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.formats.watch_days import days, lines
+from loadframe_watch.days import days, lines
 from loadframe_watch.journal import lost_lines
 from loadframe_watch.watcher import Watcher
 from watch_farm import Farm, watching

@@ -17,8 +17,8 @@ from typing import Any
 
 from loadframe.errors import LoadframeError, RecordingError, StudyError, UsageError, UserError
 from loadframe.formats.json_text import parse_json, write_json
-from loadframe.formats.watch_days import Observed, observed
 from loadframe.system.files import Folder, Whose
+from loadframe_watch.days import Observed, observed
 
 POSTED_WITHIN_S = 20.0
 MOST_ANSWER = 1 << 16

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from loadframe.errors import RunError, SampleError
-from loadframe.formats.watch_days import SCHEMA, observed
 from loadframe.host import identity
-from loadframe.model.watch import ImportedWatch, WatchPlan
 from loadframe.version import __version__
 from loadframe_watch.child import fitted
+from loadframe_watch.days import SCHEMA, observed
 from loadframe_watch.journal import Clocks, Journal
 from loadframe_watch.leaks import grows
 from loadframe_watch.ledger import Ledger
@@ -28,6 +27,7 @@ from loadframe_watch.observed.reading import import_observed, named_series
 from loadframe_watch.observed.records import Observed, ObservedMapping
 from loadframe_watch.observed.report import absent, change, growing
 from loadframe_watch.observed.report import apart as words_of
+from loadframe_watch.records import ImportedWatch, WatchPlan
 from loadframe_watch.saturation_of_rows import bend, ranges
 
 FORGET_S = 14 * 86400.0

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadframe.model.watch import WatchAlarm
 from loadframe.progress import counted
 from loadframe.reporting.rounding import plain
 from loadframe_watch import kept
 from loadframe_watch.alarms import alarm_of
 from loadframe_watch.approaching import Days, span
 from loadframe_watch.leaks import Leak, leak
+from loadframe_watch.records import WatchAlarm
 from loadframe_watch.regime import Change, Series
 from loadframe_watch.rows import Gathering, Thinned, in_words, unjudged
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from loadframe.formats import said
 from loadframe.model import LoadInterval
-from loadframe.model.watch import ImportedWatch
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, words
 from loadframe.reporting.curve_report import levels, sentences
 from loadframe_watch.observed.records import Apart, GrowsByItself, Learned, MissingRows, ObservedDemand, RegimeChange
+from loadframe_watch.records import ImportedWatch
 from loadframe_watch.saturation_of_rows import BENT
 
 FAR_S = 4e9

@@ -1,5 +1,4 @@
-"""The plan of a watch, handed from the command to the lasting process, and its alarms; all JSON-ready. Not among the
-names of `loadframe.model`: the lasting process is light, and imports it by itself."""
+"""The plan of a watch, handed from the command to the lasting process, and its alarms; all JSON-ready."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

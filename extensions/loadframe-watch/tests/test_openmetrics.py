@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadframe.reporting.openmetrics import WATCH_FAMILIES as FAMILIES
-from loadframe.reporting.openmetrics import Sample, of_watch, text
+from loadframe.reporting.openmetrics import Sample, text
+from loadframe_watch.openmetrics import FAMILIES, of_watch
 from watched_lines import SEEN, Line
 
 
@@ -66,7 +66,7 @@ def test_a_service_that_has_run_for_days_is_there() -> None:
 
 
 def test_every_family_has_its_unit_at_the_end_of_its_name() -> None:
-    units = re.findall(r"# UNIT loadframe_(\S+) (\S+)", text(Sample(name, 1.0, {}) for name in FAMILIES))
+    units = re.findall(r"# UNIT loadframe_(\S+) (\S+)", text((Sample(name, 1.0, {}) for name in FAMILIES), FAMILIES))
     assert len(units) == 9 and all(name.endswith(f"_{unit}") for name, unit in units)
 
 

@@ -19,7 +19,7 @@ from loadframe_live.follower import MOST_FOLLOWED, Follower, Listing
 from loadframe_live.hub import Hub
 from loadframe_live.metrics import Metrics
 from loadframe_live.places import Places
-from loadframe_live.watch_view import WatchView
+from loadframe_watch.page import WatchView
 
 BEGAN_S = 1.8e9
 TODAY = "2027-01-15.jsonl"

@@ -5,20 +5,22 @@ import math
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal
 
 from loadframe.errors import RecordingError, UserError
-from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText, Gathered, WatchLine, parse_line
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
 from loadframe.model.limit import REACHED
-from loadframe.model.watch import LOADLESS
 from loadframe.progress import counted
+from loadframe.reporting.openmetrics import Sample
 from loadframe.system.files import Folder, is_held
+from loadframe_watch.days import COMPACT, DAY, LONGEST_LINE, Budget, DayText, Gathered, WatchLine, parse_line
+from loadframe_watch.openmetrics import FAMILIES, Seen
+from loadframe_watch.records import LOADLESS
 
 WATCH = "loadframe.live-watch/1"
 LOCK = "watch.lock"
@@ -318,3 +320,33 @@ def _iso(at_s: float) -> str:
         return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return ""
+
+
+class WatchMetrics(WatchView):
+    """Continues reading at each call. Not thread-safe."""
+
+    def __init__(self, storage: Folder, view_id: str) -> None:
+        super().__init__(storage, view_id)
+        self._seen = Seen()
+
+    def samples(self) -> Iterator[Sample]:
+        """Of what was read so far; what cannot be read is left out."""
+        self.refresh()
+        return self._seen.samples(self.id.partition("/")[2])
+
+    def _take(self, line: WatchLine) -> set[str]:
+        self._seen.take(line)
+        return set()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """How `loadframe serve` reads watches. view, metrics: of a folder and its id. families: of the metrics."""
+
+    is_watch: Callable[[Folder], bool]
+    view: Callable[[Folder, str], WatchView]
+    metrics: Callable[[Folder, str], WatchMetrics]
+    families: Mapping[str, str]
+
+
+PAGE = Page(is_watch, WatchView, WatchMetrics, FAMILIES)
