@@ -21,9 +21,9 @@ import numpy as np
 from scipy import stats
 
 from growth_loads import LOADS, RESULT
-from loadframe.analysis import size_law
-from loadframe.model import LoadWindow, Memories
-from loadframe.prediction import size_forecast
+from loadframe_watch.growth import size_forecast, size_law
+from loadframe_watch.growth.size_forecast import Memories
+from loadframe_watch.growth.size_law import LoadWindow
 
 CUTS, TIMES = (2, 4, 8, 16), (2.0, 4.0, 8.0, 16.0)
 GOAL = 85.0

@@ -30,9 +30,9 @@ import numpy as np
 
 import observed_servers as servers
 from loadframe.analysis import scalability
-from loadframe.analysis.observed import learn
-from loadframe.model import Learned, Observed
 from loadframe.prediction.forecasting import forecast
+from loadframe_watch.observed.learning import learn
+from loadframe_watch.observed.records import Learned, Observed
 
 SERIES = Path(__file__).with_name("observed_series.json")
 PARTS = {"far": 0.5, "through": 1.3}

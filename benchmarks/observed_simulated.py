@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis.observed import learn
-from loadframe.model import Learned, Observed
 from loadframe.prediction.forecasting import forecast
+from loadframe_watch.observed.learning import learn
+from loadframe_watch.observed.records import Learned, Observed
 from observed import AHEAD, HEAD, Score
 
 ROWS, STEP_S = 1500, 60.0

@@ -37,8 +37,8 @@ from typing import Any
 
 import numpy as np
 
-from loadframe.analysis.regime import Series
-from loadframe.formats.watch_days import Observed, observed
+from loadframe_watch.days import Observed, observed
+from loadframe_watch.regime import Series
 from watch_farm import BEND, DAY_S, MIB, NOISES, Farm, Told, watching
 
 INTERVAL_S = 300.0

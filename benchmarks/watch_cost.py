@@ -25,13 +25,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.formats.watch_days import lines
 from loadframe.host.environment import located
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry as targets
 from loadframe.model import TargetState
 from loadframe_watch.child import compact
+from loadframe_watch.days import lines
 from recorder import SADC, cpu_s, peak_bytes
 from watch_live import HELD_S, POOL, STUDY
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from loadframe.model.watch import WatchPlan
 from loadframe_watch.child import compact, fit
 from loadframe_watch.journal import Journal
 from loadframe_watch.ledger import Ledger
+from loadframe_watch.records import WatchPlan
 from loadframe_watch.unit import Done
 from loadframe_watch.watcher import Watcher
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis.saturation_of_rows import of_rows
 from loadframe.model import LoadInterval
+from loadframe_watch.saturation_of_rows import of_rows
 
 FULL = 250.0
 DAYS = (0.25, 0.5, 1.0, 2.0, 3.0, 7.0)

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from loadframe.formats.watch_days import lines
+from loadframe_watch.days import lines
 
 POOL, HELD_S, CYCLE_S = 16, 1.0, 10.0
 FULL_AT = POOL * CYCLE_S / HELD_S

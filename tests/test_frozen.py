@@ -17,8 +17,8 @@ import loadframe
 from loadframe.bench import places
 from loadframe.changes import host, lists
 from loadframe.cli.common import document
-from loadframe.formats.watch_days import lines, observed
 from loadframe.host import identity
+from loadframe_watch.days import lines, observed
 
 DATA = Path(__file__).parent / "data"
 FROZEN, RUNS, GOLDEN = DATA / "frozen", DATA / "runs", DATA / "case-studies"

@@ -24,7 +24,6 @@ from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.json_text import write_json
 from loadframe.formats.stage_lines import LARGEST
-from loadframe.formats.watch_days import observed
 from loadframe.host import listening
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import Taken
@@ -53,9 +52,10 @@ from loadframe_fleet.connection import command as agent_command
 from loadframe_fleet.declaration import HostTable
 from loadframe_fleet.declaration import load as load_fleet
 from loadframe_index import fanotify, inotify, recorded
-from loadframe_live.watch_view import WatchView
 from loadframe_watch.child import fitted
+from loadframe_watch.days import observed
 from loadframe_watch.exporting import WATCH_FORMATS, export_watch
+from loadframe_watch.page import WatchView
 
 MOST_REFRESHES = 4
 MOST_SPREAD = 100_000

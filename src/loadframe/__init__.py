@@ -20,8 +20,6 @@ thing and proves the gain.
     tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
-    import_observed(place, mapping), learn(observed)     what production data say -> Learned
-    read_data(place, mapping)     whichever of the two a file has
     absent(run)                   what a run was measured with and what is not available here, in words
     conclude(run)                 the CaseStudy of a run, also of one that was killed: its states with their curves and
                                   limits, its rounds, its quality, and the answer that it was made for
@@ -29,7 +27,6 @@ thing and proves the gain.
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
     predict(observations, at), predict_run(run, at)    higher loads, forecast from measurements -> Forecast
-    read_load(place), forecast_growth(windows, at)     a load at more entries, forecast from its windows
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs measured one after the other -> Comparison
     render_text, render_markdown, write_page, investigation_json, curve_json: the same facts for people and programs
@@ -67,41 +64,27 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.choosing import services
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.exporting import export, exports
-    from loadframe.experiments.forecasting import (
-        calibration,
-        following_of_run,
-        forecast_growth,
-        learn,
-        predict,
-        predict_observed,
-        predict_run,
-        windows_of_run,
-    )
+    from loadframe.experiments.forecasting import calibration, predict, predict_run
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.reading import absent, conclude, open_run, write_answer
-    from loadframe.formats.csv_tables import read_load, read_observations
-    from loadframe.formats.observed import import_observed, read_data
+    from loadframe.formats.csv_tables import read_observations
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import capacity, compare, investigate, ladder, measure, tune, verify
     from loadframe.reporting.comparison_report import render_comparison
     from loadframe.reporting.curve_report import render_curve
-    from loadframe.reporting.forecasts import render_following, render_forecast, render_growth
+    from loadframe.reporting.forecasts import render_forecast
     from loadframe.reporting.json_shapes import (
         capacity_json,
         comparison_json,
         curve_json,
-        following_json,
         forecast_json,
-        growth_json,
         investigation_json,
         ladder_json,
-        learned_json,
         ledger_json,
         tuning_json,
     )
     from loadframe.reporting.limits_report import render_limits
-    from loadframe.reporting.observed_report import render_learned
     from loadframe.reporting.reports import render_markdown, render_text, write_figures, write_page
     from loadframe.study import Study
     from loadframe.study import load as load_study
@@ -127,19 +110,12 @@ __all__ = [
     "export",
     "exports",
     "fit_curve",
-    "following_json",
-    "following_of_run",
-    "forecast_growth",
     "forecast_json",
     "forget_changes",
-    "growth_json",
-    "import_observed",
     "investigate",
     "investigation_json",
     "ladder",
     "ladder_json",
-    "learn",
-    "learned_json",
     "ledger_json",
     "limits",
     "load_study",
@@ -147,17 +123,11 @@ __all__ = [
     "open_run",
     "own_changes",
     "predict",
-    "predict_observed",
     "predict_run",
-    "read_data",
-    "read_load",
     "read_observations",
     "render_comparison",
     "render_curve",
-    "render_following",
     "render_forecast",
-    "render_growth",
-    "render_learned",
     "render_limits",
     "render_markdown",
     "render_text",
@@ -169,7 +139,6 @@ __all__ = [
     "unreadable_changes",
     "unreverted_changes",
     "verify",
-    "windows_of_run",
     "write_answer",
     "write_figures",
     "write_page",

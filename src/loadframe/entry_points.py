@@ -18,7 +18,8 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
-VIEWS_GROUP, EXPORTS_GROUP = "loadframe.views", "loadframe.exports"
+VIEWS_GROUP, PAGES_GROUP = "loadframe.views", "loadframe.pages"
+EXPORTS_GROUP, DATA_GROUP = "loadframe.exports", "loadframe.data"
 """Groups of entry points, by what they register."""
 WHAT = {
     KINDS_GROUP: "kind",
@@ -26,7 +27,9 @@ WHAT = {
     VERBS_GROUP: "verb",
     EXECUTORS_GROUP: "executor",
     VIEWS_GROUP: "view",
+    PAGES_GROUP: "page",
     EXPORTS_GROUP: "export",
+    DATA_GROUP: "reader of data",
 }
 """The word for it."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
@@ -41,9 +44,14 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
         "bulk-ingest": "loadframe-bulk",
         "metadata-index": "loadframe-index",
     },
-    VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")} | {"serve": "loadframe-live"},
+    VERBS_GROUP: {
+        **{name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")},
+        "growth": "loadframe-watch",
+        "serve": "loadframe-live",
+    },
     EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
     VIEWS_GROUP: {"terminal": "loadframe-live"},
+    DATA_GROUP: {"production": "loadframe-watch"},
 }
 """What extensions of ours register, and in which distribution, to name it where it is not installed."""
 

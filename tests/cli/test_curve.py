@@ -122,3 +122,21 @@ def test_from_standard_input(tmp_path: Path) -> None:
 def test_what_is_no_curve_is_refused(here: Command, arguments: list[str], code: int, word: str) -> None:
     done = here(*arguments, text="load,throughput\n1,10\n-2,20\n")
     assert (done.exit_code, word in done.stderr) == (code, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("time,load,throughput\n1,1,10\n2,2,20\n", []),
+        ('\ufeff"Timestamp",load\n1,1\n', []),
+        ('{"status": "success"}', []),
+        ("# hostname;interval;timestamp;CPU\n", []),
+        ("load,throughput\n1,10\n2,20\n", ["--use", "cpu=busy"]),
+    ],
+)
+def test_production_data_name_the_extension_that_reads_them(
+    here: Command, monkeypatch: pytest.MonkeyPatch, text: str, arguments: list[str]
+) -> None:
+    monkeypatch.setattr("loadframe.entry_points.distributions", lambda: ())
+    done = here("points.csv", *arguments, text=text)
+    assert done.exit_code == 1 and "(points.csv) needs the extension loadframe-watch" in done.stderr, done.stderr

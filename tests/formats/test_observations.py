@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_tables import parse_observations, read_observations
+from loadframe.formats.csv_tables import is_in_time_order, parse_observations, read_observations
 
 RATES = st.just(0.0) | st.floats(1e-9, 1e12)
 TWO = "load,throughput\n1,10\n"
@@ -113,3 +113,11 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.name, len(found.rows)) == ("standard input", 2)
     with pytest.raises(SampleError, match="no file"):
         read_observations("nowhere.csv")
+
+
+def test_without_times_a_file_is_a_curve_however_many_its_loads() -> None:
+    levels = "load,throughput\n" + "1,10\n2,20\n" * 40
+    many = "load,throughput\n" + "".join(f"{1 + at * 37 % 97},{at}\n" for at in range(97))
+    rising = "load,throughput\n" + "".join(f"{1 + at},{at}\n" for at in range(97))
+    assert not any(map(is_in_time_order, (levels, many, rising)))
+    assert [len(parse_observations(text, "x").loads) for text in (levels, many, rising)] == [2, 97, 97]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import loadframe
+from loadframe_watch.api import windows_of_run
 
 
 def test_whole_scans_are_compared_with_du_and_find_and_tell_how_a_load_grows(tmp_path: Path) -> None:
@@ -20,7 +21,7 @@ def test_whole_scans_are_compared_with_du_and_find_and_tell_how_a_load_grows(tmp
     for one in done.answers:
         assert {each.answer: each.target for each in one.answers}["entries"] == one.load
         assert not any("du and find" in warning for warning in done.warnings), "what is as it should be is no warning"
-    windows = loadframe.windows_of_run(loadframe.open_run(done.run))
+    windows = windows_of_run(loadframe.open_run(done.run))
     assert max(one.after for one in windows) == pytest.approx(1600), "four sizes are no law: slices of the largest"
     assert min(one.before for one in windows) == 0
     assert all(one.seconds > 0 for one in windows)

@@ -15,7 +15,7 @@ SLOWER = 4.0
 """A machine that is as much slower, or as busy, holds the bound on time, too."""
 READERS = {
     "view": """
-from loadframe_live.watch_view import WatchView
+from loadframe_watch.page import WatchView
 view = WatchView(opened(folder), "0/w")
 def read():
     view.refresh()
@@ -28,7 +28,7 @@ def read():
     return list(view.samples())
 """,
     "fit": """
-from loadframe.formats.watch_days import observed
+from loadframe_watch.days import observed
 def read():
     return observed(folder)
 """,
@@ -42,7 +42,7 @@ MEASURES = """
 import json, sys, time
 from pathlib import Path
 from loadframe.errors import UserError
-from loadframe.formats.watch_days import opened
+from loadframe_watch.days import opened
 import zstandard
 folder = Path(sys.argv[1])
 def resident(field):

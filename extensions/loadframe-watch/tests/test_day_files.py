@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import RecordingError, RunError
-from loadframe.formats.watch_days import days, lines, observed
 from loadframe_watch.child import compact
+from loadframe_watch.days import days, lines, observed
 from loadframe_watch.journal import Journal
 from watch_farm import BEGUN_S, DAY_S, SimulatedClocks
 
@@ -32,7 +32,7 @@ FILLS = """
 import sys
 from pathlib import Path
 from loadframe_watch.journal import Journal, Clocks
-from loadframe.formats.watch_days import lines
+from loadframe_watch.days import lines
 folder = Path(sys.argv[1])
 filler = folder / "filler"
 filler.write_bytes(b"x" * 300_000)

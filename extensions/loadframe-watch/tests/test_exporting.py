@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from loadframe.errors import RecordingError, UsageError
-from loadframe.formats.watch_days import lines
+from loadframe_watch.days import lines
 from loadframe_watch.exporting import WATCH_FORMATS, export_watch, is_watch_folder
 from watch_farm import Farm, watching
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import LoadframeError, MachineError, RecordingError, RunError
-from loadframe.formats.watch_days import lines
 from loadframe.system.files import Folder, Whose
-from loadframe_live.watch_view import WatchView
 from loadframe_watch.child import compact
+from loadframe_watch.days import lines
 from loadframe_watch.journal import Journal
+from loadframe_watch.page import WatchView
 from watch_farm import SimulatedClocks
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.formats.watch_days import WatchLine, lines
 from loadframe.host.environment import python
+from loadframe_watch.days import WatchLine, lines
 from waiting import await_that
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))

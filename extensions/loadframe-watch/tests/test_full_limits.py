@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from loadframe.model.watch import WatchAlarm
 from loadframe_watch.model import Model, Sample
+from loadframe_watch.records import WatchAlarm
 
 DISK = "disk.space"
 HOUR_S = 3600.0

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from loadframe.formats.watch_days import days, lines
+from loadframe_watch.days import days, lines
+from loadframe_watch.journal import lost_lines
 from loadframe_watch.watcher import Watcher
 from watch_farm import Farm, watching
 
@@ -201,3 +202,7 @@ def test_a_watch_that_begins_again_goes_on_where_it_was(tmp_path: Path) -> None:
     assert gap["reason"] == "stopped" and gap["seconds"] == pytest.approx(500, abs=INTERVAL_S)
     assert [line.n for line in lines(tmp_path)][numbers - 1 : numbers + 1] == [numbers, numbers + 1]
     assert [one["reason"] for one in told(tmp_path, "end")] == ["time"]
+
+
+def test_one_line_that_was_not_written_is_told_in_the_singular() -> None:
+    assert lost_lines(1, 0.0, 1.0).words.startswith("1 line could")

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from loadframe.formats.json_text import write_json
-from loadframe.formats.watch_days import lines
 from loadframe.host.environment import python
 from loadframe.host.privilege import free_user
-from loadframe.model.watch import WatchPlan
+from loadframe_watch.days import lines
 from loadframe_watch.find import how_to_find
+from loadframe_watch.records import WatchPlan
 
 as_root = pytest.mark.skipif(os.geteuid() != 0 or free_user() is None, reason="root, and a second user")
 READ = 1 << 2 | 1 << 19
@@ -27,7 +27,7 @@ STARTS = 1 << 5 | 1 << 6 | 1 << 7
 DUMPABLE = """
 import ctypes, sys
 from loadframe_watch.process import give_up
-from loadframe.model.watch import WatchPlan
+from loadframe_watch.records import WatchPlan
 before = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
 give_up(WatchPlan("", "", server={"address": "x"} if sys.argv[1] == "server" else {}, webhook=sys.argv[2]))
 print(before, ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))

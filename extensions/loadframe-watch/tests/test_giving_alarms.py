@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from loadframe.errors import TargetError, UsageError, UserError
-from loadframe.formats.watch_days import lines
 from loadframe.host.privilege import US
-from loadframe.model.watch import WatchAlarm, WatchPlan
 from loadframe_watch.alarms import Alarms, filled
 from loadframe_watch.child import check_webhook
+from loadframe_watch.days import lines
+from loadframe_watch.records import WatchAlarm, WatchPlan
 from loadframe_watch.sources import run
 from watch_farm import Farm, watching
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import RunError, SampleError, UsageError
-from loadframe.formats.watch_days import days, lines
 from loadframe.model import LoadInterval
-from loadframe.model.watch import ImportedWatch, WatchPlan
-from loadframe.reporting.observed_report import render_import
 from loadframe.system.files import Folder, Whose
-from loadframe_live.watch_view import WatchView
+from loadframe_watch.days import days, lines
 from loadframe_watch.importing import begin_from, learn_from, mapping_of
+from loadframe_watch.observed.report import render_import
+from loadframe_watch.page import WatchView
+from loadframe_watch.records import ImportedWatch, WatchPlan
 from watch_farm import BEGUN_S, BEND, CACHE, DAY_S, TABLES, Farm, SimulatedClocks, watching
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))

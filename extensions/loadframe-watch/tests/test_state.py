@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.formats.watch_days import lines
+from loadframe_watch.days import lines
 from loadframe_watch.model import ROW_S, Model, Sample
 from watch_farm import DAY_S, Farm, watching
 

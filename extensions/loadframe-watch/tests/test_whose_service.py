@@ -18,9 +18,9 @@ import pytest
 import loadframe
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.privilege import FREE, free_user, of_uid
-from loadframe.model.watch import WatchPlan
 from loadframe_watch.find import Finder, Ports, how_to_find, listening_users
 from loadframe_watch.process import RealReader
+from loadframe_watch.records import WatchPlan
 from loadframe_watch.sampling import Look
 from loadframe_watch.sources import DatabaseCounters, run
 from loadframe_watch.starting import Wishes, of_study

@@ -1,27 +1,30 @@
 """The verbs of data, measured or observed: curve, knee, cliff, capacity and scalability law; predict, what higher loads
-will give, what saturates first, and how good such forecasts were; growth, how a load goes on as the database grows, and
-where its memory ends."""
+will give, what saturates first, and how good such forecasts were. Production data are read by an extension."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened, show, size_of
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened, show
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import SampleError, UsageError
-from loadframe.formats.plain_numbers import LARGEST, finite
+from loadframe.entry_points import DATA_GROUP, not_installed, registered
+from loadframe.errors import MissingTool, SampleError, UsageError
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:
-    from loadframe.model import Forecast, Observations, Observed
+    from loadframe.model import Forecast, Observations
     from loadframe.runs.folder import RunFolder
 
 UNIT = "units of load"
 """For a CSV file: what its load axis counts."""
+PRODUCTION = "production"
+REMEDY = "Give a run folder, CSV, the JSON of a Prometheus range query, or what `sadf -j` or `sadf -d` writes."
 
 LoadOf = Annotated[
     str | None,
@@ -54,6 +57,32 @@ TreatmentOf = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesOptions:
+    """Which series of production data is what (docs/observed.md), as the options say it."""
+
+    load: str | None
+    throughput: str | None
+    response: str | None
+    response_is: Literal["mean", "p95"]
+    use: tuple[str, ...]
+    counters: tuple[str, ...]
+
+    @property
+    def given(self) -> bool:
+        return bool(self.load or self.throughput or self.response or self.use or self.counters)
+
+
+class Production(Protocol):
+    """Production data; an entry point of `loadframe.data` makes them from texts with their names, and SeriesOptions."""
+
+    def curve(self, within_latency_p95_ms: float | None, unit: str) -> tuple[dict[str, Any], str]:
+        """As JSON and as text. unit: of the load."""
+
+    def predict(self, at: Sequence[float], up_to: float | None, kind: Literal["closed", "rate"] | None) -> "Forecast":
+        """Of these loads."""
+
+
 def _data(
     place: str,
     treatment: str | None,
@@ -64,30 +93,29 @@ def _data(
     use: list[str] | None,
     counters: list[str] | None,
     also: list[str] | None,
-) -> "RunFolder | Observations | Observed":
-    """A run folder, or a file's contents. SampleError and UsageError for options of the other one, UsageError for a
-    --use without a name, and for another --response-is."""
-    from loadframe.formats.observed import named_series
-    from loadframe.model import ObservedMapping
+) -> "RunFolder | Observations | Production":
+    """A run folder, or a file's contents. SampleError and UsageError for options of the other one, UsageError for
+    another --response-is, MissingTool for production data where nothing reads them."""
+    from loadframe.formats.csv_tables import is_in_time_order, name_of, parse_observations, read_text
 
     if response_is not in ("mean", "p95"):
         raise UsageError(f"--response-is {words(response_is, 40)!r} is unknown", remedy="It is mean or p95.")
-    mapping = ObservedMapping(
-        load=load,
-        throughput=throughput,
-        response=response,
-        use=named_series("--use", use or (), "Write it as --use cpu=SERIES."),
-        counters=tuple(counters or ()),
-        response_is="p95" if response_is == "p95" else "mean",
-        axis="load",
-    )
+    statistic: Literal["mean", "p95"] = "p95" if response_is == "p95" else "mean"
+    series = SeriesOptions(load, throughput, response, statistic, tuple(use or ()), tuple(counters or ()))
     if is_folder(place):
-        if mapping.given or also:
+        if series.given or also:
             raise SampleError(f"{place} is a folder; a series of it cannot be named", remedy="Give a file.")
         return opened(Path(place))
     if treatment is not None:
         raise UsageError("--treatment is for run folders", remedy="Omit it.")
-    return loadframe.read_data(place, mapping, also=also or [])
+    files = [(read_text(file, remedy=REMEDY), name_of(file)) for file in (place, *(also or ()))]
+    if not (series.given or also or is_in_time_order(files[0][0])):
+        return parse_observations(*files[0])
+    production: Callable[..., Production] | None = registered(DATA_GROUP, PRODUCTION)
+    if production is None:
+        fact, remedy = not_installed(DATA_GROUP, PRODUCTION, f"Production data ({name_of(place)})")
+        raise MissingTool(fact, remedy=remedy)
+    return production(files, series)
 
 
 def curve(
@@ -115,7 +143,8 @@ def curve(
 ) -> None:
     """Compute a curve from a run's steps, from your own measurements, or from production data."""
     with command(as_json):
-        from loadframe.model import Observations, Observed
+        from loadframe.model import Observations
+        from loadframe.runs.folder import RunFolder
 
         if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < float("inf"):
             raise UsageError(
@@ -123,18 +152,18 @@ def curve(
                 remedy="Give milliseconds above zero.",
             )
         match _data(data, treatment, load, throughput, response, response_is, use, counter, also):
-            case Observed() as rows:
-                learned = loadframe.learn(rows, within_latency_p95_ms=within_latency_p95_ms)
-                show(as_json, loadframe.learned_json, partial(loadframe.render_learned, unit=UNIT), learned)
             case Observations() as levels:
                 fitted = loadframe.fit_curve(levels, within_latency_p95_ms=within_latency_p95_ms)
                 show(as_json, loadframe.curve_json, partial(loadframe.render_curve, unit=UNIT), fitted)
-            case run:
+            case RunFolder() as run:
                 case = loadframe.conclude(run, within_latency_p95_ms=within_latency_p95_ms)
                 fitted = case.state(treatment or "A").curve
                 unit, quality, work = case.study.axis_unit, case.quality, case.study.work_unit
                 to_text = partial(loadframe.render_curve, unit=unit, quality=quality, work=work)
                 show(as_json, partial(loadframe.curve_json, quality=quality), to_text, fitted)
+            case production:
+                shape, text = production.curve(within_latency_p95_ms, UNIT)
+                show(as_json, lambda: shape, lambda: text)
 
 
 KINDS = {"clients": "closed", "rate": "rate"}
@@ -182,7 +211,8 @@ def predict(
 ) -> None:
     """Forecast throughput, latency and the first limit from measurements at low loads."""
     with command(as_json, measures=verify is not None):
-        from loadframe.model import WORK, Observations, Observed
+        from loadframe.model import WORK, Observations
+        from loadframe.runs.folder import RunFolder
 
         loads = _loads(at)
         if load_is is not None and load_is not in KINDS:
@@ -192,14 +222,14 @@ def predict(
         kind = cast(Literal["closed", "rate"] | None, KINDS.get(load_is or ""))
         unit, work = UNIT, WORK
         match _data(data, treatment, load, throughput, response, response_is, use, counter, also):
-            case Observed() as rows:
-                forecast = loadframe.predict_observed(rows, loads, up_to=up_to, kind=kind)
             case Observations() as levels:
                 forecast = loadframe.predict(levels, loads, up_to=up_to, kind=kind)
-            case run:
+            case RunFolder() as run:
                 bench = run.bench()
                 unit, work = bench.axis_unit, bench.work_unit
                 forecast = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
+            case production:
+                forecast = production.predict(loads, up_to, kind)
         where = None
         if verify is not None:
             forecast, where = _verified(forecast, verify, overrides or [], runs, as_json)
@@ -234,81 +264,3 @@ def _loads(text: str | None) -> list[float]:
     if not all(isfinite(load) for load in loads):
         raise UsageError(f"--at {words(text)!r} is not a list of loads", remedy="For example --at 4,8,12.")
     return loads
-
-
-TIMES = {"k": 1e3, "M": 1e6, "G": 1e9}
-
-
-def growth(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN|CSV",
-            help="A run over the axis entries or change_rate, or a CSV file of entries,seconds[,reads]; - is stdin.",
-        ),
-    ],
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="N,..", help="The sizes to forecast, in entries: 10M,100M.")
-    ] = None,
-    up_to: Annotated[
-        str | None,
-        typer.Option("--up-to", metavar="N", help="Forecast from the load up to N entries, and score it at the rest."),
-    ] = None,
-    memory: Annotated[
-        list[str] | None,
-        typer.Option("--memory", metavar="NAME=SIZE", help="A memory of the database, for example buffer_pool=4GiB."),
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option("--database", metavar="SIZE", help="The size of the database at the end of the load."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Forecast the rate and the time of a load at more entries, from one long load or loads of several sizes."""
-    with command(as_json):
-        from loadframe.model import Memories
-
-        sizes = [_count(part, "--at") for part in at.split(",")] if at is not None else []
-        limit = _count(up_to, "--up-to") if up_to is not None else None
-        run = opened(Path(data)) if is_folder(data) else None
-        if run is not None and run.declared().load.axis == "change_rate":  # of a change log: following is judged
-            steps, followed = loadframe.following_of_run(run)
-            show(as_json, loadframe.following_json, loadframe.render_following, steps, followed)
-            return
-        windows = loadframe.windows_of_run(run) if run is not None else loadframe.read_load(data)
-        held = dict(_memory(text) for text in memory or [])
-        if held and database is None:
-            raise UsageError(
-                "--memory alone does not tell how many entries it holds",
-                remedy="Add --database SIZE, at the load's end.",
-            )
-        entry = (
-            _size(database, "--database") / max(window.after for window in windows) if database is not None else None
-        )
-        forecast = loadframe.forecast_growth(windows, sizes, memories=Memories(held, entry), up_to=limit)
-        show(as_json, loadframe.growth_json, loadframe.render_growth, forecast)
-
-
-def _count(text: str, option: str) -> float:
-    text = text.strip()
-    times = TIMES.get(text[-1:], 1.0)
-    value = finite(text.removesuffix(text[-1:]) if times > 1 else text)
-    if value is None or not 1 <= value * times <= LARGEST:
-        raise UsageError(
-            f"{option} {words(text)!r} is no number of entries", remedy="For example 300k, 10M or 2500000."
-        )
-    return value * times
-
-
-def _memory(text: str) -> tuple[str, float]:
-    name, equals, size = text.partition("=")
-    if not equals or not name:
-        raise UsageError(f"--memory {words(text)!r} is not NAME=SIZE", remedy="For example buffer_pool=4GiB.")
-    return name, _size(size, "--memory", "buffer_pool=4GiB")
-
-
-def _size(text: str, option: str, example: str = "4GiB") -> float:
-    size = size_of(option, text, example)
-    if size == 0:
-        raise UsageError(f"{option} is 0", remedy="Leave it out, or give a size above zero.")
-    return float(size)

@@ -26,7 +26,6 @@ VERBS = {
     "tune": ("studies:tune", "Search for better settings, and prove them."),
     "curve": ("data:curve", "Compute a curve from a run, a file, or production data."),
     "predict": ("data:predict", "Forecast higher loads from measurements at low ones."),
-    "growth": ("data:growth", "Forecast how a load goes on as its database grows."),
     "limits": ("limits:limits", "Show every limit and its use, now."),
     "compare": ("compare:compare", "Say whether B is better or worse than A."),
     "ladder": ("studies:ladder", "Apply changes one by one; measure what each adds."),
@@ -41,6 +40,7 @@ VERBS = {
 """Place of each verb, MODULE:NAME in this package, and its line in the list of all."""
 OF_EXTENSIONS = {
     "fleet": "Many machines: whether they can be loaded together.",
+    "growth": "Forecast how a load goes on as its database grows.",
     "ndb": "Check a config.ini of MySQL Cluster.",
     "serve": "Show runs in a browser, also while they are measured.",
     "watch": "Watch a service in production; an alarm before it gives.",

@@ -1,18 +1,17 @@
 """Tables in comma-separated text, from a file or standard input, as other tools and people write them: samples for
-`compare`, curves, and loads. Rows know their line."""
+`compare`, and curves. Rows know their line."""
 
 import csv
 import io
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from loadframe.errors import SampleError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST, finite, plausible
-from loadframe.model import LoadWindow, Observation, Observations
+from loadframe.model import Observation, Observations
 from loadframe.progress import counted
 
 STDIN = "-"
@@ -118,69 +117,21 @@ def number(text: str, where: str) -> float:
     return value
 
 
-OF_LOADS = ("entries", "seconds", "reads")
-NAME_ENTRIES = (
-    "The first line names the columns: entries,seconds[,reads]; entries in the database, seconds since the load "
-    "began, pages that were read from beyond the database's memory so far."
-)
-FEWEST_ROWS = 2
-MOST_ROWS = 200_000
+TIMES = ("time", "time_s", "timestamp", "timestamp_s", "ts", "date", "datetime", "time_ms", "timestamp_ms")
+"""Names of a column of times."""
+SADF, SAR = "# hostname;interval;timestamp", "Linux "
+"""How text of sysstat begins."""
 
 
-def read_load(place: str) -> tuple[LoadWindow, ...]:
-    """place: a path, "-" for standard input. Raises SampleError, naming the wrong line and value."""
-    return parse_load(read_text(place, remedy="Give a CSV file of entries,seconds[,reads]."), name_of(place))
+def is_timed(text: str) -> bool:
+    """Whether the first line of CSV text names a column of times."""
+    first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
+    return any(cell.strip().strip('"').lower() in TIMES for cell in first.split(","))
 
 
-def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
-    """The windows of a load in CSV text: from each row to the next one with more entries. The load begins at 0 entries
-    and 0 s unless the first row says otherwise. Raises SampleError for anything else."""
-    lines = rows(text, name)
-    names = header(lines)
-    for column in names:
-        if column not in OF_LOADS or names.count(column) > 1:
-            raise SampleError(
-                f"{name}, line 1 has the column {column[:100]!r} twice, or it is unknown", remedy=NAME_ENTRIES
-            )
-    if "entries" not in names or "seconds" not in names:
-        raise SampleError(f"{name}, line 1 must name entries and seconds", remedy=NAME_ENTRIES)
-    body = lines[1:]
-    if not FEWEST_ROWS <= len(body) <= MOST_ROWS:
-        raise SampleError(
-            f"{name} has {counted(len(body), 'row')}; a load has {FEWEST_ROWS} to {MOST_ROWS:,}",
-            remedy="Note entries and seconds several times while the load runs.",
-        )
-    check_cells(names, body)
-    points: list[Point] = []
-    for row in body:
-        by_column = {column: _checked(column, cell, row) for column, cell in zip(names, row.cells, strict=True)}
-        points.append((by_column["entries"], by_column["seconds"], by_column.get("reads")))
-    for (before, after), row in zip(pairwise(points), body[1:], strict=True):
-        _check(before, after, row)
-    kept = [point for number, point in enumerate(points) if number == 0 or point[0] > points[number - 1][0]]
-    if len(kept) < FEWEST_ROWS:
-        raise SampleError(f"{name}: entries is {points[0][0]:g} in every row", remedy="Note a load while it goes on.")
-    if kept[0][0] > 0 and kept[0][1] > 0:
-        kept.insert(0, (0.0, 0.0, 0.0 if kept[0][2] is not None else None))
-    return tuple(
-        LoadWindow(at, then, until_s - since_s, None if read is None or reads is None else reads - read)
-        for (at, since_s, read), (then, until_s, reads) in pairwise(kept)
-    )
-
-
-Point = tuple[float, float, float | None]
-
-
-def _check(before: Point, after: Point, row: Row) -> None:
-    """Entries may stand still: a loader that notes its progress each second shows one count while a commit runs."""
-    for column, first, last in zip(OF_LOADS, before, after, strict=True):
-        if first is None or last is None:
-            continue
-        if last < first or (column == "seconds" and last == first):
-            raise SampleError(
-                f"{row.where}: {column} is {last:g} after {first:g}",
-                remedy="Each row has more seconds than the one before, and at least as many entries and reads.",
-            )
+def is_in_time_order(text: str) -> bool:
+    """Whether a file is production data, as monitoring writes them: JSON, sysstat's text, or CSV with times."""
+    return is_timed(text) or text.removeprefix("\ufeff").lstrip().startswith(("{", "[", SADF, SAR))
 
 
 OF_SAMPLES = ("value", "block", "time", "session")
@@ -266,7 +217,6 @@ REMEDY = f"The first line names the columns: {COLUMNS}."
 
 PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
 RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
-    **dict.fromkeys(OF_LOADS, (plausible, "A count or a time, 0 or more.")),
     "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
     "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
     "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),

@@ -11,7 +11,6 @@ from loadframe.model.forecast import *
 from loadframe.model.investigation import *
 from loadframe.model.ladder import *
 from loadframe.model.limit import *
-from loadframe.model.observed import *
 from loadframe.model.profile import *
 from loadframe.model.step import *
 from loadframe.model.target import *

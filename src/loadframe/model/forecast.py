@@ -1,7 +1,6 @@
-"""What saturates first and at which load, how a load goes on as the database grows, and how forecasts scored."""
+"""What saturates first and at which load, and how forecasts scored."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from loadframe.model.curve import LoadInterval
@@ -121,81 +120,3 @@ class Forecast:
     def limited(self) -> bool:
         """Whether what limits it lies within the loads measured."""
         return self.first_from is not None and self.first_from.load <= self.measured[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadWindow:
-    """A part of a load. before, after: entries in the database; seconds: its duration; reads: pages or blocks read from
-    beyond the database's memory, None where not counted."""
-
-    before: float
-    after: float
-    seconds: float
-    reads: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Memories:
-    """Memory that the database may use, in bytes by name (a buffer pool, the cage); reads count beyond the smallest.
-    entry_bytes: of an entry with its indexes. Without either, no end of memory is forecast."""
-
-    bytes: Mapping[str, float] = field(default_factory=dict)
-    entry_bytes: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryEnd:
-    """Where the database outgrows its memory. entries: by the cost, with its 90 % interval; by_reads: by its own
-    counter of reads, or None. times: the cost of an entry at the end over that before. confirmed: both rise, and their
-    intervals meet or lie within a factor of 2. memory: the one whose size lies that near, or ""."""
-
-    entries: LoadInterval
-    by_reads: LoadInterval | None
-    times: float
-    confirmed: bool
-    memory: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthPoint:
-    """rate: entries/s at this size. seconds: to fill an empty database up to it."""
-
-    entries: float
-    rate: Estimate
-    seconds: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthRefusal:
-    """A size that is not forecast, and why, in a sentence."""
-
-    entries: float
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthScored:
-    """A forecast and what was measured later."""
-
-    entries: float
-    rate: float
-    rate_inside: bool
-    seconds: float
-    seconds_inside: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthForecast:
-    """How a load goes on. entries: the largest size seen. windows: their number. now: the rate there. end: of memory,
-    or None. walls: sizes at which other memories end, by name. refused: why nothing is forecast."""
-
-    entries: float
-    windows: int
-    now: Estimate | None = None
-    end: MemoryEnd | None = None
-    walls: Mapping[str, float] = field(default_factory=dict)
-    at: tuple[GrowthPoint, ...] = ()
-    not_at: tuple[GrowthRefusal, ...] = ()
-    scored: tuple[GrowthScored, ...] = ()
-    notes: tuple[str, ...] = ()
-    refused: str | None = None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from loadframe.analysis.following import Followed, Following
 from loadframe.diagnosis.windows import explained
 from loadframe.model import (
     AnswerCompared,
@@ -18,10 +17,8 @@ from loadframe.model import (
     Comparison,
     Curve,
     Forecast,
-    GrowthForecast,
     Investigation,
     Ladder,
-    Learned,
     LedgerNow,
     Profile,
     Round,
@@ -49,15 +46,6 @@ def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequ
     return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
-def learned_json(learned: Learned) -> Json:
-    """loadframe.curve/1 of production data, with the rest under `observed`. basis: "response" where the points are 1 /
-    response time. Without throughput and response times there are no points."""
-    empty = {field.name: None for field in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
-    shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
-    observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
-    return json_object({**shape, "observed": observed})
-
-
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
     """A single comparison is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
     shapes = []
@@ -71,17 +59,6 @@ def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None)
     """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
     calibration: how often the intervals of all scored forecasts on this machine held."""
     return json_object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
-
-
-def growth_json(forecast: GrowthForecast) -> Json:
-    """loadframe.growth/1; sizes in entries, rates in entries/s, intervals of 90 %."""
-    return json_object({"schema": "loadframe.growth/1", **_fields(forecast)})
-
-
-def following_json(steps: Sequence[Following], followed: Followed) -> Json:
-    """loadframe.following/1; rates in changes/s, intervals of 95 %."""
-    shapes = [{**_fields(step), "applied": step.applied} for step in steps]
-    return json_object({"schema": "loadframe.following/1", **_fields(followed), "steps": shapes})
 
 
 def ledger_json(now: LedgerNow) -> Json:

@@ -26,8 +26,7 @@ from loadframe_live.follower import Follower
 from loadframe_live.hub import Hub, TooManySubscribers
 from loadframe_live.metrics import Metrics
 from loadframe_live.places import Places
-from loadframe_live.view import Reads
-from loadframe_live.watch_view import WATCH
+from loadframe_live.view import RUN, Reads
 
 ASSETS = {
     "/": ("live.html", "text/html"),
@@ -156,7 +155,7 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
     async def run(request: Request) -> Response:
         run_id = _id(request)
         whole = await follower.whole(run_id)
-        if whole["schema"] == WATCH:  # it has no report
+        if whole["schema"] != RUN:  # it has no report
             return _json(whole)
         return _json({**whole, "report": f"/report/{known.ticket(run_id)}/{run_id}/"})
 

@@ -8,7 +8,7 @@ from loadframe.errors import UserError
 from loadframe_live.hub import Hub
 from loadframe_live.places import Places
 from loadframe_live.view import Reads, RunView
-from loadframe_live.watch_view import WatchView, is_watch
+from loadframe_live.watches import WatchView, watches
 
 View = RunView | WatchView
 YOUNG_NS = 10_000_000_000
@@ -17,8 +17,10 @@ YOUNG_NS = 10_000_000_000
 
 def opened(places: Places, run_id: str, reads: Reads | None) -> View:
     """A run or a watch, of which nothing is read yet. RunError for anything else."""
-    folder = places.folder(run_id)
-    return WatchView(folder, run_id) if is_watch(folder) else RunView(places.find(run_id), run_id, reads)
+    folder, pages = places.folder(run_id), watches()
+    if pages is not None and pages.is_watch(folder):
+        return pages.view(folder, run_id)
+    return RunView(places.find(run_id), run_id, reads)
 
 
 class Listing:
@@ -51,7 +53,7 @@ class Listing:
         try:
             young = time.time_ns() - self._places.folder(run_id).changed_ns() < YOUNG_NS
             view = opened(self._places, run_id, self._reads)
-            entry = view.row() if isinstance(view, WatchView) else view.unopened()
+            entry = view.unopened() if isinstance(view, RunView) else view.row()
         except (UserError, OSError):  # a folder of something else, or a run that is being created
             self._young |= young
             return None
@@ -121,7 +123,7 @@ class Follower:
         for view in self._listing.look():
             if len(self._followed) < MOST_FOLLOWED:
                 self._followed[view.id] = view
-            elif isinstance(view, WatchView):  # its row shows its current state
+            elif not isinstance(view, RunView):  # its row shows its current state
                 view.refresh()
                 self._listing.rows[view.id] = view.row()
         for view in tuple(self._followed.values()):

@@ -1,16 +1,13 @@
 """/metrics: the newest runs and the watches as OpenMetrics text; a run is evaluated again once it has changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from loadframe.errors import UserError
-from loadframe.formats.watch_days import WatchLine
 from loadframe.model import CaseStudy
 from loadframe.reporting import openmetrics
-from loadframe.reporting.openmetrics import Sample, Seen
 from loadframe.runs.folder import RunFolder
-from loadframe.system.files import Folder
 from loadframe_live.places import Places
-from loadframe_live.watch_view import WatchView, is_watch
+from loadframe_live.watches import WatchMetrics, watches
 
 MOST_RUNS, MOST_WATCHES = 10, 50
 """The newest; a curve's interval takes a moment to compute."""
@@ -37,15 +34,17 @@ class Metrics:
             sample for _, case in self._known.values() if case is not None for sample in openmetrics.samples_of(case)
         )
         of_watches = (sample for watch in list(self._watches.values())[:MOST_WATCHES] for sample in watch.samples())
-        return openmetrics.text([*of_runs, *of_watches])
+        pages = watches()
+        families = {**openmetrics.FAMILIES, **({} if pages is None else pages.families)}
+        return openmetrics.text([*of_runs, *of_watches], families)
 
-    def _watch(self, run_id: str) -> "WatchMetrics | None":
-        known = self._watches.get(run_id)
-        if known is not None:
+    def _watch(self, run_id: str) -> WatchMetrics | None:
+        known, pages = self._watches.get(run_id), watches()
+        if known is not None or pages is None:
             return known
         try:
             folder = self._places.folder(run_id)
-            return WatchMetrics(folder, run_id) if is_watch(folder) else None
+            return pages.metrics(folder, run_id) if pages.is_watch(folder) else None
         except (UserError, OSError):  # it is being created, or removed
             return None
 
@@ -62,20 +61,3 @@ class Metrics:
             return state, self._export(run)
         except UserError:
             return state, None
-
-
-class WatchMetrics(WatchView):
-    """Continues reading at each call. Not thread-safe."""
-
-    def __init__(self, storage: Folder, view_id: str) -> None:
-        super().__init__(storage, view_id)
-        self._seen = Seen()
-
-    def samples(self) -> Iterator[Sample]:
-        """Of what was read so far; what cannot be read is left out."""
-        self.refresh()
-        return self._seen.samples(self.id.partition("/")[2])
-
-    def _take(self, line: WatchLine) -> set[str]:
-        self._seen.take(line)
-        return set()

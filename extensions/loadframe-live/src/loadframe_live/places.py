@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from loadframe.errors import RunError
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
-from loadframe_live.watch_view import is_watch
+from loadframe_live.watches import is_watch
 
 MOST_RUNS = 200
 """The newest of a folder: their names begin with the time."""

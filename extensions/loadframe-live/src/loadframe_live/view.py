@@ -38,6 +38,7 @@ from loadframe.runs.record import describe_study
 from loadframe.study.exposed_tables import LimitTable
 from loadframe.units import show
 
+RUN = "loadframe.live-run/1"
 Read = TypeVar("Read")
 Status = Literal["running", "finished", "stopped"]
 Change = dict[str, Any]
@@ -171,7 +172,7 @@ class RunView:
 
     def whole(self) -> Change:
         return {
-            "schema": "loadframe.live-run/1",
+            "schema": RUN,
             "id": self.id,
             "heading": self.heading,
             "limits": self.limits,

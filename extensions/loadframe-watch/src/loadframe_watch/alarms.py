@@ -17,7 +17,7 @@ from loadframe.host.environment import NO_FOLDER, environment, located, python
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.to_its_end import until_end
-from loadframe.model.watch import WatchAlarm, WatchPlan
+from loadframe_watch.records import WatchAlarm, WatchPlan
 
 WITHIN_S = 60.0
 AGAIN_S = (10.0, 60.0, 300.0, 1800.0)

@@ -17,8 +17,8 @@ from typing import Any
 
 from loadframe.errors import LoadframeError, RecordingError, StudyError, UsageError, UserError
 from loadframe.formats.json_text import parse_json, write_json
-from loadframe.formats.watch_days import Observed, observed
 from loadframe.system.files import Folder, Whose
+from loadframe_watch.days import Observed, observed
 
 POSTED_WITHIN_S = 20.0
 MOST_ANSWER = 1 << 16
@@ -41,8 +41,8 @@ def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -
 def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
     """Limits by load, the bend of the response, the highest load. fine: neighbouring rows may be correlated. A use that
     follows the hour rather than the load gets no load; hours in which something else fills it each day are left out."""
-    from loadframe.analysis.by_the_hour import driver
-    from loadframe.analysis.saturation_of_rows import bend, of_rows
+    from loadframe_watch.observed.by_the_hour import driver
+    from loadframe_watch.saturation_of_rows import bend, of_rows
 
     use = table.use if fine else {name: _by_load(table, shares) for name, shares in table.use.items()}
     full = {name: of_rows(table.load, shares, fine=fine).at for name, shares in use.items()}
@@ -65,7 +65,7 @@ def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float 
     """A use without what a nightly backup takes."""
     import numpy as np
 
-    from loadframe.analysis.by_the_hour import FULL, by_the_clock
+    from loadframe_watch.observed.by_the_hour import FULL, by_the_clock
 
     if not any(share is not None and share >= FULL for share in shares):
         return shares

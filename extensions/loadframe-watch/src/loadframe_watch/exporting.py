@@ -12,8 +12,8 @@ import polars
 from loadframe.errors import RunError
 from loadframe.experiments.exporting import ExportFormat, OfFolders, both, exported
 from loadframe.formats.plain_numbers import LARGEST
-from loadframe.formats.watch_days import DAY, WatchLine, days, lines
 from loadframe.reporting import openmetrics
+from loadframe_watch.days import DAY, WatchLine, days, lines
 
 MOST_ROWS = 2_000_000
 """230 days of one sample every ten seconds."""

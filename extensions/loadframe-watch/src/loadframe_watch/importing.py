@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from loadframe.analysis import observed_regimes
-from loadframe.analysis.by_the_hour import EITHER, apart, driver
-from loadframe.analysis.observed_blocks import missing
-from loadframe.analysis.saturation import grows
-from loadframe.analysis.saturation_of_rows import bend, ranges
 from loadframe.errors import RunError, SampleError
-from loadframe.formats.observed import import_observed, named_series
-from loadframe.formats.watch_days import SCHEMA, observed
 from loadframe.host import identity
-from loadframe.model import Observed, ObservedMapping
-from loadframe.model.watch import ImportedWatch, WatchPlan
-from loadframe.reporting.observed_report import absent, change, growing
-from loadframe.reporting.observed_report import apart as words_of
 from loadframe.version import __version__
 from loadframe_watch.child import fitted
+from loadframe_watch.days import SCHEMA, observed
 from loadframe_watch.journal import Clocks, Journal
+from loadframe_watch.leaks import grows
 from loadframe_watch.ledger import Ledger
 from loadframe_watch.model import Model
+from loadframe_watch.observed import regimes as observed_regimes
+from loadframe_watch.observed.blocks import missing
+from loadframe_watch.observed.by_the_hour import EITHER, apart, driver
+from loadframe_watch.observed.reading import import_observed, named_series
+from loadframe_watch.observed.records import Observed, ObservedMapping
+from loadframe_watch.observed.report import absent, change, growing
+from loadframe_watch.observed.report import apart as words_of
+from loadframe_watch.records import ImportedWatch, WatchPlan
+from loadframe_watch.saturation_of_rows import bend, ranges
 
 FORGET_S = 14 * 86400.0
 """As in watch_watcher: the fit reads so far back."""

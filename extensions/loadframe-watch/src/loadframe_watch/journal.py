@@ -13,9 +13,9 @@ from typing import Any
 
 from loadframe.errors import MachineError, RunError
 from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
-from loadframe.formats.watch_days import DAY, SCHEMA, TODAY, Budget, DayText, parse_line
 from loadframe.progress import counted
 from loadframe.system.files import PART, Folder, Whose, hold
+from loadframe_watch.days import DAY, SCHEMA, TODAY, Budget, DayText, parse_line
 
 LOCK, STATE = "watch.lock", "state.json"
 TAIL_BYTES = 1 << 17

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadframe.analysis import kept
-from loadframe.analysis.approaching import Days, span
-from loadframe.analysis.regime import Change, Series
-from loadframe.analysis.saturation import Leak, leak
-from loadframe.model.watch import WatchAlarm
 from loadframe.progress import counted
 from loadframe.reporting.rounding import plain
+from loadframe_watch import kept
 from loadframe_watch.alarms import alarm_of
+from loadframe_watch.approaching import Days, span
+from loadframe_watch.leaks import Leak, leak
+from loadframe_watch.records import WatchAlarm
+from loadframe_watch.regime import Change, Series
 from loadframe_watch.rows import Gathering, Thinned, in_words, unjudged
 
 ROW_S, SLOW_ROW_S = 60.0, 300.0

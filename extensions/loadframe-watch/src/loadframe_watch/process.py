@@ -30,7 +30,6 @@ from loadframe.host.privilege import (
     leave_no_memory_behind,
 )
 from loadframe.host.processes import Allowance, spawn
-from loadframe.model.watch import WatchPlan
 from loadframe.progress import counted
 from loadframe.recording import snapshot_machine
 from loadframe.recording.listeners import FAMILIES, Asking, established, families_of
@@ -39,6 +38,7 @@ from loadframe_watch.alarms import answer, printed, say
 from loadframe_watch.find import Finder, Ports, run_by
 from loadframe_watch.journal import Clocks, Journal
 from loadframe_watch.ledger import Ledger, Part
+from loadframe_watch.records import WatchPlan
 from loadframe_watch.sampling import Look, Machine, Service, derived, metrics
 from loadframe_watch.sources import Counters, DatabaseCounters, ExposedCounters
 from loadframe_watch.unit import Unit, work_of

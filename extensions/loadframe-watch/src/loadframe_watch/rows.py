@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadframe.analysis import kept
-from loadframe.analysis.saturation import FEWEST_ROWS, FORESIGHT_OF_GROWTH, LONGEST_S, WORTH, Leak
+from loadframe_watch import kept
+from loadframe_watch.leaks import FEWEST_ROWS, FORESIGHT_OF_GROWTH, LONGEST_S, WORTH, Leak
 
 MOST_ROWS = 1024
 LONGEST_STEP_S = 1200.0

@@ -9,13 +9,13 @@ from typing import Any
 
 from loadframe.connections.address import Place, decide, joined, parted
 from loadframe.connections.bounds import MIB
-from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
 from loadframe.host.privilege import Privilege
 from loadframe.host.to_its_end import until_end
 from loadframe.masking import masked
 from loadframe_watch.find import Ports
 from loadframe_watch.sampling import Look
+from loadframe_watch.small_answer import ask
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0
 OF = "service."

@@ -21,12 +21,12 @@ from loadframe.kinds.behind import comm_of
 from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
 from loadframe.kinds.service.finding import Found, find
 from loadframe.knowledge.kinds import rows_of
-from loadframe.model.watch import WatchPlan
 from loadframe.study import Study
 from loadframe.study.exposed_tables import MetricsTable
 from loadframe_watch.alarms import filled
 from loadframe_watch.child import check_webhook
 from loadframe_watch.find import how_to_find, listening_users, run_by, whose
+from loadframe_watch.records import WatchPlan
 from loadframe_watch.sources import RUN_AS
 
 COUNTED = {kind: (f"{kind}.connections", (f"{kind}.questions",)) for kind in ("mariadb", "mysql")}

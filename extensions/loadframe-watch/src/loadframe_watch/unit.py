@@ -9,11 +9,11 @@ from typing import Any
 
 from loadframe.connections.address import decide, joined
 from loadframe.connections.bounds import MIB
-from loadframe.connections.small_answer import ask
 from loadframe.errors import UserError
 from loadframe.host.privilege import Privilege
 from loadframe_watch.find import Ports
 from loadframe_watch.journal import Clocks
+from loadframe_watch.small_answer import ask
 from loadframe_watch.sources import check_port, run
 
 ANSWER_BYTES = 16 * MIB

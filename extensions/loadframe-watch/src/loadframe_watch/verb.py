@@ -82,9 +82,9 @@ def watch(
     Ends by Ctrl-C, after --for, or at an alarm with --exit-on-alarm.
     """
     with command(as_json):
-        from loadframe.reporting.observed_report import import_json, render_import
         from loadframe.study.fields import show_size
         from loadframe_watch import starting as watching
+        from loadframe_watch.observed.report import import_json, render_import
 
         subjects = sum(subject is not None for subject in (study, pid, attach))
         if subjects > 1 or (subjects == 0 and not imports):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadframe.host import identity
-from loadframe.model.watch import LOADLESS, WatchAlarm, WatchPlan
 from loadframe.progress import counted
 from loadframe.recording.frames import peak_rss_bytes
 from loadframe.version import __version__
@@ -20,6 +19,7 @@ from loadframe_watch.alarms import Alarms, alarm_of, say
 from loadframe_watch.journal import STATE, Clocks, Gap, Gaps, Journal, absent, lost_lines, since_last
 from loadframe_watch.ledger import Ledger, Part
 from loadframe_watch.model import Model, Sample
+from loadframe_watch.records import LOADLESS, WatchAlarm, WatchPlan
 from loadframe_watch.unit import Unit
 
 if TYPE_CHECKING:

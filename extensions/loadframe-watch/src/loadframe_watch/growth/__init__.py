@@ -1,0 +1,1 @@
+"""How a load goes on as its database grows."""

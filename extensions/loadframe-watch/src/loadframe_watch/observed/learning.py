@@ -1,0 +1,275 @@
+"""Production data: rows in time order in; curve, demands, bends and changes out (docs/observed.md). The curve, its knee
+and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from loadframe.analysis import curve as curves
+from loadframe.analysis import scalability as law
+from loadframe.analysis.arrays import Floats
+from loadframe.model import Curve, LoadInterval, Observations
+from loadframe_watch.approaching import span
+from loadframe_watch.leaks import grows
+from loadframe_watch.observed import blocks as in_blocks
+from loadframe_watch.observed import by_the_hour, regimes
+from loadframe_watch.observed.blocks import Blocks
+from loadframe_watch.observed.by_the_hour import apart
+from loadframe_watch.observed.records import (
+    Apart,
+    Basis,
+    Driver,
+    GrowsByItself,
+    Learned,
+    MissingRows,
+    Observed,
+    ObservedData,
+    ObservedDemand,
+    RegimeChange,
+)
+from loadframe_watch.observed.rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, observations, use_of
+from loadframe_watch.saturation_of_rows import FULL, OfRows, bend, of_rows
+
+NEAR = 0.7
+"""With this use at the highest level, a resource counts as near its end."""
+
+AFTER_CHANGE = 0.15
+"""The rows after the last change must be at least this share of all."""
+
+LONG_MEMORY = 1.0
+"""Blocks of fewer autocorrelation times are too short to be independent."""
+
+
+def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
+    """The results from these rows. TooLittleError for few rows, a load that does not vary, or nothing but the load."""
+    rows, notes_of_rows = Rows.of(observed).counted()
+    rows.check(observed)
+    missing = in_blocks.missing(rows.time_s)
+    changes = regimes.changes(rows.time_s, rows.load, rows.relations())
+    rows, notes = _last_regime(rows, changes)
+    notes += _of_late(rows)
+    residuals = [in_blocks.standardised(rows.load, values) for values in rows.columns.values()]
+    blocks = in_blocks.blocks(residuals, len(rows.load))
+    if blocks.rows < LONG_MEMORY * blocks.tau:
+        notes.append(
+            f"Rows resemble one another over {_span(rows, blocks.tau)}, which is more than a "
+            f"{in_blocks.FEWEST_BLOCKS}th of what was observed: the intervals are too narrow."
+        )
+    drivers = {
+        name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[use_of(name)]) for name in observed.use
+    }  # of all rows: an hourly batch may be no more than outliers
+    near_end, growing = _apart(rows, observed), _growing(rows, observed, changes)
+    rows = rows.without(residuals)
+    levels = rows.levels(blocks)
+    curve = _curve(levels, "throughput", observed, rows, within_latency_p95_ms)
+    of_response = _curve(levels, "response", observed, rows, None)
+    basis: Basis = "throughput" if curve is not None or of_response is None else "response"
+    demands = tuple(_demand(name, rows, blocks, levels, observed, drivers[name]) for name in observed.use)
+    if either := [demand.resource for demand in demands if demand.driver == "either" and demand.full_at is not None]:
+        notes.append(f"{by_the_hour.EITHER}: {', '.join(either)}.")
+    highest = levels[-1].load
+    shown = curve if curve is not None else of_response
+    return Learned(
+        name=observed.name,
+        axis=observed.axis,
+        data=_data(observed, rows, blocks, residuals, missing),
+        curve=shown,
+        basis=basis,
+        demands=demands,
+        response_bend=None if "response" not in rows.columns else bend(rows.load, rows.columns["response"]),
+        regimes=changes,
+        came_near=bool(near_end)
+        or any(growth.use >= NEAR for growth in growing)
+        or (shown is not None and shown.knee is not None)
+        or any(demand.highest_use >= NEAR for demand in demands),
+        highest_load=highest,
+        apart=near_end,
+        growing=growing,
+        observations=_ahead(rows, blocks, observed, demands),
+        notes=(*notes_of_rows, *notes),
+    )
+
+
+def _span(rows: Rows, count: float) -> str:
+    usual, _ = in_blocks.pauses(rows.time_s)
+    seconds = count * usual
+    return span(seconds) if seconds >= 120 else f"{seconds:.3g} s"
+
+
+def _last_regime(rows: Rows, changes: tuple[RegimeChange, ...]) -> tuple[Rows, list[str]]:
+    """The rows after the last change that leaves enough of them, and notes on that."""
+    if not changes:
+        return rows, []
+    for change in reversed(changes):
+        after = rows.at(np.flatnonzero(rows.time_s >= change.at_s))
+        above = after.load[after.load > 0]
+        enough = len(after.load) >= max(FEWEST_ROWS, AFTER_CHANGE * len(rows.load)) and len(above) > 0
+        if enough and float(np.quantile(above, 0.99)) >= LEAST_RANGE * float(np.quantile(above, 0.01)):
+            note = f"Only the {len(after.load):,} rows after the last change were learnt from."
+            return after, [note] if change is changes[-1] else [
+                f"Too few rows follow the last change: the {len(after.load):,} after an earlier one were learnt from."
+            ]
+    return rows, ["Too few rows follow the last change: all rows were learnt from, and they mix several systems."]
+
+
+def _of_late(rows: Rows) -> list[str]:
+    """Notes on a change too late to learn from: the results are then those of before."""
+    changed = regimes.recent(rows.time_s, rows.load, rows.relations())
+    if not changed:
+        return []
+    first = min(change.at_s for change in changed)
+    what = ", ".join(
+        f"{change.what} is {abs(100 * (change.ratio - 1)):.2g} % {'higher' if change.ratio > 1 else 'lower'}"
+        for change in changed
+    )
+    lasts = span(float(rows.time_s[-1]) - first)
+    return [
+        f"The last {lasts} are unlike the rest: at equal load {what}. They are too few to learn from, "
+        "and what is told is of before."
+    ]
+
+
+def _apart(rows: Rows, observed: Observed) -> tuple[Apart, ...]:
+    """Of all rows: in the curve an hour of each night is no more than outliers."""
+    response = rows.columns.get("response")
+    uses_apart = (apart(name, rows.time_s, rows.load, rows.columns[use_of(name)], response) for name in observed.use)
+    return tuple(use for use in uses_apart if use is not None)
+
+
+def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
+    """Without uses that changed at one moment: a step looks like growth."""
+    changed = {change.what for change in changes}
+    names = [name for name in observed.use if named(use_of(name)) not in changed]
+    growths = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
+    return tuple(growth for growth in growths if growth is not None)
+
+
+def _curve(
+    levels: tuple[Level, ...], column: str, observed: Observed, rows: Rows, within_ms: float | None
+) -> Curve | None:
+    """The curve of the throughput, or of 1 / response time (that of one requester). None without the column."""
+    if column not in rows.columns:
+        return None
+    samples = []
+    for level in levels:
+        known = level.known(column)
+        if column == "response":
+            known = 1 / known[known > 0]
+        if not len(known):
+            continue
+        slow = level.known("response") if column == "throughput" and "response" in level.cells else np.array([])
+        p95 = 1000 * slow if observed.response_is == "p95" else np.array([])
+        samples.append(curves.LevelSample(level.load, tuple(np.maximum(known, 0.0)), tuple(p95)))
+    if len(samples) < 2:
+        return None
+    scalability = column == "throughput" and sum(max(sample.throughputs) > 0 for sample in samples) >= law.FEWEST_POINTS
+    curve = curves.fit(
+        samples,
+        axis=observed.axis,
+        treatment="observed",
+        within_latency_p95_ms=within_ms,
+        scalability=scalability,
+        gradually=column == "throughput",
+    )
+    knee = None if curve.knee is None else _between_levels(curve.knee, [sample.load for sample in samples])
+    return replace(curve, knee=knee, warnings=tuple(_said(warning) for warning in curve.warnings))
+
+
+def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
+    """The interval extended to the middle between the neighbouring levels: a level holds rows from around its load,
+    within which the place of the bend is unknown."""
+    at = int(np.clip(np.searchsorted(loads, knee.load), 1, len(loads) - 1))
+    apart = (loads[at] / loads[at - 1]) ** 0.5
+    return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
+
+
+def _said(warning: str) -> str:
+    """Replaces a curve's advice on measuring, as these data were only observed."""
+    return warning.replace("; load further.", "; no higher load was observed.").replace(
+        "but these levels do not show where: measure more blocks.", "but these rows do not show where."
+    )
+
+
+def _demand(
+    resource: str, rows: Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed, driver: Driver
+) -> ObservedDemand:
+    column = use_of(resource)
+    load, _ = in_blocks.means(
+        np.where(np.isfinite(rows.columns[column]), rows.load, np.nan), blocks.label, blocks.count
+    )
+    seen = [(float(np.median(level.known(column))), level.load) for level in levels if len(level.known(column))]
+    highest, at = max(seen, default=(float("nan"), levels[-1].load))
+    near = next((load_ for use_, load_ in seen if use_ >= FULL), None)
+    ahead = OfRows(None)
+    if driver != "hour":
+        ahead = of_rows(rows.load, rows.columns[column], rows.columns.get("throughput"), last=True)
+    demand = ObservedDemand(
+        resource,
+        highest,
+        at,
+        full_at=ahead.at,
+        servers=observed.servers.get(resource, 1.0),
+        flattens=ahead.flattens,
+        cheaper=ahead.cheaper,
+        driver=driver,
+    )
+    if driver == "hour" or "throughput" not in rows.columns:
+        return demand
+    both = np.isfinite(rows.columns[column]) & np.isfinite(rows.columns["throughput"])
+    throughput, weight = in_blocks.means(np.where(both, rows.columns["throughput"], np.nan), blocks.label, blocks.count)
+    use, _ = in_blocks.means(np.where(both, rows.columns[column], np.nan), blocks.label, blocks.count)
+    if near is not None and int((load < near).sum()) >= in_blocks.FEWEST:
+        weight = np.where(load < near, weight, 0.0)
+    line = in_blocks.law(throughput, use, weight)
+    if line is None or line.high * float(np.nanmax(throughput)) < in_blocks.LEAST_RISE:
+        return demand
+    low_s, slope_s = max(line.low, 0.0), max(line.slope, 0.0)
+    demand = replace(demand, demand_s=slope_s, low_s=low_s, high_s=line.high, background=line.background)
+    if (grows := in_blocks.growing(throughput, use, weight)) is None:
+        return demand
+    return replace(demand, growing=grows.ratio, growing_low=grows.low, growing_high=grows.high)
+
+
+def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
+    """The rows in the form of a forecast's input; None without a throughput."""
+    if "throughput" not in rows.columns:
+        return None
+    levels = rows.levels(blocks, ahead=True)
+    resources = {name: use_of(name) for name in observed.use}
+    forecast_input = observations(levels, observed.name, observed.axis, resources, observed.servers)
+    forecast_input = replace(
+        forecast_input,
+        flattening=frozenset(demand.resource for demand in demands if demand.cheaper),
+        by_the_hour=frozenset(demand.resource for demand in demands if demand.driver == "hour"),
+    )
+    if observed.response_is == "p95":
+        return forecast_input
+    of_means = (replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms) for row in forecast_input.rows)
+    return replace(forecast_input, rows=tuple(of_means))
+
+
+def _data(
+    observed: Observed, rows: Rows, blocks: Blocks, residuals: list[Floats], missing: MissingRows
+) -> ObservedData:
+    usual, gaps = in_blocks.pauses(rows.time_s)
+    away = np.stack(residuals)
+    outliers = np.any(np.abs(np.nan_to_num(away)) > in_blocks.FAR, axis=0)
+    return ObservedData(
+        rows=len(observed.time_s),
+        used=len(rows.load),
+        incomplete=int((~np.isfinite(away)).any(axis=0).sum()),
+        gaps=gaps,
+        span_s=float(rows.time_s[-1] - rows.time_s[0]),
+        block_s=float(blocks.rows * usual),
+        blocks=blocks.count,
+        outliers=int(outliers.sum()),
+        missing=missing,
+        response_s=_quantile(rows.columns.get("response"), 0.5),
+        slow_response_s=_quantile(rows.columns.get("response"), 0.99),
+    )
+
+
+def _quantile(values: Floats | None, share: float) -> float | None:
+    known = None if values is None else values[np.isfinite(values)]
+    return None if known is None or not len(known) else float(np.quantile(known, share))
