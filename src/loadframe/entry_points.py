@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
 VIEWS_GROUP, EXPORTS_GROUP = "loadframe.views", "loadframe.exports"
+ANSWERS_GROUP = "loadframe.answers"
 """Groups of entry points, by what they register."""
 WHAT = {
     KINDS_GROUP: "kind",
@@ -27,6 +28,7 @@ WHAT = {
     EXECUTORS_GROUP: "executor",
     VIEWS_GROUP: "view",
     EXPORTS_GROUP: "export",
+    ANSWERS_GROUP: "kind of answer",
 }
 """The word for it."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
@@ -35,9 +37,13 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
         "metadata-index": "loadframe-index",
     },
-    VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")} | {"serve": "loadframe-live"},
+    VERBS_GROUP: {
+        **{name: f"loadframe-{name}" for name in ("fleet", "ndb", "tune", "watch")},
+        "serve": "loadframe-live",
+    },
     EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
     VIEWS_GROUP: {"terminal": "loadframe-live"},
+    ANSWERS_GROUP: {"tuning": "loadframe-tune"},
 }
 """What extensions of ours register, and in which distribution, to name it where it is not installed."""
 

@@ -15,5 +15,4 @@ from loadframe.model.observed import *
 from loadframe.model.profile import *
 from loadframe.model.step import *
 from loadframe.model.target import *
-from loadframe.model.tuning import *
 from loadframe.model.verdict import *
