@@ -35,10 +35,14 @@ class Poem:
 
 
 def shown(poem, about, went):
-    return Document(kind="Poem", answer=poem.lines, report=f"{poem.run}/report.html")
+    return Document(kind="Poem", answer=poem.lines, sections=(), about=about, report=f"{poem.run}/report.html")
 
 
-FORM = Form(shown, lambda poem: iter(()), lambda poem: {"schema": "poem/1", "lines": poem.lines}, lambda poem: poem.lines[0])
+def shape(poem):
+    return {"schema": "poem/1", "lines": poem.lines}
+
+
+FORM = Form(shown, lambda poem: iter(()), shape, lambda poem: poem.lines[0])
 KIND = KindOfAnswer(
     "poem", Poem, Schema("poem-record", (lambda body: {**body, "lines": [body.pop("line")]},)), FORM,
     lambda run, poem, end: replace(poem, run=end.run), lambda poem: {"poem.txt": "".join(poem.lines)},

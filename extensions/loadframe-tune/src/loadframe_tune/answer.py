@@ -1,6 +1,5 @@
 """What a search leaves in its run folder, how that is read again, and its JSON."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -84,17 +83,13 @@ def _whole(run: RunFolder, tuning: Tuning, end: Ended) -> Tuning:
     )
 
 
-def _files(tuning: Tuning) -> Mapping[str, str]:
-    return {tuning.file_name: tuning.file_text} if tuning.file_name else {}
-
-
 TUNING = KindOfAnswer(
     "tuning",
     Tuning,
     Schema("tuning-record", (_with_one_proof, cannot_tell, with_ends)),
     Form(lambda tuning, *_: report.of(tuning), chart.charts, tuning_json, report.answer),
     _whole,
-    _files,
+    files=lambda tuning: {tuning.file_name: tuning.file_text} if tuning.file_name else {},
 )
 
 
