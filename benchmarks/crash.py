@@ -33,8 +33,10 @@ from crash_scenes import RESTARTING, TARGETS, TRIALS, VERBS, Left, Scene, prepar
 from loadframe.changes import host
 from loadframe.changes.journal import read
 from loadframe.errors import UserError
+from loadframe.experiments.answer_kinds import LADDER
 from loadframe.experiments.side_by_side import START
 from loadframe.runs.folder import RunFolder
+from loadframe_tune.trials import trials_in
 
 LONGEST_S = {"tune": 5.0, RESTARTING: 10.0, "limits": 3.0, "demo": 6.0, "case run": 6.0, "report": 2.0}
 """By verb; OTHERWISE_S where it is not named. Random moments lie before this, and before the end of one that ended."""
@@ -213,7 +215,7 @@ def unreadable(path: Path, password: str | None, stood: set[str]) -> list[str]:
     """What of a run folder cannot be read, holds the password, or does not say what became of what stood."""
     run, told = RunFolder.open(path), list[str]()
     try:
-        run.steps(), run.treatments(), run.tuning_trials(), run.ladder()
+        run.steps(), run.treatments(), trials_in(run), LADDER.stored(run)
         journal = read(path)
     except UserError as error:
         return [f"{path} cannot be read: {error}"]
@@ -229,7 +231,7 @@ def look_after(scene: Scene, verb: str, run: Path | None) -> None:
     is of runs goes."""
     if run is not None:
         scene.go_on.pop(verb, None)
-        if 0 < len(RunFolder.open(run).tuning_trials()) < TRIALS:
+        if 0 < len(trials_in(RunFolder.open(run))) < TRIALS:
             scene.go_on[verb] = run
     for path in scene.folder.glob("runs/*"):
         if path not in scene.go_on.values() and path != scene.reported:

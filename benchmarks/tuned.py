@@ -13,10 +13,11 @@ import numpy as np
 import kept
 import verdicts as noises
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.tuning_proof import proved
-from loadframe.experiments.tuning_trials import Start, Trials, measure_start
-from loadframe.model import Remedy, SettingValue, TargetState, TuningProof
-from loadframe.tuning.search import Dimension, Search, Space
+from loadframe.model import Remedy, SettingValue, TargetState
+from loadframe_tune.model import TuningProof
+from loadframe_tune.proof import proved
+from loadframe_tune.search import Dimension, Search, Space
+from loadframe_tune.trials import Start, Trials, measure_start
 
 SPACE = Space(
     (

@@ -56,7 +56,7 @@ import numpy as np
 from loadframe.analysis.comparison import verdict
 from loadframe.analysis.sequential import Plan
 from loadframe.model import StepRequest
-from loadframe.tuning.search import Dimension, Outcome, Point, Search, Space
+from loadframe_tune.search import Dimension, Outcome, Point, Search, Space
 
 if TYPE_CHECKING:
     from ConfigSpace import Configuration, ConfigurationSpace

@@ -34,6 +34,7 @@ from functools import partial
 from pathlib import Path
 
 import loadframe
+import loadframe_tune
 import tuning
 from loadframe.bench.bench import RealBench
 from loadframe.errors import StudyError, TargetError
@@ -41,7 +42,7 @@ from loadframe.kinds.registry import kind_named
 from loadframe.model import SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe.tuning.search import Dimension, Point, Space
+from loadframe_tune.search import Dimension, Point, Space
 
 STUDY = Path(__file__).with_suffix(".toml")
 LOADED_S = 20.0
@@ -150,7 +151,7 @@ def server(study: Study) -> Iterator[RealBench]:
 
 def with_loadframe(study: Study, runs: Path) -> Found:
     """`loadframe tune`: what it has proved, else nothing."""
-    found = loadframe.tune(study, runs)
+    found = loadframe_tune.tune(study, runs)
     print(f"    {found.end}, {found.expected:.2f} expected")
     changed = {each.name: each.after for each in found.settings if each.after != each.before}
     return Found(changed if found.end == "gained" else {}, len(found.trials))

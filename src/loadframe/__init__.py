@@ -17,7 +17,6 @@ thing and proves the gain.
     compare(study, runs)          the study's alternatives side by side -> a Comparison for each
     capacity(study, runs)         the highest load that meets the objective -> Capacity
     ladder(study, runs)           the study's changes one on top of the other: what each adds -> Ladder
-    tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
     absent(run)                   what a run was measured with and what is not available here, in words
@@ -70,7 +69,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.reading import absent, conclude, open_run, write_answer
     from loadframe.formats.csv_tables import read_observations
     from loadframe.host.leftovers import sweep as sweep_leftovers
-    from loadframe.lab import capacity, compare, investigate, ladder, measure, tune, verify
+    from loadframe.lab import capacity, compare, investigate, ladder, measure, verify
     from loadframe.reporting.comparison_report import render_comparison
     from loadframe.reporting.curve_report import render_curve
     from loadframe.reporting.forecasts import render_forecast
@@ -82,7 +81,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         investigation_json,
         ladder_json,
         ledger_json,
-        tuning_json,
     )
     from loadframe.reporting.limits_report import render_limits
     from loadframe.reporting.reports import render_markdown, render_text, write_figures, write_page
@@ -134,8 +132,6 @@ __all__ = [
     "revert_changes",
     "services",
     "sweep_leftovers",
-    "tune",
-    "tuning_json",
     "unreadable_changes",
     "unreverted_changes",
     "verify",

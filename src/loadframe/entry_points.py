@@ -20,6 +20,7 @@ KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
 VIEWS_GROUP, PAGES_GROUP = "loadframe.views", "loadframe.pages"
 EXPORTS_GROUP, DATA_GROUP = "loadframe.exports", "loadframe.data"
+ANSWERS_GROUP = "loadframe.answers"
 """Groups of entry points, by what they register."""
 WHAT = {
     KINDS_GROUP: "kind",
@@ -30,6 +31,7 @@ WHAT = {
     PAGES_GROUP: "page",
     EXPORTS_GROUP: "export",
     DATA_GROUP: "reader of data",
+    ANSWERS_GROUP: "kind of answer",
 }
 """The word for it."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
@@ -45,13 +47,14 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
         "metadata-index": "loadframe-index",
     },
     VERBS_GROUP: {
-        **{name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")},
+        **{name: f"loadframe-{name}" for name in ("fleet", "ndb", "tune", "watch")},
         "growth": "loadframe-watch",
         "serve": "loadframe-live",
     },
     EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
     VIEWS_GROUP: {"terminal": "loadframe-live"},
     DATA_GROUP: {"production": "loadframe-watch"},
+    ANSWERS_GROUP: {"tuning": "loadframe-tune"},
 }
 """What extensions of ours register, and in which distribution, to name it where it is not installed."""
 

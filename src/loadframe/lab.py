@@ -9,16 +9,7 @@ from pathlib import Path
 from loadframe.analysis.disturbance import is_disturbed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import StudyError
-from loadframe.experiments import (
-    answer_writing,
-    climbing,
-    comparing,
-    forecasting,
-    searching,
-    tuning,
-    tuning_space,
-    tuning_trials,
-)
+from loadframe.experiments import answer_kinds, climbing, comparing, forecasting, searching
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.fleet_limits import beside_fewer, limits_of_fleet, others_found
@@ -43,7 +34,6 @@ from loadframe.model import (
     LoadInterval,
     Round,
     RunQuality,
-    Tuning,
     Verdict,
 )
 from loadframe.model.fleet import FleetDrivers, FleetLimit
@@ -195,7 +185,7 @@ def ladder(
         def note(climbed: Climbed) -> None:
             """Nothing that was proved is lost, whatever happens next."""
             whole = replace(climbed, missing=tuple(dict.fromkeys((*climbed.missing, *notes))))
-            answer_writing.save_ladder(run, whole, keeps_all=keep_all)
+            answer_kinds.save_ladder(run, whole, keeps_all=keep_all)
 
         note(Climbed(()))
         executor.begin_blocks(book, run, states, notes)
@@ -204,7 +194,7 @@ def ladder(
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
-    return answer_writing.write_ladder(run)
+    return answer_kinds.LADDER.write(run)
 
 
 def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
@@ -237,49 +227,11 @@ def capacity(
         read_back(book, run, "A")
         highest = searching.find(book, settings, objective)
         highest = executor.capacities(book, run, study, highest)
-    highest = answer_writing.write_capacity(run, highest, ended=True)
+    end = finish(run)
+    answer_kinds.CAPACITY.save(run, replace(highest, warnings=(*highest.warnings, *end.notes)))
+    highest = answer_kinds.CAPACITY.write(run, end)
     run.close()
     return highest
-
-
-def tune(
-    study: Study,
-    runs: Path,
-    *,
-    trials: int | None = None,
-    resume: Path | None = None,
-    progress: Progress | None = None,
-    executor: Executor = HERE,
-) -> Tuning:
-    """Better settings for the study's target, searched in trials and proved against the start in fresh blocks.
-
-    trials: their number; None: tune.trials. resume: a run of the same study that goes on; its trials begin the new
-    run. executor: where trials are taken. StudyError where there is nothing
-    to vary, RunError where the run is of another study, or began with other settings than are in effect now; raises as
-    `investigate` does."""
-    tuning_space.check(study)
-    earlier = tuning.trials_of(resume, study) if resume is not None else []
-    run = new_run(study, runs)
-    with on_bench(alone(study), run, progress) as book:
-        book.tries_remedies, book.warms = False, True
-        effective = read_back(book, run, "A")
-        if resume is not None:
-            tuning.check_start(resume, effective)
-        tuning_trials.measure_start(book)
-        curve, here = curve_of(book.steps, study, "A"), run.host().memory_bytes
-        tuned = tuning.tune(
-            book,
-            run,
-            looked_at(book, 1, "A", book.bench.start_state, effective, curve),
-            trials=study.tune.trials if trials is None else trials,
-            memory_bytes=min(here, study.cage.memory or here) if book.bench.is_local else None,
-            earlier=earlier,
-            searching=executor.trials,
-        )
-    resumed_from = str(resume) if resume is not None else ""
-    answer_writing.save_tuning(run, replace(tuned, resumed_from=resumed_from))
-    run.close()
-    return answer_writing.write_tuning(run)
 
 
 # --- start small and predict: the low levels, a forecast of the others before they are measured, its score ---

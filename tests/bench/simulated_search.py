@@ -1,4 +1,5 @@
-"""A search for settings over a simulated bench: what may be varied, how fast that is, and what `lab.tune` does."""
+"""A search for settings over a simulated bench: what may be varied, how fast that is, and what
+`loadframe_tune.tune` does."""
 
 from __future__ import annotations
 
@@ -6,12 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments import tuning, tuning_trials
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.frame import HERE
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import SettingValue, TargetState, Tuning
+from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
+from loadframe_tune.loop import searched
+from loadframe_tune.model import Tuning
+from loadframe_tune.trials import measure_start, trials_in
 
 Simulated = Callable[..., Bookkeeping]
 Answer = tuple[float, Mapping[str, float]]
@@ -33,9 +36,9 @@ def idle(state: TargetState, level: float) -> Answer:
 
 
 def examined(book: Bookkeeping) -> Examined:
-    """The start as `lab.tune` looks at it."""
+    """The start as `loadframe_tune.tune` looks at it."""
     study, state = book.bench.study, book.bench.start_state
-    tuning_trials.measure_start(book)
+    measure_start(book)
     return examine(
         book.of("A"),
         number=1,
@@ -51,8 +54,8 @@ def examined(book: Bookkeeping) -> Examined:
 def tune(book: Bookkeeping, folder: Path, *, trials: int = 20, **more: object) -> Tuning:
     run = RunFolder.create(folder, "tuned")
     wanted = {"earlier": (), "searching": HERE.trials, **more}
-    found = tuning.tune(book, run, examined(book), trials=trials, memory_bytes=16 * GB, **wanted)  # type: ignore[arg-type]
-    assert tuple(run.tuning_trials()) == found.trials, "every trial is in the run folder"
+    found = searched(book, run, examined(book), trials=trials, memory_bytes=16 * GB, **wanted)  # type: ignore[arg-type]
+    assert tuple(trials_in(run)) == found.trials, "every trial is in the run folder"
     return found
 
 

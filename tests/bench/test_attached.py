@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import foreign
+import loadframe_tune
 from loadframe import lab
 from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
@@ -24,6 +25,7 @@ from loadframe.host.processes import may_raise_limits, threads
 from loadframe.model import SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
+from loadframe_tune.trials import trials_in
 from waiting import await_that
 
 Opened = Callable[[Study], RunFolder]
@@ -111,7 +113,7 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
     before, schemas = in_effect(server), server.schemas()
     climbed = lab.ladder(study, tmp_path)
     assert [rung.refused for rung in climbed.rungs] == [""]
-    found = lab.tune(study, tmp_path)
+    found = loadframe_tune.tune(study, tmp_path)
     assert [each.name for each in found.settings] == [name]
     assert "restart" in found.left_out[restart]
     assert any(trial.changes and not trial.failed for trial in found.trials)
@@ -146,17 +148,17 @@ def test_a_search_does_not_go_on_from_a_start_that_its_owner_has_changed(
 ) -> None:
     setting, _, values, _ = TO_SEARCH[server.kind]
     study = parse(f"{server.study()}{RELAXED}[tune.settings]\n{setting} = {values}\n")
-    first = lab.tune(study, tmp_path, trials=1)
+    first = loadframe_tune.tune(study, tmp_path, trials=1)
     name, value = OWNERS[server.kind]
     with closing(server.attached()) as owner:
         before = owner.read(name)
         owner.write(name, value)
         with pytest.raises(RunError, match=rf"{name} was \d+, is {value}") as caught:
-            lab.tune(study, tmp_path, trials=2, resume=Path(first.run))
+            loadframe_tune.tune(study, tmp_path, trials=2, resume=Path(first.run))
         owner.write(name, before)
     assert "without --resume" in caught.value.remedy
     assert caught.value.fact.count(" was ") == 1, "what nobody has changed is as it was"
-    assert not any(run.steps() for run in map(RunFolder.open, tmp_path.iterdir()) if not run.tuning_trials())
+    assert not any(run.steps() for run in map(RunFolder.open, tmp_path.iterdir()) if not trials_in(run))
     assert lists.read() == []
 
 

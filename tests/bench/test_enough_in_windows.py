@@ -12,12 +12,12 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import TooFewRequests
-from loadframe.experiments import within
 from loadframe.experiments.proof import verdict_on
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
-from loadframe.experiments.tuning_trials import measure_start
 from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, StepRequest, TargetState
+from loadframe_tune.trials import measure_start
+from loadframe_tune.within import side
 
 Simulated = Callable[..., Bookkeeping]
 StepMaker = Callable[..., Step]
@@ -134,8 +134,8 @@ def test_a_level_at_which_requests_piled_up_misses_the_objective_of_a_curve(
     assert curve.points[-1].latency_p95_ms is None
     asked = CapacityObjective(latency_p95_ms=1000.0)
     one_known = [replace(steps[-1], flags=()), steps[-1], steps[-1]]
-    assert within.side(asked, one_known, 32).latency_p95_ms == steps[-1].latency.p95_ms
-    assert not within.side(asked, one_known, 32).met and within.side(asked, steps, 32).latency_p95_ms == 0
+    assert side(asked, one_known, 32).latency_p95_ms == steps[-1].latency.p95_ms
+    assert not side(asked, one_known, 32).met and side(asked, steps, 32).latency_p95_ms == 0
 
 
 def test_a_later_state_that_no_window_judges_ends_no_investigation() -> None:

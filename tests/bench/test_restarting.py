@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import foreign
-import loadframe
+import loadframe_tune
 from foreign import Restartable
 from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
@@ -128,7 +128,7 @@ def searching(server: Restartable, *overrides: str) -> Study:
 @pytest.mark.server
 def test_a_search_tries_what_only_a_start_reads_and_leaves_no_trace(server: Restartable, tmp_path: Path) -> None:
     before, (at_start, at_once) = settings(server), SEARCHED[server.kind]
-    found = loadframe.tune(searching(server), tmp_path)
+    found = loadframe_tune.tune(searching(server), tmp_path)
     assert {each.name: each.restart for each in found.settings} == {at_start: True, at_once: False}
     tried = [trial.changes for trial in found.trials]
     assert {at_start, at_once} <= {name for changes in tried for name in changes}
@@ -144,7 +144,7 @@ def test_with_what_a_server_does_not_come_up_the_search_goes_on(server: Restarta
     before, (at_start, at_once) = settings(server), SEARCHED[server.kind]
     own = parse(server.study()).target.restart
     restart = ["sh", "-c", f'test ! -e {server.config} || exit 3; exec "$@"', "sh", *own]
-    found = loadframe.tune(searching(server, f"target.restart={json.dumps(restart)}"), tmp_path)
+    found = loadframe_tune.tune(searching(server, f"target.restart={json.dumps(restart)}"), tmp_path)
     failed = [trial for trial in found.trials if trial.failed]
     assert failed and all(at_start in trial.changes and "ended with 3" in trial.failed for trial in failed)
     assert any(trial.ratio is not None and at_once in trial.changes for trial in found.trials)

@@ -18,6 +18,7 @@ from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe_fleet.on_hosts import MOST_ATTEMPTS
 from loadframe_fleet.trials import SideBySide
+from loadframe_tune.trials import trials_in
 
 from .simulated_hosts import SimulatedEngine
 from .simulated_search import SETTINGS, after, busy, tune
@@ -150,7 +151,7 @@ def test_without_a_host_the_trials_so_far_are_kept(simulated: Simulated, make_st
         tune(book, tmp_path, trials=8, searching=SideBySide(engine))
     assert "--resume" in ended.value.remedy
     (run,) = tmp_path.glob("*-tuned")
-    assert [trial.changes for trial in RunFolder.open(run).tuning_trials()] in ([], [{}], [{}, {}])
+    assert [trial.changes for trial in trials_in(RunFolder.open(run))] in ([], [{}], [{}, {}])
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import StudyError
-from loadframe.experiments import tuning_space, tuning_trials, within
+from loadframe.experiments.settings_search import TRIALS_ROUND
 from loadframe.experiments.sweep import curve_of
-from loadframe.experiments.tuning_proof import PROOF_ROUND
-from loadframe.experiments.tuning_trials import START_ROUND, TRIALS_ROUND, Start, Trials
 from loadframe.model import CapacityObjective, SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
-from loadframe.tuning.search import Proposal, Search, Space
+from loadframe_tune import space as tuning_space
+from loadframe_tune import within
+from loadframe_tune.proof import PROOF_ROUND
+from loadframe_tune.search import Proposal, Search, Space
+from loadframe_tune.trials import START_ROUND, Start, Trials, measure_start, trials_in
 
 from .conftest import STUDY
 from .simulated_search import GB, SETTINGS, WITHIN, Answer, Simulated, after, busy, examined, idle, tune, with_index
@@ -235,7 +237,7 @@ def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simu
 
     run = RunFolder.create(tmp_path, "tuned")
     book = simulated(model, *SETTINGS, "tune.settings={innodb_adaptive_hash_index=[false, true]}")
-    tuning_trials.measure_start(book)
+    measure_start(book)
     start = Start.of(book.of("A"), (32.0,))
     space, _ = tuning_space.vary(book.bench.study, book.bench.use("A"), 16 * GB, ())
     trials = Trials(book, run, space, Search(space), (32.0,), book.bench.start_state, start, names={(0,): "A"})
@@ -244,7 +246,7 @@ def test_trials_before_the_start_is_measured_anew_are_told_again(simulated: Simu
     assert trials.done[0].ratio == pytest.approx(1.9, rel=0.1)
     trials.take(Proposal((1,), "search"))
     assert [trial.ratio for trial in trials.done] == pytest.approx([1, 1.5], rel=0.1)
-    assert run.tuning_trials() == trials.done, "the later line of a trial counts"
+    assert trials_in(run) == trials.done, "the later line of a trial counts"
     assert math.log(trials.search.expected_gain((1,))) == pytest.approx(math.log(1.5), rel=0.3)
 
 

@@ -10,10 +10,12 @@ import pytest
 
 from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments.tuning_proof import ERROR, MOST_PROOFS, PROOF_ROUND
-from loadframe.model import TargetState, Tuning, Verdict
+from loadframe.model import TargetState, Verdict
 from loadframe.progress import Silent
 from loadframe.runs.folder import RunFolder
+from loadframe_tune.answer import TUNING
+from loadframe_tune.model import Tuning
+from loadframe_tune.proof import ERROR, MOST_PROOFS, PROOF_ROUND
 
 from .simulated_search import SETTINGS, WITHIN, Answer, Simulated, after, busy, tune, with_index
 
@@ -105,7 +107,7 @@ def test_where_nothing_holds_all_proofs_are_told(simulated: Simulated, tmp_path:
     assert (found.proof, found.expected, after(found)) == (first, first.expected, dict(first.changes))
     assert judged_at(first.verdict, ERROR / 2, 5), "another one might follow"
     assert len({tuple(proof.changes.items()) for proof in found.failed_proofs}) == len(found.failed_proofs)
-    kept = RunFolder.open(next(tmp_path.iterdir())).tuning()
+    kept = TUNING.stored(RunFolder.open(next(tmp_path.iterdir())))
     assert kept is not None and kept.end == "stopped", "of a run that is killed now"
     assert kept.failed_proofs == found.failed_proofs
 
@@ -184,7 +186,7 @@ def watched(book: Bookkeeping, told: Told, folder: Path) -> Tuning:
 
 def recorded(folder: Path) -> Tuning:
     """As a run says that is killed now."""
-    kept = RunFolder.open(next(folder.iterdir())).tuning()
+    kept = TUNING.stored(RunFolder.open(next(folder.iterdir())))
     assert kept is not None
     return kept
 

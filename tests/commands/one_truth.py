@@ -27,14 +27,15 @@ from loadframe.model import (
     LevelRatio,
     RunAnswer,
     Step,
-    Tuning,
     Verdict,
 )
-from loadframe.reporting import answers, document, facts, forecasts, ladder_report, tuning_report, verdict_words, words
+from loadframe.reporting import answers, document, facts, forecasts, ladder_report, verdict_words, words
 from loadframe.reporting.next_step import next_limit_words
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
 from loadframe_live.view import Reads, RunView
+from loadframe_tune import report, tuning_json
+from loadframe_tune.model import Tuning
 
 READS = Reads(loadframe.conclude, answer_of)
 
@@ -275,7 +276,7 @@ def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> 
         case Ladder() as ladder:
             said = lambda: ladder_report.answer(ladder)  # noqa: E731
         case Tuning() as tuning:
-            said = lambda: tuning_report.answer(tuning)  # noqa: E731
+            said = lambda: report.answer(tuning)  # noqa: E731
         case _:
             raise AssertionError("none of the stored runs is of another kind")
     assert live(run)["answer"] == said()
@@ -366,7 +367,7 @@ def texts(answer: RunAnswer, run: RunFolder) -> dict[str, str]:
         case Ladder():
             shape = loadframe.ladder_json(answer)
         case Tuning():
-            shape = loadframe.tuning_json(answer)
+            shape = tuning_json(answer)
         case _:
             raise AssertionError("none of the stored runs is of another kind")
     page = render_page(answer)

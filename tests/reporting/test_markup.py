@@ -14,13 +14,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from markupsafe import Markup
+from tunings import WRITTEN as TUNING
 
 from loadframe.model import Investigation
 from loadframe.reporting.html import element
 from loadframe.reporting.reports import render_page
 
 from .test_ladder_report import FOUND as LADDER
-from .test_tuning_report import WRITTEN as TUNING
 
 PAYLOADS = (
     """"><script>alert(1)</script><img src=x onerror=alert(1)>' onload='alert(1)' x='""",

@@ -14,10 +14,11 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from loadframe.experiments.reading import conclude, open_run
-from loadframe.model import CaseStudy, Tuning, Verdict
+from loadframe.model import CaseStudy, Verdict
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import openmetrics
 from loadframe.reporting.openmetrics import FAMILIES, PREFIX, Sample
+from loadframe_tune.model import Tuning
 
 RECORDED = Path(__file__).parents[1] / "data/runs"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]

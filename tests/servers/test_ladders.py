@@ -11,7 +11,7 @@ import pytest
 import loadframe
 from loadframe.bench.bench import RealBench
 from loadframe.changes import journal
-from loadframe.experiments.answer_writing import save_ladder
+from loadframe.experiments.answer_kinds import save_ladder
 from loadframe.experiments.climbing import Climbed
 from loadframe.model import Ladder, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder

@@ -14,6 +14,7 @@ from loadframe.reporting.document import About
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
 from loadframe_live.places import FILES
+from loadframe_tune.answer import TUNING
 
 from .conftest import DATA
 
@@ -34,7 +35,7 @@ def _ladder() -> str:
 
 
 def _tuning() -> str:
-    found = RunFolder.open(DATA / "tuning").tuning()
+    found = TUNING.stored(RunFolder.open(DATA / "tuning"))
     assert found is not None
     return render_page(found)
 

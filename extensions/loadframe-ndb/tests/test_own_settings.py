@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import StudyError
-from loadframe.experiments.tuning_space import vary
 from loadframe.model import SettingValue
 from loadframe.study import parse
 from loadframe_ndb.config import cluster_of, read_config
 from loadframe_ndb.config_rules import Case, Hosts, check
 from loadframe_ndb.own_settings import CATALOGUE, SETTING_BY_NAME, Shape, checked, config_text
+from loadframe_tune.space import vary
 
 TWO = Shape(data=(2, 3), api=(4, 5))
 

@@ -1,6 +1,7 @@
 """Whether a step met the objective, and what it missed."""
 
 import math
+from collections.abc import Sequence
 
 from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
 
@@ -36,6 +37,19 @@ def missed(objective: CapacityObjective, step: Step) -> str:
         if seen_ms > limit_ms:
             return f"{WORDS[name]} latency {seen_ms:.3g} ms, more than {limit_ms:g} ms"
     return ""
+
+
+CLEARLY = 1.5
+"""p95 scatters: in windows of one second its logarithm has a standard deviation of 0.19
+(docs/journal/2026-11-22-tuning.md). A trial with this multiple of what is allowed, two deviations, misses for sure."""
+
+
+def clearly_missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
+    """What a trial clearly missed, and where, in words; else ""."""
+    if objective is None:
+        return ""
+    clear = [step for step in steps if use(objective, step) > CLEARLY]
+    return "; ".join(f"at {step.level:g}: {missed(objective, step)}" for step in clear)
 
 
 WORDS = {"p95_ms": "p95", "mean_ms": "mean", "p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "largest"}

@@ -183,14 +183,6 @@ def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
 
 def document(result: "RunAnswer") -> dict[str, Any]:
     """The result of a run for programs."""
-    from loadframe.model import Capacity, Investigation, Ladder, Tuning
+    from loadframe.reporting.reports import form_of
 
-    match result:
-        case Investigation():
-            return loadframe.investigation_json(result)
-        case Ladder():
-            return loadframe.ladder_json(result)
-        case Tuning():
-            return loadframe.tuning_json(result)
-        case Capacity():
-            return loadframe.capacity_json(result)
+    return form_of(result).shape(result)

@@ -23,7 +23,6 @@ VERBS = {
     "investigate": ("studies:investigate", "Find what limits a target, change it, and prove the gain."),
     "measure": ("studies:measure", "Measure throughput and latency at each load level."),
     "capacity": ("studies:capacity", "Find the highest load that meets an objective."),
-    "tune": ("studies:tune", "Search for better settings, and prove them."),
     "curve": ("data:curve", "Compute a curve from a run, a file, or production data."),
     "predict": ("data:predict", "Forecast higher loads from measurements at low ones."),
     "limits": ("limits:limits", "Show every limit and its use, now."),
@@ -43,6 +42,7 @@ OF_EXTENSIONS = {
     "growth": "Forecast how a load goes on as its database grows.",
     "ndb": "Check a config.ini of MySQL Cluster.",
     "serve": "Show runs in a browser, also while they are measured.",
+    "tune": "Search for better settings, and prove them.",
     "watch": "Watch a service in production; an alarm before it gives.",
 }
 """The verbs that extensions of ours register, and their lines."""

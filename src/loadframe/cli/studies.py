@@ -1,4 +1,4 @@
-"""The verbs of a study file: investigate, measure, capacity, tune and ladder carry one out; study schema|check."""
+"""The verbs of a study file: investigate, measure, capacity and ladder carry one out; study schema|check."""
 
 import re
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from loadframe.formats.json_text import write_json
 if TYPE_CHECKING:
     from loadframe.model import LoadInterval
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 StudyFile = Annotated[Path, typer.Argument(help="A study file (TOML).")]
 
 
-def _found(
+def result_of(
     study: Path,
     overrides: list[str] | None,
     over: Path | None,
     as_json: bool,
-    carry_out: Callable[..., Found],
+    carry_out: Callable[..., Result],
     *,
     drives: bool = False,
     capacities: bool = False,
     live: bool = False,
     **options: Any,
-) -> Found:
+) -> Result:
     """The result of a function of the Python API, with its options, for a study in a file. over, drives, capacities:
     see executor_of."""
     declared = loadframe.load_study(study, overrides or [])
@@ -55,7 +55,7 @@ def investigate(
     limit."""
     with command(as_json, measures=True):
         carry_out = loadframe.investigate
-        investigation = _found(study, overrides, over, as_json, carry_out, drives=True, live=live, runs=runs)
+        investigation = result_of(study, overrides, over, as_json, carry_out, drives=True, live=live, runs=runs)
         tell(investigation, as_json, details=details)
 
 
@@ -69,7 +69,7 @@ def measure(
 ) -> None:
     """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
-        measurement = _found(study, overrides, over, as_json, loadframe.measure, drives=True, live=live, runs=runs)
+        measurement = result_of(study, overrides, over, as_json, loadframe.measure, drives=True, live=live, runs=runs)
         from loadframe.reporting import document as doc
         from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits, fleet_limits_json
         from loadframe.reporting.json_shapes import drivers_json
@@ -129,7 +129,7 @@ def capacity(
 ) -> None:
     """Find the highest load that meets the objective, searching from below. Changes nothing."""
     with command(as_json, measures=True):
-        outcome = _found(
+        outcome = result_of(
             study,
             overrides,
             over,
@@ -159,28 +159,6 @@ def _interval(text: str) -> "LoadInterval":
     return LoadInterval((low * high) ** 0.5, low, high)
 
 
-def tune(
-    study: StudyFile,
-    trials: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The maximum number of trials, if the budget allows them.")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Continue from the trials of an earlier run of the same study.")
-    ] = None,
-    overrides: Sets = None,
-    runs: Runs = RUNS,
-    over: Annotated[
-        Path | None,
-        typer.Option("--fleet", metavar="FILE", help="Run the trials side by side on the hosts of this fleet."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Search for better settings for the study's target, and prove them against the starting ones."""
-    with command(as_json, measures=True):
-        outcome = _found(study, overrides, over, as_json, loadframe.tune, runs=runs, trials=trials, resume=resume)
-        tell(outcome, as_json)
-
-
 def ladder(
     study: Annotated[Path, typer.Argument(help="A study file (TOML) with one [[change]] per rung.")],
     keep_all: Annotated[
@@ -193,7 +171,7 @@ def ladder(
 ) -> None:
     """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
-        outcome = _found(study, overrides, over, as_json, loadframe.ladder, runs=runs, keep_all=keep_all)
+        outcome = result_of(study, overrides, over, as_json, loadframe.ladder, runs=runs, keep_all=keep_all)
         tell(outcome, as_json)
 
 

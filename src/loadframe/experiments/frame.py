@@ -23,9 +23,8 @@ from loadframe.experiments.profiling import (
     with_collecting,
 )
 from loadframe.experiments.reading import conclude, write_answer
+from loadframe.experiments.settings_search import SettingsSearch
 from loadframe.experiments.stopping import kept_of_a_stop
-from loadframe.experiments.tuning_proof import kept_s
-from loadframe.experiments.tuning_trials import Trials
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
 from loadframe.model import Capacity, Curve, SettingValue, Step, TargetState
@@ -50,13 +49,9 @@ class Executor:
         """What takes the steps of a run. say: called with what the user should read at once."""
         return RealBench(study, run, say)
 
-    def trials(self, tuned: Trials, most: int) -> None:
+    def trials(self, search: SettingsSearch, most: int) -> None:
         """Take trials up to that number as far as the budget goes; each is reported to the search and kept."""
-        book = tuned.book
-        left = max(0, most - len(tuned.done))
-        book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
-        while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
-            tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
+        search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
         """Before any change of a ladder is tried: set what takes the book's blocks. notes: appended for the reader."""

@@ -9,7 +9,7 @@ from loadframe.bench import declared
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, StudyError, UserError
-from loadframe.experiments import answer_writing
+from loadframe.experiments import answer_kinds
 from loadframe.experiments.sweep import check_enough, curve_of
 from loadframe.experiments.writing import (
     concluded,
@@ -23,17 +23,14 @@ from loadframe.experiments.writing import (
 )
 from loadframe.model import (
     NOT_RECOVERED,
-    Capacity,
     CaseStudy,
     Curve,
     Investigation,
-    Ladder,
     NextLimit,
     Round,
     RunAnswer,
     State,
     Step,
-    Tuning,
 )
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import REPORT, RunFolder
@@ -105,30 +102,22 @@ def answer_of(run: RunFolder) -> RunAnswer | None:
 def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
     if (investigation := run.investigation()) is not None:
         return replace(renewed(run, investigation, steps), run=str(run.path), report=str(run.place(REPORT)))
-    if (ladder := run.ladder()) is not None:
-        return answer_writing.whole(run, ladder, ended(run, steps))
-    if (tuning := run.tuning()) is not None:
-        return answer_writing.whole(run, tuning, ended(run, steps))
-    if (capacity := run.capacity()) is not None:
-        return replace(capacity, run=str(run.path))
+    if (kind := answer_kinds.of_run(run)) is not None and (stored := kind.stored(run)) is not None:
+        answer: RunAnswer = kind.completed(run, stored, ended(run, steps))
+        return answer
     rounds = partial(run)
     return concluded(run, rounds, steps, interrupted=not run.closed()) if rounds else None
 
 
 def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
     """Write the report of a run again, and the tables where it has no conclusion. RunError."""
-    match study.answer:
-        case Ladder():
-            return answer_writing.write_ladder(run)
-        case Tuning():
-            return answer_writing.write_tuning(run)
-        case Capacity() as capacity:
-            return answer_writing.write_capacity(run, capacity)
-        case Investigation() as investigation if run.investigation() is not None:
-            run.write_report(render_page(investigation))
-            return investigation
-        case _:
-            return write_down(run, partial(run), interrupted=not run.closed())
+    if isinstance(study.answer, Investigation) and run.investigation() is not None:
+        run.write_report(render_page(study.answer))
+        return study.answer
+    if (kind := answer_kinds.of_run(run)) is not None:
+        answer: RunAnswer = kind.write(run)
+        return answer
+    return write_down(run, partial(run), interrupted=not run.closed())
 
 
 def _states(

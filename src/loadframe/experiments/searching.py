@@ -47,6 +47,14 @@ def objective_of(study: Study) -> CapacityObjective:
     return CapacityObjective(loss_ratio, within.latency_p95_ms, within.latencies_ms, within.error_ratio)
 
 
+def asked_of_settings(study: Study) -> CapacityObjective | None:
+    """What the study asks of every level besides throughput, where settings are searched; None for nothing."""
+    within = study.objective.within
+    if not within.asks:
+        return None
+    return CapacityObjective(within.loss_ratio, within.latency_p95_ms, within.latencies_ms, within.error_ratio)
+
+
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
     """The search between the lowest and the highest level of the study. StudyError where these are the same."""
     low, high = study.levels[0], study.levels[-1]

@@ -14,5 +14,4 @@ from loadframe.model.limit import *
 from loadframe.model.profile import *
 from loadframe.model.step import *
 from loadframe.model.target import *
-from loadframe.model.tuning import *
 from loadframe.model.verdict import *

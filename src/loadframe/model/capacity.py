@@ -106,6 +106,10 @@ class Capacity:
     hosts: FleetHosts | None = None
 
     @property
+    def told(self) -> None:
+        """It changes nothing."""
+
+    @property
     def load_unit(self) -> str:
         """As of StudySummary."""
         return self.axis_unit or self.axis.replace("_", " ")

@@ -2,19 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from loadframe.errors import RunError
-from loadframe.model.capacity import Capacity
 from loadframe.model.curve import Curve, LoadInterval
 from loadframe.model.finding import Trial, Variant
 from loadframe.model.investigation import Investigation, Round, RunQuality, StudySummary
-from loadframe.model.ladder import Ladder
 from loadframe.model.limit import Limit, NextLimit
 from loadframe.model.step import Step
-from loadframe.model.tuning import Tuning
 from loadframe.model.verdict import Compared, LevelRatio, Verdict
 
-RunAnswer = Investigation | Ladder | Tuning | Capacity
+
+class RunAnswer(Protocol):
+    """What a run was made for: an Investigation, or a record of another kind (experiments/answer_kinds.py)."""
+
+    @property
+    def run(self) -> str:
+        """Path of the run folder."""
+
+    @property
+    def told(self) -> LevelRatio | Verdict | None:
+        """The reported gain of what it says to do, against the first state; None if nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +59,8 @@ class CaseStudy:
 
     @property
     def gain(self) -> LevelRatio | Verdict | None:
-        """Of the last state against the first; of an investigation at the load of its answer. None if nothing is
-        kept."""
-        match self.answer:
-            case Investigation(variants=(*_, last)):
-                return last.gain
-            case Ladder(total=Compared(told=told)):
-                return told
-            case Tuning(told=told):
-                return told
-            case _:
-                return None
+        """Of the last state against the first; None if nothing is kept."""
+        return None if self.answer is None else self.answer.told
 
     def compared(self, before: str, after: str) -> Compared | None:
         if not isinstance(self.answer, Investigation):

@@ -13,7 +13,7 @@ from loadframe.model.limit import Limit, NextLimit
 from loadframe.model.profile import Profile
 from loadframe.model.step import Beside, Influence, LatencyDistribution
 from loadframe.model.target import Requirement, SettingValue, TargetState
-from loadframe.model.verdict import WORK, Compared, Verdict
+from loadframe.model.verdict import WORK, Compared, LevelRatio, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +322,8 @@ class Investigation:
     def gain(self) -> Verdict | None:
         """Of the last state against the first, over the loads that it was judged at; None where nothing was kept."""
         return self.variants[-1].told if self.variants else None
+
+    @property
+    def told(self) -> LevelRatio | Verdict | None:
+        """The same at the load of its answer."""
+        return self.variants[-1].gain if self.variants else None

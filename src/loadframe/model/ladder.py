@@ -89,6 +89,11 @@ class Ladder:
     to_copy: tuple[str, ...] = ()
 
     @property
+    def told(self) -> Verdict | None:
+        """The reported verdict on all that is kept."""
+        return None if self.total is None else self.total.told
+
+    @property
     def net_changes(self) -> tuple[Change, ...]:
         """What differs at the top from the start, one per setting."""
         net: dict[tuple[str, str], Change] = {}

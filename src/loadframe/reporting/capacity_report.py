@@ -1,13 +1,15 @@
-"""The result of a capacity search as a document."""
+"""The result of a capacity search as a document, and its picture."""
 
+import math
 from collections.abc import Iterator
 
 from loadframe.analysis.objective import WORDS, latency_limits
-from loadframe.model import Capacity, CapacityObjective, RunQuality
+from loadframe.model import Capacity, CapacityObjective, CapacityTrial, RunQuality
 from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
+from loadframe.reporting.vega import AFTER, BEFORE, INK, LoadAxis, Plot, Size, ValueAxis
 from loadframe.reporting.verdict_words import CLASSES
 
 LEAST = 0.001
@@ -178,3 +180,55 @@ def _loop(search: Capacity) -> str:
         "Closed loop: each client sends a request when its previous one has ended; latencies count "
         "from the actual start."
     )
+
+
+# --- the picture ---
+
+LOGARITHMIC = 8.0
+"""Latencies further apart than this factor are drawn on a logarithmic scale."""
+
+
+def title(search: Capacity) -> str:
+    met, missed = (sum(trial.met is wanted for trial in _drawn(search)) for wanted in (True, False))
+    return f"{counted(met, 'trial')} met the objective, {missed} missed it"
+
+
+def note(search: Capacity) -> str:
+    between = "" if None in (search.low, search.high) else " Shaded: between the level shown to meet and that to miss."
+    return f"A dot is a trial: blue met the objective, orange missed it.{between}"
+
+
+def chart(search: Capacity, size: Size) -> Plot | None:
+    """The p95 latency of each trial over its load, with the requested latency; None without a trial."""
+    drawn = _drawn(search)
+    if not drawn:
+        return None
+    limit = search.objective.latency_p95_ms
+    values = [trial.latency_p95_ms for trial in drawn] + ([limit] if limit is not None else [])
+    logarithmic = max(values) > LOGARITHMIC * min(values)
+    low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
+    levels = tuple(sorted({trial.load for trial in drawn}))
+    axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
+    plot = Plot(size, LoadAxis(search.load_unit, levels).channel(), axis)
+    if search.low is not None and search.high is not None:
+        plot.shade(search.low, search.high, AFTER, 0.12)
+    for met, colour in ((True, AFTER), (False, BEFORE)):
+        of = [{"load": trial.load, "value": trial.latency_p95_ms} for trial in drawn if trial.met is met]
+        if of:
+            plot.draw("point", of, colour, filled=True, size=52, opacity=0.75)
+    if limit is not None:
+        plot.ceiling(limit, f"objective: {limit:g} ms", INK, levels[0])
+    said = [
+        (trial.load, f"{words.milliseconds(trial.latency_p95_ms)} {'met' if trial.met else 'missed'}")
+        for trial in drawn
+    ]
+    by_level = [
+        f"{words.load(level, search.load_unit)}: {', '.join(text for load, text in said if load == level)}"
+        for level in levels
+    ]
+    plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."
+    return plot
+
+
+def _drawn(search: Capacity) -> list[CapacityTrial]:
+    return [trial for trial in search.trials if trial.counted and 0 < trial.latency_p95_ms < math.inf]

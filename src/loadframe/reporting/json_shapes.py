@@ -25,14 +25,11 @@ from loadframe.model import (
     Rung,
     RunQuality,
     Scalability,
-    Tuning,
-    TuningObjective,
-    TuningProof,
     Verdict,
 )
 from loadframe.model.fleet import FleetDrivers
 from loadframe.model.verdict import NOT_KNOWN
-from loadframe.reporting import answers, limits_report, stages, tuning_report, verdict_words
+from loadframe.reporting import answers, limits_report, stages, verdict_words
 
 Json = dict[str, Any]
 
@@ -50,7 +47,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
     """A single comparison is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
     shapes = []
     for comparison in comparisons:
-        about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
+        about = fields_of(comparison, "verdict", "fresh", "axis_unit", "levels")
         shapes.append(json_object({**verdict_json(comparison.verdict), **about, "level_ratios": comparison.levels}))
     return shapes[0] if len(shapes) == 1 else {"schema": "loadframe.comparison/1", "comparisons": shapes}
 
@@ -58,13 +55,13 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
     """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
     calibration: how often the intervals of all scored forecasts on this machine held."""
-    return json_object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
+    return json_object({"schema": "loadframe.forecast/1", **fields_of(forecast), "calibration": calibration})
 
 
 def ledger_json(now: LedgerNow) -> Json:
     """loadframe.limits/1 at one moment: the axis of exhausted_at is seconds from the last reading."""
     moment = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
-    return json_object({"schema": "loadframe.limits/1", **_fields(now), **moment})
+    return json_object({"schema": "loadframe.limits/1", **fields_of(now), **moment})
 
 
 def investigation_json(inv: Investigation) -> Json:
@@ -79,7 +76,7 @@ def investigation_json(inv: Investigation) -> Json:
         "more": of_workers and of_workers.more,
         "answers": inv.answers,
     }
-    return json_object({"schema": "loadframe.investigation/1", **_fields(inv), **more})
+    return json_object({"schema": "loadframe.investigation/1", **fields_of(inv), **more})
 
 
 def ladder_json(ladder: Ladder) -> Json:
@@ -90,7 +87,7 @@ def ladder_json(ladder: Ladder) -> Json:
     return json_object(
         {
             "schema": "loadframe.ladder/1",
-            **_fields(ladder, "study", "host", "rungs", "quality"),
+            **fields_of(ladder, "study", "host", "rungs", "quality"),
             "total": None if ladder.total is None else ladder.total.told,
             "levels": () if ladder.total is None else ladder.total.levels,
             "steps": ladder.rungs,
@@ -104,14 +101,14 @@ def ladder_json(ladder: Ladder) -> Json:
                 for interaction in ladder.interactions
             ],
             "settings": [_change(change) for change in ladder.net_changes],
-            **_quality(ladder.quality),
+            **quality_of_run(ladder.quality),
         }
     )
 
 
 def _rung(rung: Rung) -> Json:
     return {
-        **_fields(rung, "at_top"),
+        **fields_of(rung, "at_top"),
         **_interval(rung.told),
         "may_overstate": rung.told is not None and rung.told.may_overstate,
         "refused": rung.refused or None,
@@ -126,46 +123,16 @@ def _interval(verdict: Verdict | None) -> Json:
 
 
 def _change(change: Change) -> Json:
-    return _fields(change, "needed", "why", "raises")
+    return fields_of(change, "needed", "why", "raises")
 
 
-def _quality(quality: RunQuality | None) -> Json:
+def quality_of_run(quality: RunQuality | None) -> Json:
+    """As the shapes of answers have it."""
     return {
         "flags": {} if quality is None else quality.flags,
         "blind": () if quality is None else quality.blind,
         "standing": () if quality is None else quality.not_reverted,
     }
-
-
-def tuning_json(tuning: Tuning) -> Json:
-    """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
-    null where nothing was worth a proof. fresh: the same from the fresh blocks after it, null without them."""
-    trials = [
-        {
-            **_fields(trial),
-            "throughput": [{"load": level, "throughput": value} for level, value in trial.throughput.items()],
-        }
-        for trial in tuning.trials
-    ]
-    return json_object(
-        {
-            "schema": "loadframe.tuning/1",
-            **_fields(tuning, "study", "host", "quality", "proof"),
-            **{name: getattr(tuning.proof, name, None) for name in ("verdict", "fresh")},
-            "levels": () if tuning.proof is None else tuning.proof.levels,
-            "best": {setting.name: setting.after for setting in tuning_report.changed(tuning)},
-            "trials": trials,
-            "objective": _objective(tuning.objective, proved=tuning.proof is not None),
-            **_quality(tuning.quality),
-        }
-    )
-
-
-def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | None:
-    """latency_p95_ms, loss_ratio: as requested. met: in the proof, at all levels. met, after: null without a proof."""
-    if kept is None:
-        return None
-    return {**_fields(kept.asked), "met": kept.met if proved else None, "levels": kept.levels}
 
 
 def capacity_json(search: Capacity) -> Json:
@@ -176,8 +143,8 @@ def capacity_json(search: Capacity) -> Json:
         {
             "schema": "loadframe.capacity/1",
             "capacity": None if search.load is None else bounds,
-            **_fields(search, *bounds),
-            "trials": [{**_fields(trial), "met": not trial.missed} for trial in search.trials],
+            **fields_of(search, *bounds),
+            "trials": [{**fields_of(trial), "met": not trial.missed} for trial in search.trials],
         }
     )
 
@@ -186,16 +153,16 @@ def verdict_json(verdict: Verdict) -> Json:
     """loadframe.verdict/1. low, high: null where the interval is open on that side; ratio: null where there is none."""
     known = verdict.has_ratio, verdict.low > NOT_KNOWN[0], verdict.high < NOT_KNOWN[1]
     none = {name: None for name, there in zip(("ratio", "low", "high"), known, strict=True) if not there}
-    return {"schema": "loadframe.verdict/1", **_fields(verdict), **none}
+    return {"schema": "loadframe.verdict/1", **fields_of(verdict), **none}
 
 
 def drivers_json(drivers: FleetDrivers) -> Json:
     """The field `drivers` of a measurement's document."""
-    return json_object(_fields(drivers))
+    return json_object(fields_of(drivers))
 
 
 def _curve(curve: Curve) -> Json:
-    return {"schema": "loadframe.curve/1", **_fields(curve)}
+    return {"schema": "loadframe.curve/1", **fields_of(curve)}
 
 
 def _scalability(usl: Scalability) -> Json:
@@ -205,21 +172,20 @@ def _scalability(usl: Scalability) -> Json:
 
 
 SHAPES: Mapping[type, Callable[[Any], Json]] = {
-    AnswerCompared: lambda answer: {**_fields(answer), "equal": answer.equal},
-    AnswersCompared: lambda answers: {**_fields(answers), "equal": answers.equal, "missing": answers.missing or None},
+    AnswerCompared: lambda answer: {**fields_of(answer), "equal": answer.equal},
+    AnswersCompared: lambda answers: {**fields_of(answers), "equal": answers.equal, "missing": answers.missing or None},
     Cliff: lambda cliff: {"from": cliff.from_load, "to": cliff.to_load, "throughput_kept": cliff.throughput_kept},
     Curve: _curve,
     Forecast: forecast_json,
-    Profile: lambda profile: _fields(profile, "flame"),  # the run folder has the stacks themselves
-    Round: lambda round_: {**_fields(round_), "curve": explained(round_)},
+    Profile: lambda profile: fields_of(profile, "flame"),  # the run folder has the stacks themselves
+    Round: lambda round_: {**fields_of(round_), "curve": explained(round_)},
     Rung: _rung,
     Scalability: _scalability,
-    TuningProof: lambda proof: {**_fields(proof), "objective": _objective(proof.objective)},
     Verdict: verdict_json,
 }
 
 
-def _fields(record: Any, *without: str) -> Json:
+def fields_of(record: Any, *without: str) -> Json:
     """A record's fields by their stored names, one level deep; `_clean` opens nested records."""
     wanted = (field for field in fields(record) if field.name not in without)
     return {field.metadata.get("alias", field.name): getattr(record, field.name) for field in wanted}
@@ -233,7 +199,7 @@ def json_object(value: Mapping[Any, Any]) -> Json:
 def _clean(value: Any) -> Any:
     """Null for what is not finite, plain numbers for numpy's, lists for tuples, objects for records."""
     if is_dataclass(value):
-        return json_object(SHAPES.get(type(value), _fields)(value))
+        return json_object(SHAPES.get(type(value), fields_of)(value))
     if isinstance(value, Mapping):
         return json_object(value)
     if isinstance(value, list | tuple):

@@ -6,22 +6,24 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from loadframe.entry_points import ANSWERS_GROUP, usable
 from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
 from loadframe.formats.named_files import write_whole
-from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, RunQuality, Tuning
+from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, RunQuality
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import (
+    answers,
     capacity_report,
     case_study,
     facts,
@@ -35,15 +37,14 @@ from loadframe.reporting import (
     markdown,
     plots,
     quality_words,
-    searches,
     stages,
     terminal,
-    tuning_report,
     vega,
     waits,
     words,
 )
 from loadframe.reporting.document import About, Document, Figure
+from loadframe.reporting.json_shapes import Json, capacity_json, investigation_json, ladder_json
 from loadframe.reporting.vega import Chart, Plot, Size, render
 from loadframe.system.files import Folder, Whose
 
@@ -60,25 +61,27 @@ OF_COMPONENTS = {
 FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
 
 
-def of(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> Document:
-    """Without pictures. about, went: of a capacity search, whose record has none."""
-    match answer:
-        case Investigation():
-            return case_study.of(answer, {})
-        case Ladder():
-            return ladder_report.of(answer)
-        case Tuning():
-            return tuning_report.of(answer)
-        case Capacity():
-            return capacity_report.of(answer, about, went)
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is shown: as a document without pictures, in charts, as JSON, and in one line. document: from the
+    answer, and what a run folder has of study, host and run quality, for a record that has none. is_brief: whether a
+    screen of it suffices without --details."""
+
+    document: Callable[[Any, About | None, RunQuality | None], Document]
+    charts: Callable[[Any], Iterator[Chart]]
+    shape: Callable[[Any], Json]
+    line: Callable[[Any], str]
+    is_brief: bool = True
 
 
 def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> str:
-    """The page as one string of HTML, with its pictures and the raw data. about, went: see `of`."""
-    drawn = page_charts(answer)
+    """The page as one string of HTML, with its pictures and the raw data. about, went: see Form."""
+    charts = page_charts(answer)
     if isinstance(answer, Investigation):
-        return html.render(case_study.of(answer, drawn))
-    return html.render(replace(of(answer, about, went), figures=tuple(map(Figure, drawn.values()))))
+        return html.render(case_study.of(answer, charts))
+    return html.render(
+        replace(form_of(answer).document(answer, about, went), figures=tuple(map(Figure, charts.values())))
+    )
 
 
 def write_page(inv: Investigation, path: Path) -> None:
@@ -94,14 +97,17 @@ def write_page(inv: Investigation, path: Path) -> None:
 
 def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
     """For a screen of this many columns: the answer, then its basis; details: everything, as for capacity searches."""
-    document, brief = of(answer), not isinstance(answer, Capacity) and not details
+    form = form_of(answer)
+    document = form.document(answer, None, None)
+    brief = form.is_brief and not details
     more = f"loadframe report {shlex.quote(answer.run)} --details; the page: {document.report}" if brief else ""
     return terminal.render(document, width, more)
 
 
 def render_markdown(answer: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
-    """For a ticket or a pull request, with what was measured and how to reproduce it. about: see `of`."""
-    return markdown.render(of(answer, about), brief=not isinstance(answer, Capacity) and not details)
+    """For a ticket or a pull request, with what was measured and how to reproduce it. about: see Form."""
+    form = form_of(answer)
+    return markdown.render(form.document(answer, about, None), brief=form.is_brief and not details)
 
 
 # --- charts, and their files ---
@@ -115,84 +121,98 @@ def page_charts(answer: RunAnswer) -> dict[str, Chart]:
     with ThreadPoolExecutor(max_workers=1) as engine:
         started = engine.submit(vega.start_engine)
         begun: list[tuple[Chart, list[Future[Markup]]]] = []
-        for chart in _charts(answer):
+        for chart in form_of(answer).charts(answer):
             named = ((spec, f"{chart.name}-{number}") for number, spec in enumerate(chart.specs))
             begun.append((chart, [engine.submit(vega.render, spec, name, chart.alt) for spec, name in named]))
         started.result()
         return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
 
 
-def _charts(answer: RunAnswer) -> Iterator[Chart]:
-    match answer:
-        case Investigation():
-            yield from _of_investigation(answer)
-        case Ladder():
-            note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
-            yield from _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, answer), *BOTH)
-        case Tuning():
-            title, note = searches.title(answer), searches.note(answer)
-            yield from _chart("trials", title, note, partial(searches.trials, answer), *BOTH)
-        case Capacity():
-            title, note = searches.capacity_title(answer), searches.capacity_note(answer)
-            yield from _chart("capacity", title, note, partial(searches.capacity, answer), *BOTH)
+def _of_ladder(ladder: Ladder) -> Iterator[Chart]:
+    note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
+    return drawn("waterfall", "What each change gives", note, partial(gain_bars.waterfall, ladder), *BOTH)
+
+
+def _of_capacity(search: Capacity) -> Iterator[Chart]:
+    title, note = capacity_report.title(search), capacity_report.note(search)
+    return drawn("capacity", title, note, partial(capacity_report.chart, search), *BOTH)
 
 
 def _of_investigation(inv: Investigation) -> Iterator[Chart]:
     dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
-    yield from _chart("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
+    yield from drawn("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
     silent = "Longest time in which no request was done, of each step; the line joins the averages."
     if any(facts.silences(round_) for round_ in inv.rounds):
         drawing = partial(plots.metric, inv, "workload.silence_ms")
-        yield from _chart("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, *BOTH)
-    yield from _chart("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
-    yield from _chart("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
+        yield from drawn("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, *BOTH)
+    yield from drawn("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
+    yield from drawn("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
     drawing = partial(latencies.percentiles, inv)
-    yield from _chart("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
+    yield from drawn("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
     if len(inv.alternatives) > 1:
         drawing = partial(plots.side_by_side, inv, inv.alternatives)
         title = f"{inv.study.target_kind} and its alternatives by load"
-        yield from _chart("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
+        yield from drawn("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
     for number, alternative in enumerate(inv.alternatives, start=1):
         drawing = partial(plots.side_by_side, inv, (alternative,))
         note = "Shaded bands: 95 % intervals."
         if alternative.divergence is not None:
             note += " Dashed: where their ratio begins to change, with its interval."
-        yield from _chart(f"side-by-side-{number}", plots.side_by_side_title(inv, alternative), note, drawing, *BOTH)
+        yield from drawn(f"side-by-side-{number}", plots.side_by_side_title(inv, alternative), note, drawing, *BOTH)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
-    yield from _chart("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
+    yield from drawn("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
     for finding in facts.main_findings(inv)[:1]:
         for number, (name, limit_id) in enumerate(plots.evidence_metrics(inv, finding), start=1):
             drawing = partial(plots.metric, inv, name, limit_id=limit_id)
             title = words.sentence(finding_words.metric_words(name))[:-1]
-            yield from _chart(f"evidence-{number}", title, "", drawing, HALF, metric=name)
+            yield from drawn(f"evidence-{number}", title, "", drawing, HALF, metric=name)
     for picture in (stages, waits):
         for name, state in picture.rounds(inv):
             title, drawing = picture.title(state, inv.study.load_unit), partial(picture.chart, inv, state)
-            yield from _chart(name, title, picture.note(state), drawing, *BOTH)
-    yield from _chart(
+            yield from drawn(name, title, picture.note(state), drawing, *BOTH)
+    yield from drawn(
         "limits", limits_report.title(inv), limits_report.note(inv), partial(limits_report.chart, inv), *BOTH
     )
-    yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
+    yield from drawn("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
     yield from _footprint(inv)
-    yield from _chart("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
+    yield from drawn("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
 
 
 def _footprint(inv: Investigation) -> Iterator[Chart]:
     for number, (what, title) in enumerate(OF_COMPONENTS.items(), start=1):
         drawing, over = partial(plots.components, inv, what), f"{title} of each component by load"
-        yield from _chart(f"footprint-component-{number}", over, "", drawing, HALF)
+        yield from drawn(f"footprint-component-{number}", over, "", drawing, HALF)
     shown = {name for finding in facts.main_findings(inv)[:1] for name, _ in plots.evidence_metrics(inv, finding)}
     for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
         if name not in shown:
             drawing = partial(plots.metric, inv, name)
-            yield from _chart(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
+            yield from drawn(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
 
 
-def _chart(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Chart]:
-    plots_drawn = [drawn for size in sizes if (drawn := draw(size)) is not None]
+def drawn(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Chart]:
+    """A chart in these sizes; none without data."""
+    plots_drawn = [plot for size in sizes if (plot := draw(size)) is not None]
     if plots_drawn:
         alt = " ".join(part for part in (words.sentence(title), plots_drawn[0].described()) if part)
-        yield Chart(name, title, note, alt, tuple(drawn.specification() for drawn in plots_drawn), metric)
+        yield Chart(name, title, note, alt, tuple(plot.specification() for plot in plots_drawn), metric)
+
+
+FORMS: Mapping[type[Any], Form] = {
+    Investigation: Form(lambda inv, *_: case_study.of(inv, {}), _of_investigation, investigation_json, answers.answer),
+    Ladder: Form(lambda ladder, *_: ladder_report.of(ladder), _of_ladder, ladder_json, ladder_report.answer),
+    Capacity: Form(capacity_report.of, _of_capacity, capacity_json, capacity_report.answer, is_brief=False),
+}
+
+
+def form_of(answer: RunAnswer) -> Form:
+    """One of FORMS, or that of a kind which another distribution registers."""
+    return FORMS.get(type(answer)) or _registered(type(answer))
+
+
+@cache
+def _registered(record: type[Any]) -> Form:
+    form: Form = usable(ANSWERS_GROUP, lambda kind: getattr(kind, "record", None) is record)[0].form
+    return form
 
 
 SCALE = 2.0

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from loadframe.errors import RunError
 from loadframe.model import (
-    Capacity,
     Forecast,
     Host,
     Investigation,
-    Ladder,
     Limit,
     ProfiledStep,
     Round,
@@ -26,8 +24,6 @@ from loadframe.model import (
     SettingValue,
     Step,
     Stop,
-    Tuning,
-    TuningTrial,
     WarmRestart,
 )
 from loadframe.panics import ROOM_BYTES, in_words
@@ -42,7 +38,7 @@ from loadframe.runs.entries import (
     flagged,
     refuse,
 )
-from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
+from loadframe.runs.formats import DAMAGED, NamedSchema, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
 from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
 from loadframe.runs.record import limit_table, metric_table
@@ -163,7 +159,7 @@ class RunFolder:
         table.write_parquet(data)
         self.write_bytes(name, data.getvalue())
 
-    def write_record(self, name: str, schema: str, record: object) -> None:
+    def write_record(self, name: str, schema: NamedSchema, record: object) -> None:
         """Write a JSON document of one record, or of a dictionary of plain values."""
         self.write_text(name, encode(schema, record).decode() + "\n")
 
@@ -171,7 +167,7 @@ class RunFolder:
         """Write the rounds so far; later calls replace them."""
         self.write_record("rounds.json", "rounds", Rounds(tuple(rounds)))
 
-    def append_line(self, name: str, schema: str, record: object) -> None:
+    def append_line(self, name: str, schema: NamedSchema, record: object) -> None:
         """Append a line, on the disk when this returns."""
         with self._writing(name):
             self._files.append(name, encode(schema, record) + b"\n")
@@ -239,7 +235,7 @@ class RunFolder:
 
     def stops(self) -> list[Stop]:
         """Each time that the target failed, in order; older versions have stop.json, and ended the run then."""
-        first = self._record("stop.json", "stop", Stop)
+        first = self.record("stop.json", "stop", Stop)
         return [*([] if first is None else [first]), *self.records("stops.jsonl", "stop", Stop)]
 
     def stop(self) -> Stop | None:
@@ -271,19 +267,13 @@ class RunFolder:
         """What caches still had after restarts."""
         return self.records("survival.jsonl", "survival", WarmRestart)
 
-    def tuning_trials(self) -> list[TuningTrial]:
-        """The trials of a search for settings so far, continued runs' first; of two lines for one trial the later
-        one."""
-        trials = self.records("trials.jsonl", "tuning-trial", TuningTrial)
-        return list({trial.number: trial for trial in trials}.values())
-
     def profiled(self) -> list[ProfiledStep]:
         """The sampled extra steps; stacks_text reads their stacks."""
         return self.records("profiles/steps.jsonl", "profile", ProfiledStep)
 
     def rounds(self) -> list[Round]:
         """The rounds of an investigation so far, also of a killed run; empty before the first."""
-        record = self._record("rounds.json", "rounds", Rounds)
+        record = self.record("rounds.json", "rounds", Rounds)
         if record is None:
             return []
         refuse(str(self.place("rounds.json")), faults_of_rounds(record.rounds))
@@ -295,30 +285,18 @@ class RunFolder:
 
     def quality(self) -> RunQuality | None:
         """The run quality; None for a killed run."""
-        return self._record("conduct.json", "conduct", RunQuality)
+        return self.record("conduct.json", "conduct", RunQuality)
 
     def investigation(self) -> Investigation | None:
         """The conclusion of an investigation; None for other runs, and before its end."""
-        investigation = self._record("investigation.json", "investigation-record", Investigation)
+        investigation = self.record("investigation.json", "investigation-record", Investigation)
         if investigation is not None:
             refuse(str(self.place("investigation.json")), faults_of(investigation))
         return investigation
 
-    def ladder(self) -> Ladder | None:
-        """The ladder as far as it was measured; None for other runs."""
-        return self._record("ladder.json", "ladder-record", Ladder)
-
-    def tuning(self) -> Tuning | None:
-        """The result of a search for settings so far; None for other runs."""
-        return self._record("tuning.json", "tuning-record", Tuning)
-
-    def capacity(self) -> Capacity | None:
-        """The result of a search for the capacity; None for other runs."""
-        return self._record("capacity.json", "capacity-record", Capacity)
-
     def forecast(self) -> Forecast | None:
         """The forecast before the measurement; None where the study does not ask for it."""
-        return self._record("forecast.json", "forecast-record", Forecast)
+        return self.record("forecast.json", "forecast-record", Forecast)
 
     def study(self) -> dict[str, Any]:
         """The resolved study: every key with its value."""
@@ -330,16 +308,17 @@ class RunFolder:
 
     def bench(self) -> BenchFacts:
         """Facts from the bench; defaults where the run was stopped before."""
-        return self._record("bench.json", "bench", BenchFacts) or BenchFacts()
+        return self.record("bench.json", "bench", BenchFacts) or BenchFacts()
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
         """A JSON document of plain values."""
         return decode_document(schema, self._bytes(name), where=str(self.place(name)))
 
-    def _record(self, name: str, schema: str, kind: type[Record]) -> Record | None:
+    def record(self, name: str, schema: NamedSchema, kind: type[Record]) -> Record | None:
+        """A JSON document of one record; None where there is no file. RunError."""
         return decode(schema, self._bytes(name), kind, where=str(self.place(name))) if self.has(name) else None
 
-    def records(self, name: str, schema: str, kind: type[Record]) -> list[Record]:
+    def records(self, name: str, schema: NamedSchema, kind: type[Record]) -> list[Record]:
         """A JSON-lines file, whose torn last line is left out; empty where there is no file. RunError."""
         if not self.has(name):
             return []

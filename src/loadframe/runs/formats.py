@@ -1,10 +1,12 @@
 """Schema names and versions of the files in a run folder. Every JSON document and line begins with {"schema":
-"loadframe.NAME/VERSION"}. A newer version is refused; an older one goes through UPGRADES, one version at a time."""
+"loadframe.NAME/VERSION"}. A newer version is refused; an older one is brought to the present, one version at a
+time."""
 
 import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,23 +15,28 @@ from loadframe.errors import RunError
 from loadframe.formats.json_text import parse_json, parts
 from loadframe.model.verdict import NOT_KNOWN, decide
 
-NAMES = (
-    "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
-    "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record "
-    "progress fleet-step fleet-drivers fleet-link fleet-trial fleet-hosts stop"
-)
-VERSIONS = {
-    **dict.fromkeys(NAMES.split(), 1),
-    "change": 3,
-    "step": 3,
-    "rounds": 4,
-    "investigation-record": 5,
-    "ladder-record": 4,
-    "capacity-record": 2,
-    "fleet-drivers": 2,
-    "fleet-trial": 3,
-    "tuning-record": 4,
-}
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Of a document or line: its name, and what brings a body of each older version to the next, the oldest first."""
+
+    name: str
+    upgrades: tuple[Upgrade, ...] = ()
+
+    @property
+    def version(self) -> int:
+        return 1 + len(self.upgrades)
+
+    def upgraded(self, version: int, body: dict[str, Any]) -> dict[str, Any]:
+        for upgrade in self.upgrades[version - 1 :]:
+            body = upgrade(body)
+        return dict(body)
+
+
+NamedSchema = str | Schema
+"""One of SCHEMAS by its name, or one that another distribution has."""
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
@@ -52,30 +59,20 @@ def _without_places(step: dict[str, Any]) -> dict[str, Any]:
     return {**step, **dict.fromkeys(of_none.get(str(step.get("purpose")), ()))}
 
 
-def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 had the best settings' verdict at its top, and did not say that a gain may be overstated."""
-    proof = {name: body.pop(name, None) for name in ("verdict", "fresh", "levels")}
-    if isinstance(proof["verdict"], dict):
-        overstates = body.get("end") == "gained" and proof["fresh"] is None
-        proof["verdict"] = {**proof["verdict"], "may_overstate": overstates}
-    shared = {name: body.get(name) for name in ("expected", "objective")}
-    return {**body, "proof": proof["verdict"] and {**shared, **proof, "changes": {}}}
-
-
-def _cannot_tell(body: Any) -> Any:
+def cannot_tell(body: Any) -> Any:
     """Comparisons without a ratio, a second block or a settled level were "no-proven-difference", too."""
     if isinstance(body, list):
-        return [_cannot_tell(element) for element in body]
+        return [cannot_tell(element) for element in body]
     if not isinstance(body, dict):
         return body
-    body = {key: _cannot_tell(value) for key, value in body.items()}
+    body = {key: cannot_tell(value) for key, value in body.items()}
     untold = (body.get("low"), body.get("high")) == NOT_KNOWN or body.get("blocks") == 1 or body.get("unsettled_at")
     if untold and body.get("decision") == "no-proven-difference":
         return {**body, "decision": "cannot-tell", "method": str(body.get("method")).removeprefix("not judged: ")}
     return body
 
 
-def _with_ends(body: dict[str, Any]) -> dict[str, Any]:
+def with_ends(body: dict[str, Any]) -> dict[str, Any]:
     """The version before had no interval of a ratio at a load."""
     tried = [trial for round_ in body.get("rounds", ()) for trial in round_["tried"]]
     for compared in (*tried, *filter(None, (body.get("proof"), *body.get("failed_proofs", ())))):
@@ -102,7 +99,7 @@ def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
         ratio, low, high = (comparison.pop(name, None) for name in ("ratio", "ratio_low", "ratio_high"))
         ends = {"low": low or NOT_KNOWN[0], "high": high or NOT_KNOWN[1]}
         decided = {"ratio": ratio or low or high or 1.0, **ends, "decision": comparison.pop("decision", None)}
-        comparison["verdict"] = _cannot_tell(
+        comparison["verdict"] = cannot_tell(
             {**decided, "blocks": 0, "method": comparison.get("failed") or "bounds of searches"}
         )
     return body
@@ -120,11 +117,15 @@ def _drivers(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "verdict": verdict, "levels": levels}
 
 
+def _with_drivers(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "drivers": body.get("drivers") and _drivers(body["drivers"])}
+
+
 def _with_records(body: dict[str, Any]) -> dict[str, Any]:
     """Version 1 held a host's conclusion in the version of that time."""
     for name, kind in (("investigation", "investigation-record"), ("capacity", "capacity-record")):
         if body.get(name) is not None:
-            body[name] = _upgraded(kind, 1, body[name])
+            body[name] = SCHEMAS[kind].upgraded(1, body[name])
     return body
 
 
@@ -134,35 +135,29 @@ def _with_the_kinds_name(body: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(renamed))
 
 
-def _upgraded(name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
-    for older in range(version, VERSIONS[name]):
-        body = UPGRADES[name, older](body)
-    return dict(body)
-
-
-UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
-    ("change", 1): _change_with_status,
-    ("step", 1): _with_purpose,
-    ("step", 2): _without_places,
-    ("tuning-record", 1): _with_one_proof,
-    ("tuning-record", 2): _cannot_tell,
-    ("rounds", 1): _cannot_tell,
-    ("investigation-record", 1): _cannot_tell,
-    ("ladder-record", 1): _cannot_tell,
-    ("ladder-record", 2): _with_loads,
-    ("tuning-record", 3): _with_ends,
-    ("rounds", 2): _with_ends,
-    ("investigation-record", 2): _with_ends,
-    ("investigation-record", 3): lambda body: {**body, "drivers": body.get("drivers") and _drivers(body["drivers"])},
-    ("ladder-record", 3): _with_comparisons,
-    ("capacity-record", 1): _with_verdicts,
-    ("fleet-drivers", 1): _drivers,
-    ("fleet-trial", 1): _with_records,
-    **dict.fromkeys(
-        (("change", 2), ("rounds", 3), ("investigation-record", 4), ("fleet-trial", 2)), _with_the_kinds_name
-    ),
+NEVER_CHANGED = (
+    "run study bench host treatment effective conduct findings verdicts profile forecasts score forecast-record "
+    "survival progress fleet-step fleet-link fleet-hosts stop"
+)
+SCHEMAS = {
+    schema.name: schema
+    for schema in (
+        *map(Schema, NEVER_CHANGED.split()),
+        Schema("change", (_change_with_status, _with_the_kinds_name)),
+        Schema("step", (_with_purpose, _without_places)),
+        Schema("rounds", (cannot_tell, with_ends, _with_the_kinds_name)),
+        Schema("investigation-record", (cannot_tell, with_ends, _with_drivers, _with_the_kinds_name)),
+        Schema("ladder-record", (cannot_tell, _with_loads, _with_comparisons)),
+        Schema("capacity-record", (_with_verdicts,)),
+        Schema("fleet-drivers", (_drivers,)),
+        Schema("fleet-trial", (_with_records, _with_the_kinds_name)),
+    )
 }
-"""(name, from version) -> the body in the next version."""
+
+
+def _known(schema: NamedSchema) -> Schema:
+    return SCHEMAS[schema] if isinstance(schema, str) else schema
+
 
 DAMAGED = "The file was damaged or edited. Restore it, or run the study again."
 
@@ -182,17 +177,17 @@ def _adapter(record_type: Any) -> TypeAdapter[Any]:
     return _adapters[record_type]
 
 
-def encode(name: str, record: object) -> bytes:
+def encode(schema: NamedSchema, record: object) -> bytes:
     """One line of JSON: the schema, then the record's fields. Numbers that are not finite become null."""
-    body = _adapter(type(record)).dump_json(record, by_alias=True)
-    head = f'{{"schema":"loadframe.{name}/{VERSIONS[name]}"'.encode()
+    body, known = _adapter(type(record)).dump_json(record, by_alias=True), _known(schema)
+    head = f'{{"schema":"loadframe.{known.name}/{known.version}"'.encode()
     return head + (b"," + body[1:] if body != b"{}" else b"}")
 
 
-def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> Record:
+def decode(schema: NamedSchema, data: bytes, record_type: type[Record], *, where: str) -> Record:
     """A record with its declared types. RunError, with place and value, for data of another kind, newer, torn or
     invalid."""
-    body = decode_document(name, data, where=where)
+    body = decode_document(schema, data, where=where)
     try:
         record: Record = _validated(_adapter(record_type), body)
     except ValidationError as error:
@@ -203,7 +198,7 @@ def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> 
     return record
 
 
-def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
+def decode_document(schema: NamedSchema, data: bytes, *, where: str) -> dict[str, Any]:
     """A document of plain values in the current version, without its schema. RunError as `decode`."""
     try:
         body = parse_json(data)
@@ -212,7 +207,7 @@ def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
                 raise ValueError(f"{value} is larger than anything that is measured")
     except ValueError as error:
         raise RunError(f"{where} is not valid JSON: {error}", remedy="The file was damaged or cut off.") from error
-    return upgrade(name, body, where=where)
+    return upgrade(schema, body, where=where)
 
 
 def _validated(adapter: TypeAdapter[Any], body: dict[str, Any]) -> Any:
@@ -240,22 +235,20 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:
+def upgrade(schema: NamedSchema, body: Any, *, where: str) -> dict[str, Any]:
     """The body in the current version, without its schema key. RunError."""
-    schema = body.pop("schema", None) if isinstance(body, dict) else None
-    prefix = f"loadframe.{name}/"
-    match = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", schema) if isinstance(schema, str) else None
+    known, said = _known(schema), body.pop("schema", None) if isinstance(body, dict) else None
+    prefix = f"loadframe.{known.name}/"
+    match = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", said) if isinstance(said, str) else None
     if match is None:
-        raise RunError(
-            f"{where} has the schema {_shown(schema)}, not {prefix}N", remedy="It is not a file of this kind."
-        )
+        raise RunError(f"{where} has the schema {_shown(said)}, not {prefix}N", remedy="It is not a file of this kind.")
     version = int(match[1])
-    if version > VERSIONS[name]:
+    if version > known.version:
         raise RunError(
-            f"{where} was written by a newer Loadframe ({schema}; this one reads up to version {VERSIONS[name]})",
+            f"{where} was written by a newer Loadframe ({said}; this one reads up to version {known.version})",
             remedy="Read it with the newer version.",
         )
     try:
-        return _upgraded(name, version, body)
+        return known.upgraded(version, body)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{where} is not what its schema says ({schema}): {error!r}", remedy=DAMAGED) from error
+        raise RunError(f"{where} is not what its schema says ({said}): {error!r}", remedy=DAMAGED) from error

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from loadframe.analysis import divergence
 from loadframe.errors import FleetError
 from loadframe.experiments.proof import grain_of
+from loadframe.experiments.settings_search import Start
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.tuning_trials import Start
 from loadframe.model import Purpose, Step
 from loadframe.model.fleet import FleetHosts, HostRatio
 from loadframe.model.fleet_trials import TaskPurpose

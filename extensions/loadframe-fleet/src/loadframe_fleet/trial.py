@@ -10,9 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from loadframe.analysis.objective import clearly_missed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import Interrupted, TargetError, UserError, WorkloadError
-from loadframe.experiments import searching, within
+from loadframe.experiments import searching
 from loadframe.experiments.frame import alone, bare_bench, new_run
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.stopping import UNFIT
@@ -113,7 +114,7 @@ def _investigated(study: Study, runs: Path) -> dict[str, Any]:
 
 def _hopeless(study: Study, asked: Message, steps: list[Step]) -> bool:
     floors = {float(level): float(value) for level, value in asked["floors"]}
-    if within.missed(within.asked(study), steps):
+    if clearly_missed(searching.asked_of_settings(study), steps):
         return True
     return any(step.throughput < floors.get(step.level, 0.0) for step in steps)
 

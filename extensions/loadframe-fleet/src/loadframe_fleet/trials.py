@@ -16,10 +16,9 @@ from loadframe.bench.bookkeeping import Block, Bookkeeping
 from loadframe.errors import FleetError, StudyError, TargetError
 from loadframe.experiments.climbing import LadderStates
 from loadframe.experiments.frame import Executor
+from loadframe.experiments.settings_search import TRIALS_ROUND, Proposed, SettingsSearch, Start
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
-from loadframe.experiments.tuning_proof import kept_s
-from loadframe.experiments.tuning_trials import TRIALS_ROUND, Start, Trials, named
 from loadframe.kinds import registry as targets
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
 from loadframe.model.capacity import CapacityBeside
@@ -28,7 +27,6 @@ from loadframe.model.verdict import NOT_KNOWN
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe.tuning.search import Proposal
 from loadframe_fleet.alike import START_TITLE, Sample, alike, calibrate, start_of, steps_asked
 from loadframe_fleet.declaration import Fleet
 from loadframe_fleet.engine import DaskEngine
@@ -47,10 +45,10 @@ class SideBySide(TakesOnHosts):
 
     def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
         super().__init__(engine, notes, observing)
-        self._proposals: dict[int, Proposal] = {}
-        self._tuned: Trials
+        self._proposals: dict[int, Proposed] = {}
+        self._tuned: SettingsSearch
 
-    def __call__(self, tuned: Trials, most: int) -> None:
+    def __call__(self, tuned: SettingsSearch, most: int) -> None:
         """FleetError where the hosts cannot be compared, or none is left."""
         self._tuned = tuned
         self._over(tuned.book, tuned.run, tuned.notes, f"go on: --resume {tuned.run.path}")
@@ -74,8 +72,8 @@ class SideBySide(TakesOnHosts):
 
     def _search(self, starts: Mapping[str, Start], most: int) -> None:
         tuned = self._tuned
-        trials = max(0, most - len(tuned.done))
-        tuned.book.progress.phase(f"up to {trials} trials of {len(tuned.space.dimensions)} settings, side by side", 0)
+        trials = tuned.left(most)
+        tuned.book.progress.phase(f"up to {trials} trials of {tuned.varied} settings, side by side", 0)
         begun, first = 0, tuned.next_number
 
         def draw() -> Work:
@@ -87,12 +85,10 @@ class SideBySide(TakesOnHosts):
 
     def _proposed(self, number: int, starts: Mapping[str, Start]) -> Work:
         tuned = self._tuned
-        pending = [self._proposals[work.number].point for work in self._on.running]
-        proposal = self._proposals[number] = tuned.search.propose(pending)
-        changes = tuned.space.changes(proposal.point)
-        state = replace(tuned.state, settings={**tuned.state.settings, **changes})
-        name = TRIED if changes else START
-        states = [Treatment(TRIED, named(changes), state)] if changes else []
+        pending = [self._proposals[work.number] for work in self._on.running]
+        proposed = self._proposals[number] = tuned.proposed(pending)
+        name = TRIED if proposed.changes else START
+        states = [Treatment(TRIED, proposed.title, proposed.state)] if proposed.changes else []
 
         def asked(host: str) -> dict[str, object]:
             return steps_asked(
@@ -100,15 +96,12 @@ class SideBySide(TakesOnHosts):
                 round_number=TRIALS_ROUND, floors=tuned.floors(starts[host]),
             )  # fmt: skip
 
-        return Work("trial", number, f"Trial {number}", asked, changes)
+        return Work("trial", number, f"Trial {number}", asked, proposed.changes)
 
     def _ended(self, done: Done, starts: Mapping[str, Start]) -> None:
         tuned, number = self._tuned, done.work.number
-        start = starts[done.host]
-        trial = tuned.judged(number, self._proposals[number], done.steps, done.failed, start, done.host)
-        tuned.add(trial)
-        tuned.say(trial)
-        tuned.book.progress.step(f"trial {trial.number}")
+        tuned.ended(number, self._proposals[number], done.steps, done.failed, starts[done.host], done.host)
+        tuned.book.progress.step(f"trial {number}")
 
     def _look_again(self, starts: Mapping[str, Start]) -> None:
         """Whether the hosts' throughput has changed: what changed meanwhile has affected their trials."""
@@ -131,8 +124,7 @@ class SideBySide(TakesOnHosts):
                 )
 
     def _time_left(self, tasks: int) -> bool:
-        book = self._tuned.book
-        return book.budget.left_s() - kept_s(book, self._tuned.levels) >= tasks * self._on.longest_s
+        return self._tuned.left_s() >= tasks * self._on.longest_s
 
 
 START_ROUND = 1
@@ -205,8 +197,8 @@ class TrialsOver(Executor):
     def __init__(self, engine: DaskEngine, observing: Observing) -> None:
         self._hosts = engine, engine.notes, observing
 
-    def trials(self, tuned: Trials, most: int) -> None:
-        SideBySide(*self._hosts)(tuned, most)
+    def trials(self, search: SettingsSearch, most: int) -> None:
+        SideBySide(*self._hosts)(search, most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
         BlocksOnHosts(*self._hosts).begin(book, run, states, notes)

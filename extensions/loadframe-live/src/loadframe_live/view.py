@@ -11,26 +11,15 @@ from loadframe.ledger.rules import rules_for
 from loadframe.model import (
     FLAGS,
     REACHED,
-    Capacity,
     CaseStudy,
     Finding,
-    Investigation,
-    Ladder,
     Limit,
     RunAnswer,
     Step,
     TargetState,
-    Tuning,
 )
-from loadframe.reporting import (
-    answers,
-    capacity_report,
-    ladder_report,
-    quality_words,
-    tuning_report,
-    verdict_words,
-    words,
-)
+from loadframe.reporting import quality_words, verdict_words, words
+from loadframe.reporting.reports import form_of
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import decode
 from loadframe.runs.progress_log import PROGRESS, SCHEMA, Told
@@ -61,20 +50,6 @@ def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read |
         return None
 
 
-def _heading_words(answer: RunAnswer | None) -> str:
-    match answer:
-        case Investigation():
-            return answers.answer(answer)
-        case Ladder():
-            return ladder_report.answer(answer)
-        case Tuning():
-            return tuning_report.answer(answer)
-        case Capacity():
-            return capacity_report.answer(answer)
-        case None:
-            return ""
-
-
 def _text(study: Change, table: str, key: str) -> str:
     section = study.get(table)
     return str(section.get(key, "")) if isinstance(section, dict) else ""
@@ -99,13 +74,9 @@ DOCUMENTS = (
     "treatments.jsonl",
     "rounds.json",
     "conduct.json",
-    "investigation.json",
-    "capacity.json",
-    "ladder.json",
-    "tuning.json",
     "report.html",
 )
-"""Sources of the heading, besides study.json."""
+"""Sources of the heading, besides study.json: an answer is written with its report."""
 PIECE_BYTES = 1 << 20
 MOST_STEPS, MOST_LINES = 5000, 1000
 SMALLEST_SHARE = 0.005
@@ -250,7 +221,7 @@ class RunView:
             "work": bench.work_unit,
             "started_at": str(about.get("started_at", "")),
             "ended_at": str(about.get("ended_at", "")),
-            "answer": _heading_words(answer),
+            "answer": "" if answer is None else form_of(answer).line(answer),
             "has_report": self.run.has(REPORT),
         }
 

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 import loadframe
+import loadframe_tune
 from loadframe.study import parse
 
 STUDY = """
@@ -33,7 +34,7 @@ settings = { listen_reuseport = [false, true] }
 
 
 def test_every_restart_is_followed_by_a_step_that_counts_for_nothing(tmp_path: Path) -> None:
-    found = loadframe.tune(parse(STUDY), tmp_path)
+    found = loadframe_tune.tune(parse(STUDY), tmp_path)
     run = loadframe.open_run(Path(found.run))
     steps = run.steps()
     for _, mine in groupby(steps, key=lambda step: step.treatment):  # listen_reuseport needs a restart

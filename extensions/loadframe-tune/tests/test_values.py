@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.tuning.search import STEPS, Space, dimension, spread
+from loadframe_tune.search import STEPS, Space, dimension, spread
 
 MB = 1 << 20
 POOL = dimension("pool", [32 * MB, 64 * MB, 128 * MB, 256 * MB], 64 * MB, ordered=True, bytes_each=1)

@@ -2,19 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from loadframe.model import (
-    Change,
-    ObjectiveSide,
-    TrialReason,
-    TunedSetting,
-    Tuning,
-    TuningProof,
-    TuningTrial,
-)
+from loadframe.model import Change
 from loadframe.progress import counted
 from loadframe.reporting import change_words, facts, rounding, trials, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
+from loadframe_tune.model import ObjectiveSide, TrialReason, TunedSetting, Tuning, TuningProof, TuningTrial
 
 MOST_TRIALS = 8
 REASONS: Mapping[TrialReason, str] = {

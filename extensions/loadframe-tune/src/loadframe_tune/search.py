@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from loadframe.model import SettingValue, TrialReason
-from loadframe.tuning.surrogate import PRIOR_AMPLITUDE, Belief, Numbers, Surrogate
+from loadframe.model import SettingValue
+from loadframe_tune.model import TrialReason
+from loadframe_tune.surrogate import PRIOR_AMPLITUDE, Belief, Numbers, Surrogate
 
 STEPS = 7
 """Values of a range: from 128 MiB to 8 GiB each is twice the one before."""

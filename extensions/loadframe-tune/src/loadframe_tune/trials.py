@@ -4,19 +4,24 @@ measured again when a trial looks too good. A stall in few of its steps would ma
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, geometric_mean, median
+from statistics import geometric_mean, median
 
+from loadframe.analysis.objective import clearly_missed
 from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
-from loadframe.experiments import within
+from loadframe.experiments import fresh, settings_search
+from loadframe.experiments.settings_search import TRIALS_ROUND, Proposed
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.sweep import check_enough, measure_block
-from loadframe.model import CapacityObjective, SettingValue, Step, StepRequest, TargetState, TuningTrial, by_block
+from loadframe.model import CapacityObjective, SettingValue, Step, StepRequest, TargetState, by_block
 from loadframe.progress import counted
 from loadframe.runs.folder import RunFolder
-from loadframe.tuning.search import Outcome, Point, Proposal, Search, Space
+from loadframe.runs.formats import Schema
+from loadframe_tune import within
+from loadframe_tune.model import TuningTrial
+from loadframe_tune.search import Outcome, Point, Proposal, Search, Space
 
 START_ROUND = 1
 """Round of the start's steps."""
@@ -44,27 +49,8 @@ def measure_start(book: Bookkeeping) -> None:
     check_enough(book.steps, START)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """steps: the start's at the judged levels. reference: their median throughput (1/s) at each level."""
-
-    steps: tuple[Step, ...]
-    reference: Mapping[float, float]
-
-    @classmethod
-    def of(cls, steps: Sequence[Step], levels: Sequence[float]) -> "Start":
-        """From the steps at these levels. RunError where at one of them most blocks serve nothing."""
-        reference = {level: median(_throughputs(steps, level)) for level in levels}
-        for level, throughput in reference.items():
-            if throughput <= 0:
-                raise RunError(
-                    f"as given, no request is served at {level:g}", remedy="Lower the load, or mend the settings."
-                )
-        return cls(tuple(step for step in steps if step.level in reference), reference)
-
-    def value(self, steps: Sequence[Step]) -> float:
-        """Log throughput of steps relative to the start's, mean over their levels."""
-        return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
+class Start(settings_search.Start):
+    """As it was measured on this machine, where it can be measured again."""
 
     def blocks(self) -> list[float]:
         """The same of each of its own blocks: the noise; without stalled ones, unless all disagree with the median."""
@@ -107,12 +93,27 @@ def _alike(rate: float, other: float) -> bool:
     return rate <= ALIKE * other and other <= ALIKE * rate
 
 
-TRIALS_ROUND = 2
-"""The round of the trials' steps; the first one is the curve of the start."""
 HOPELESS = 0.7
 """A trial below this share of the best one so far at its first level is not measured at the other one."""
 TOO_GOOD = 2.0
 """The start is measured again before the first trial with this many times its throughput is believed."""
+PROOF_SHARE = 0.3
+"""Share of the budget kept for the first proof and its fresh blocks, where the study's most blocks would take more."""
+TRIALS, TRIAL = "trials.jsonl", Schema("tuning-trial")
+
+
+def kept_s(book: Bookkeeping, levels: Sequence[float]) -> float:
+    """Seconds to reserve for the first proof and the fewest fresh blocks after it."""
+    least, most = proof_s(book, levels)
+    again = book.budget.cost_s(2 * fresh.BLOCKS * list(levels))
+    return max(least, min(most + again, PROOF_SHARE * book.budget.total_s))
+
+
+def proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:
+    """Seconds that the shortest and the longest proof take, without fresh blocks."""
+    blocks = book.bench.study.measure.blocks
+    least, most = (book.budget.cost_s(2 * count * list(levels)) for count in (blocks.min, blocks.max))
+    return least, most
 
 
 @dataclass
@@ -137,10 +138,11 @@ class Trials:
     def treatment(self, point: Point) -> str:
         if point not in self.names:
             changes = self.space.changes(point)
-            title = named(changes)
-            state = replace(self.state, settings={**self.state.settings, **changes})
-            self.names[point] = self.book.next_treatment(title, state)
+            self.names[point] = self.book.next_treatment(named(changes), self._with(changes))
         return self.names[point]
+
+    def _with(self, changes: Mapping[str, SettingValue]) -> TargetState:
+        return replace(self.state, settings={**self.state.settings, **changes})
 
     def begin(self, earlier: Sequence[TuningTrial]) -> None:
         """Learn the start's blocks, then an earlier run's trials, except those of values that are no longer varied."""
@@ -151,6 +153,41 @@ class Trials:
                 self.add(trial)
         self.recalled = self.next_number - 1
 
+    def take_here(self, most: int) -> None:
+        """Take trials up to that number on this machine, one after the other, as far as the budget goes."""
+        book, left = self.book, self.left(most)
+        book.progress.phase(f"up to {left} trials of {self.varied} settings", left * len(self.levels))
+        while len(self.done) < most and book.budget.affords(self.levels, kept_s(book, self.levels)):
+            self.take(self.search.propose(), kept_s=kept_s(book, self.levels))
+
+    @property
+    def varied(self) -> int:
+        return len(self.space.dimensions)
+
+    def left(self, most: int) -> int:
+        return max(0, most - len(self.done))
+
+    def left_s(self) -> float:
+        return self.book.budget.left_s() - kept_s(self.book, self.levels)
+
+    def proposed(self, pending: Sequence[Proposed] = ()) -> Proposed:
+        proposal = self.search.propose([other.proposal.point for other in pending])
+        changes = self.space.changes(proposal.point)
+        return Proposed(named(changes), changes, self._with(changes), proposal)
+
+    def ended(
+        self,
+        number: int,
+        proposed: Proposed,
+        steps: Sequence[Step],
+        failed: str,
+        start: settings_search.Start,
+        host: str,
+    ) -> None:
+        trial = self._judged(number, proposed.proposal, steps, failed, start, host)
+        self.add(trial)
+        self.say(trial)
+
     def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
         """Take and record a trial. kept_s: budget (s) that measuring the start again must leave."""
         number = self.next_number
@@ -158,14 +195,14 @@ class Trials:
         failed = ""
         try:
             for level in self.levels:
-                if steps and (within.missed(self.objective, steps) or self._is_slow(steps)):
+                if steps and (clearly_missed(self.objective, steps) or self._is_slow(steps)):
                     break
                 name = self.treatment(proposal.point)
                 steps.append(self.book.take(StepRequest(name, level, TRIALS_ROUND, number, purpose="trial")))
         except UNFIT as error:
             failed = error.fact
             self.book.bench.recover(START)
-        trial = self.judged(number, proposal, steps, failed, self.start)
+        trial = self._judged(number, proposal, steps, failed, self.start)
         trial = replace(trial, steps=tuple(step.number for step in steps))
         self.add(trial)
         self.say(trial)
@@ -177,8 +214,14 @@ class Trials:
         ):
             self._look_at_start_again()
 
-    def judged(
-        self, number: int, proposal: Proposal, steps: Sequence[Step], failed: str, start: Start, host: str = ""
+    def _judged(
+        self,
+        number: int,
+        proposal: Proposal,
+        steps: Sequence[Step],
+        failed: str,
+        start: settings_search.Start,
+        host: str = "",
     ) -> TuningTrial:
         """The trial of these steps, against a start that `host` has served. failed: why it did not work, else ""."""
         served = not failed and bool(steps) and all(step.throughput > 0 for step in steps)
@@ -192,11 +235,11 @@ class Trials:
             ended_early=not failed and len(steps) < len(self.levels),
             failed=failed or ("" if value is not None else "no request was served"),
             objective_use=within.used(self.objective, steps),
-            missed=within.missed(self.objective, steps),
+            missed=clearly_missed(self.objective, steps),
             host=host,
         )
 
-    def floors(self, start: Start) -> dict[float, float]:
+    def floors(self, start: settings_search.Start) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
         best = max(1.0, self.search.leading_gain())
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
@@ -237,7 +280,7 @@ class Trials:
 
     def _write(self, trial: TuningTrial) -> None:
         """Of two lines for one trial the later one counts."""
-        self.run.append_line("trials.jsonl", "tuning-trial", trial)
+        self.run.append_line(TRIALS, TRIAL, trial)
 
     def _look_at_start_again(self) -> None:
         """Compare the trials so far with the start measured again, or if that fails with the old one."""
@@ -280,3 +323,8 @@ class Trials:
 def named(changes: Mapping[str, SettingValue]) -> str:
     """Settings as "name = value, ..."."""
     return ", ".join(f"{name} = {value}" for name, value in changes.items())
+
+
+def trials_in(run: RunFolder) -> list[TuningTrial]:
+    """Those so far, continued runs' first; of two lines for one trial the later one."""
+    return list({trial.number: trial for trial in run.records(TRIALS, TRIAL, TuningTrial)}.values())

@@ -6,28 +6,8 @@ from itertools import takewhile
 from statistics import median
 
 from loadframe.analysis import objective as objectives
-from loadframe.model import (
-    OPEN_LOOP_AXES,
-    CapacityObjective,
-    Curve,
-    ObjectiveLevel,
-    ObjectiveSide,
-    Step,
-    TuningObjective,
-)
-from loadframe.study import Study
-
-CLEARLY = 1.5
-"""p95 scatters: in windows of one second its logarithm has a standard deviation of 0.19
-(docs/journal/2026-11-22-tuning.md). A trial with this multiple of what is allowed, two deviations, misses for sure."""
-
-
-def asked(study: Study) -> CapacityObjective | None:
-    """What the study asks of every level; None where it asks for throughput alone."""
-    within = study.objective.within
-    if not within.asks:
-        return None
-    return CapacityObjective(within.loss_ratio, within.latency_p95_ms, within.latencies_ms, within.error_ratio)
+from loadframe.model import OPEN_LOOP_AXES, CapacityObjective, Curve, Step
+from loadframe_tune.model import ObjectiveLevel, ObjectiveSide, TuningObjective
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
@@ -37,14 +17,6 @@ def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjecti
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
     return replace(curve, points=curve.points[:count])
-
-
-def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
-    """What a trial clearly missed, and where, in words; else ""."""
-    if objective is None:
-        return ""
-    clear = [step for step in steps if objectives.use(objective, step) > CLEARLY]
-    return "; ".join(f"at {step.level:g}: {objectives.missed(objective, step)}" for step in clear)
 
 
 def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:

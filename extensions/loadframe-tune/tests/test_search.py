@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from loadframe.tuning.search import STARTS, Outcome, Point, Search, Space, dimension
+from loadframe_tune.search import STARTS, Outcome, Point, Search, Space, dimension
 
 NOISE = 0.03
 SPACE = Space(

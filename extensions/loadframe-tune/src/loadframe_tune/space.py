@@ -11,7 +11,7 @@ from loadframe.kinds.kind import KindOfTarget
 from loadframe.model import CLIENT_AXES, SettingValue
 from loadframe.study import Study
 from loadframe.study.declaration import TuneRange
-from loadframe.tuning.search import Dimension, Space, dimension, spread
+from loadframe_tune.search import Dimension, Space, dimension, spread
 
 MEMORY_SHARE = 0.8
 """Share of the cage's or the machine's memory that the settings may take together."""

@@ -6,36 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.sequential import ErrorBudget
-from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.experiments import fresh, within
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS
+from loadframe.experiments import fresh
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.proof import compared, prove
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.stopping import UNFIT
-from loadframe.experiments.tuning_space import may_lose
-from loadframe.experiments.tuning_trials import Trials
 from loadframe.kinds import registry as targets
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.settings_file import written
-from loadframe.model import (
-    SettingValue,
-    SettingWorth,
-    Step,
-    TargetState,
-    TunedSetting,
-    Tuning,
-    TuningEnd,
-    TuningObjective,
-    TuningProof,
-    by_block,
-)
+from loadframe.model import SettingValue, Step, TargetState, by_block
 from loadframe.study import Study
-from loadframe.tuning.search import Dimension, Point
+from loadframe_tune import within
+from loadframe_tune.model import SettingWorth, TunedSetting, Tuning, TuningEnd, TuningObjective, TuningProof
+from loadframe_tune.search import Dimension, Point
+from loadframe_tune.space import may_lose
+from loadframe_tune.trials import Trials, proof_s
 
 PROOF_ROUND = 3
 """The round of the first proof's steps; each further proof has the next."""
-PROOF_SHARE = 0.3
-"""Share of the budget kept for the first proof and its fresh blocks, where the study's most blocks would take more."""
 MOST_PROOFS = 3
 ERROR = 0.05
 """Family-wise error of all proofs of a search: deciding where there is no difference."""
@@ -49,13 +38,6 @@ class Proof:
     told: TuningProof
     steps: tuple[Step, ...]
     clamped: tuple[str, ...]
-
-
-def kept_s(book: Bookkeeping, levels: Sequence[float]) -> float:
-    """Seconds to reserve for the first proof and the fewest fresh blocks after it."""
-    least, most = _proof_s(book, levels)
-    again = book.budget.cost_s(2 * fresh.BLOCKS * list(levels))
-    return max(least, min(most + again, PROOF_SHARE * book.budget.total_s))
 
 
 def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proof]:
@@ -74,7 +56,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
             trials.refuse(point, unfit.fact)
             tried.append(point)
             continue
-        _, longest_s = _proof_s(trials.book, trials.levels)
+        _, longest_s = proof_s(trials.book, trials.levels)
         level = error.level(last=not _another(trials, len(tried) + 1, longest_s))
         number = PROOF_ROUND + len(tried)
         tried.append(point)
@@ -101,15 +83,8 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
 
 def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
     """done: the number of proofs so far; after_s: seconds that pass before it."""
-    least, _ = _proof_s(trials.book, trials.levels)
+    least, _ = proof_s(trials.book, trials.levels)
     return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
-
-
-def _proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:
-    """Seconds that the shortest and the longest proof take, without fresh blocks."""
-    blocks = book.bench.study.measure.blocks
-    least, most = (book.budget.cost_s(2 * count * list(levels)) for count in (blocks.min, blocks.max))
-    return least, most
 
 
 def _prove(

@@ -1,13 +1,15 @@
-"""The pictures of searches: the trials of a tuning, and of a capacity search."""
+"""The picture of a search for settings: its trials."""
 
 import itertools
 import math
+from collections.abc import Iterator
+from functools import partial
 
-from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial, Verdict
-from loadframe.progress import counted
-from loadframe.reporting import rounding, vega, verdict_words, words
+from loadframe.model import Verdict
+from loadframe.reporting import reports, rounding, vega, verdict_words
 from loadframe.reporting.plots import TERSE_BELOW
-from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, LoadAxis, Plot, Size, ValueAxis
+from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Chart, Plot, Size
+from loadframe_tune.model import Tuning, TuningTrial
 
 KINDS = {
     "trial": (AFTER, "circle"),
@@ -17,6 +19,10 @@ KINDS = {
 }
 DEEPEST = 20.0
 """Best ratio divided by this: what is further below (and below the start), and what failed, is drawn at the bottom."""
+
+
+def charts(tuning: Tuning) -> Iterator[Chart]:
+    return reports.drawn("trials", title(tuning), note(tuning), partial(trials, tuning), *reports.BOTH)
 
 
 def kind(trial: TuningTrial) -> str:
@@ -128,53 +134,3 @@ def even_steps(low: float, high: float) -> list[float]:
         for digits in STEPS
     ]
     return next((steps for steps in choices if len(steps) > 1), choices[-1])
-
-
-LOGARITHMIC = 8.0
-"""Latencies further apart than this factor are drawn on a logarithmic scale."""
-
-
-def capacity_title(search: Capacity) -> str:
-    met, missed = (sum(trial.met is wanted for trial in _drawn(search)) for wanted in (True, False))
-    return f"{counted(met, 'trial')} met the objective, {missed} missed it"
-
-
-def capacity_note(search: Capacity) -> str:
-    between = "" if None in (search.low, search.high) else " Shaded: between the level shown to meet and that to miss."
-    return f"A dot is a trial: blue met the objective, orange missed it.{between}"
-
-
-def capacity(search: Capacity, size: Size) -> Plot | None:
-    """The p95 latency of each trial over its load, with the requested latency; None without a trial."""
-    drawn = _drawn(search)
-    if not drawn:
-        return None
-    limit = search.objective.latency_p95_ms
-    values = [trial.latency_p95_ms for trial in drawn] + ([limit] if limit is not None else [])
-    logarithmic = max(values) > LOGARITHMIC * min(values)
-    low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
-    levels = tuple(sorted({trial.load for trial in drawn}))
-    axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
-    plot = Plot(size, LoadAxis(search.load_unit, levels).channel(), axis)
-    if search.low is not None and search.high is not None:
-        plot.shade(search.low, search.high, AFTER, 0.12)
-    for met, colour in ((True, AFTER), (False, BEFORE)):
-        of = [{"load": trial.load, "value": trial.latency_p95_ms} for trial in drawn if trial.met is met]
-        if of:
-            plot.draw("point", of, colour, filled=True, size=52, opacity=0.75)
-    if limit is not None:
-        plot.ceiling(limit, f"objective: {limit:g} ms", INK, levels[0])
-    said = [
-        (trial.load, f"{words.milliseconds(trial.latency_p95_ms)} {'met' if trial.met else 'missed'}")
-        for trial in drawn
-    ]
-    by_level = [
-        f"{words.load(level, search.load_unit)}: {', '.join(text for load, text in said if load == level)}"
-        for level in levels
-    ]
-    plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."
-    return plot
-
-
-def _drawn(search: Capacity) -> list[CapacityTrial]:
-    return [trial for trial in search.trials if trial.counted and 0 < trial.latency_p95_ms < math.inf]
