@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
-VIEWS_GROUP, EXPORTS_GROUP = "loadframe.views", "loadframe.exports"
+VIEWS_GROUP, EXPORTS_GROUP, READERS_GROUP = "loadframe.views", "loadframe.exports", "loadframe.readers"
 """Groups of entry points, by what they register."""
 WHAT = {
     KINDS_GROUP: "kind",
@@ -27,6 +27,7 @@ WHAT = {
     EXECUTORS_GROUP: "executor",
     VIEWS_GROUP: "view",
     EXPORTS_GROUP: "export",
+    READERS_GROUP: "reader",
 }
 """The word for it."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
@@ -37,6 +38,7 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     },
     VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")} | {"serve": "loadframe-live"},
     EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
+    READERS_GROUP: {"fleet": "loadframe-fleet"},
     VIEWS_GROUP: {"terminal": "loadframe-live"},
 }
 """What extensions of ours register, and in which distribution, to name it where it is not installed."""

@@ -13,7 +13,6 @@ from loadframe.kinds import registry
 from loadframe.model import Capacity, Ladder, Tuning
 from loadframe.reporting.document import About
 from loadframe.reporting.reports import render_page
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import DAMAGED
 
@@ -76,7 +75,7 @@ def whole(run: RunFolder, answer: Answer, end: Ended) -> Answer:
         report=end.report,
         quality=end.quality,
         seconds=end.quality.seconds,
-        hosts=fleet_files.HOSTS.last(run),
+        hosts=run.hosts_alike(),
         warnings=end.after(answer.warnings),
     )
     if isinstance(answer, Ladder):

@@ -17,6 +17,7 @@ from loadframe.model import (
     Cliff,
     Comparison,
     Curve,
+    FleetDrivers,
     Forecast,
     GrowthForecast,
     Investigation,
@@ -33,7 +34,6 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.model.fleet import FleetDrivers
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import answers, limits_report, stages, tuning_report, verdict_words
 

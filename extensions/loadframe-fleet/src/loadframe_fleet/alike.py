@@ -10,22 +10,27 @@ from itertools import chain
 from statistics import median
 from typing import Any, TypeVar
 
-from loadframe.analysis import divergence
+from loadframe.analysis.comparison import Grains, verdict
+from loadframe.analysis.sequential import Plan
 from loadframe.errors import FleetError
 from loadframe.experiments.proof import grain_of
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_trials import Start
-from loadframe.model import Purpose, Step
-from loadframe.model.fleet import FleetHosts, HostRatio
-from loadframe.model.fleet_trials import TaskPurpose
-from loadframe.runs import fleet_files
+from loadframe.model import FleetHosts, HostRatio, Likeness, Purpose, Step
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import encode
 from loadframe.study import Study
 from loadframe_fleet.on_hosts import OnHosts, Work
+from loadframe_fleet.records import HOSTS, TaskPurpose
 
-TOLD = f"from {1 / divergence.MARGIN:.2f} to {divergence.MARGIN:.2f}"
+MARGIN = 1.2
+"""Trials are compared with the start on their own host, so a difference between hosts matters only where a setting is
+worth more on one than on the other; a search gives up what is below 0.7 of the best."""
+ERROR = 0.05
+PLAN = Plan(3, 8)
+"""First and last block after which the answer is looked for."""
+TOLD = f"from {1 / MARGIN:.2f} to {MARGIN:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +64,21 @@ def calibrate(
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Shown]] = {host: [] for host in hosts}
     fleet_hosts: FleetHosts | None = None
-    for block in range(1, divergence.PLAN.last + 1):
-        if block > divergence.PLAN.first and not affords():
+    for block in range(1, PLAN.last + 1):
+        if block > PLAN.first and not affords():
             break
         for host in drawn.sample(list(hosts), len(hosts)):
             alone[host].append(sample(measure(block, "alone", [host])[host]))
         for host, shown in measure(block, "together", hosts).items():
             together[host].append(shown)
-        if block < divergence.PLAN.first:
+        if block < PLAN.first:
             continue
         fleet_hosts = compared(alone, {host: list(map(sample, results)) for host, results in together.items()}, levels)
         likenesses = {ratio.likeness for ratio in (*fleet_hosts.hosts, *fleet_hosts.together)}
         if likenesses == {"alike"} or "differ" in likenesses:
             break
     assert fleet_hosts is not None, "the plan has a look"
-    fleet_files.HOSTS.add(run, fleet_hosts)
+    HOSTS.add(run, fleet_hosts)
     notes += [
         f"With the same settings, the host {pair.host} serves {pair.ratio:.2f} ({pair.low:.2f} to {pair.high:.2f}) of "
         f"what {pair.beside} serves."
@@ -88,14 +93,38 @@ def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> Flee
     middle = _middle(alone, levels)
     hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
     beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
-    return FleetHosts(tuple(levels), divergence.MARGIN, tuple(hosts), tuple(beside_itself))
+    return FleetHosts(tuple(levels), MARGIN, tuple(hosts), tuple(beside_itself))
+
+
+def host_ratio(
+    host: str,
+    other: str,
+    mine: Mapping[float, Sequence[float]],
+    theirs: Mapping[float, Sequence[float]],
+    grain: Grains | None = None,
+) -> HostRatio:
+    """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
+    as there: hosts that each count the same in every block differ by as much as they count, or are alike."""
+    of_hosts = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
+    return HostRatio(
+        host, other, of_hosts.ratio, of_hosts.low, of_hosts.high, of_hosts.blocks, judge(of_hosts.low, of_hosts.high)
+    )
+
+
+def judge(low: float, high: float) -> Likeness:
+    """From the interval of a ratio."""
+    if low >= 1 / MARGIN and high <= MARGIN:
+        return "alike"
+    middle = (low * high) ** 0.5
+    beyond = not 1 / MARGIN <= middle <= MARGIN
+    return "differ" if beyond and not low <= 1 <= high else "unknown"
 
 
 def _beside(
     host: str, other: str, mine: Sequence[Sample], theirs: Sequence[Sample], levels: Sequence[float]
 ) -> HostRatio:
     grain = {level: (_grain(theirs, level), _grain(mine, level)) for level in levels}
-    return divergence.host_ratio(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
+    return host_ratio(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
 
 
 def _grain(samples: Sequence[Sample], level: float) -> float:

@@ -18,10 +18,8 @@ from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid
 from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
-from loadframe.model.fleet import ENCRYPTS, WATCHED, ClockInStep, FleetLink, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
 from loadframe.recording.snapshot_kernel import Carried, carried
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
@@ -29,6 +27,17 @@ from loadframe_fleet.far import FarJournal, FarMachine, FarServer, FarTarget
 from loadframe_fleet.hosts import HostRecordings, Hosts, Way
 from loadframe_fleet.load import OBJECT_AXES, FleetDriver, FleetLoad, FleetLoadOfObjects, check_all_along
 from loadframe_fleet.looking import LOOPBACK
+from loadframe_fleet.records import (
+    ENCRYPTS,
+    LINKS,
+    STEPS,
+    WATCHED,
+    ClockInStep,
+    FleetLink,
+    FleetStep,
+    LinkUse,
+    VoidReason,
+)
 
 Between = Mapping[str, tuple[float, float]]
 Bodies = Callable[[Between], Mapping[str, int]]
@@ -156,7 +165,7 @@ class FleetBench(RealBench):
         if self._links is None:
             self._links = self.hosts.links()
             for link in self._links:
-                fleet_files.LINKS.add(self.run, link)
+                LINKS.add(self.run, link)
         links = self._links
         known = [link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS]
         return max(known) if known and len(known) == len(links) else None
@@ -178,11 +187,11 @@ class FleetBench(RealBench):
         try:
             step = super().take_step(request)
         except StepVoid as error:
-            fleet_files.STEPS.add(self.run, self._void(request.level, error))
+            STEPS.add(self.run, self._void(request.level, error))
             if error.reason == "load-failed" and isinstance(self._target, FarTarget):
                 self._target.counters()  # where it has died, this reports it with its last words
             raise
-        fleet_files.STEPS.add(self.run, self._taken)
+        STEPS.add(self.run, self._taken)
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:

@@ -12,11 +12,9 @@ from urllib.parse import urlsplit
 
 from loadframe.connections.address import look_up, parted
 from loadframe.errors import FleetError, StudyError, TargetError
-from loadframe.model.fleet import FleetLink
 from loadframe.progress import counted
 from loadframe.recording.frames import Tick
 from loadframe.recording.readers import RecordingReader
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe_fleet.check import different, links_between, tried_all
@@ -26,6 +24,7 @@ from loadframe_fleet.declaration import Fleet, HostTable
 from loadframe_fleet.load import secrets_named
 from loadframe_fleet.looking import facts, route
 from loadframe_fleet.part import is_private
+from loadframe_fleet.records import FleetLink, recording_of
 from loadframe_fleet.transport import OverAgents, checked
 from loadframe_fleet.wire import Message
 
@@ -225,7 +224,7 @@ class HostRecordings:
         """Append what these have recorded since the last call. StepVoid."""
         for host, piece in self._coordinator.recorded(hosts, dict(self._offsets)):
             if host not in self._descriptors:
-                self._descriptors[host] = self._run.new_recording(fleet_files.recording_of(host))
+                self._descriptors[host] = self._run.new_recording(recording_of(host))
             view = memoryview(piece)
             while view:
                 view = view[os.write(self._descriptors[host], view) :]
@@ -236,7 +235,7 @@ class HostRecordings:
         if host not in self._descriptors:
             return ()
         if host not in self._readers:
-            name = fleet_files.recording_of(host)
+            name = recording_of(host)
             self._readers[host] = RecordingReader(self._run.place(name), descriptor=self._run.recording(name))
         return self._readers[host].ticks_between(from_s, to_s)
 

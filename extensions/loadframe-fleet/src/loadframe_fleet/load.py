@@ -12,7 +12,6 @@ import zstandard
 
 from loadframe.errors import StepVoid, StudyError
 from loadframe.model import CLIENT_AXES, RATE_AXES, Endpoint, SettingValue
-from loadframe.model.fleet import DriverInStep
 from loadframe.runs.folder import MOST_REQUESTS_BYTES
 from loadframe.study import Study
 from loadframe.workloads import registry
@@ -20,6 +19,7 @@ from loadframe.workloads.base import ELSEWHERE, AsksForObjects, HasUsers, SendsR
 from loadframe.workloads.request_log import FIELDS, RECORD, Requests
 from loadframe.workloads.sessions import NAMED
 from loadframe_fleet.coordinator import Begun, Coordinator, LogOf, shares_of
+from loadframe_fleet.records import DriverInStep
 from loadframe_fleet.transport import REMEDY
 from loadframe_fleet.wire import Message
 

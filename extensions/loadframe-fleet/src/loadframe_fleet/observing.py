@@ -11,8 +11,6 @@ from types import TracebackType
 from typing import Self
 
 from loadframe.errors import FleetError, StepVoid
-from loadframe.model.fleet import WATCHED
-from loadframe.model.fleet_trials import SeenBeside
 from loadframe.recording.metrics import window_metrics
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
@@ -21,6 +19,7 @@ from loadframe_fleet.connection import Agent
 from loadframe_fleet.coordinator import Coordinator
 from loadframe_fleet.declaration import Fleet
 from loadframe_fleet.hosts import HostRecordings, reached, set_up
+from loadframe_fleet.records import WATCHED, SeenBeside
 
 STUDY = """
 [study]

@@ -15,12 +15,11 @@ from typing import Protocol
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, RunError
 from loadframe.model import Capacity, Investigation, SettingValue, Step
-from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
 from loadframe.progress import Progress
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 from loadframe_fleet.observing import Observing
+from loadframe_fleet.records import ATTEMPTS, FleetAttempt, TaskPurpose
 from loadframe_fleet.wire import Message
 
 
@@ -309,7 +308,7 @@ class OnHosts:
             attempt = replace(attempt, observed=self._observing.end(came.task, self._run))
             for words in self._observing.newly_full(attempt.observed):
                 self.say(f"{work.title} on {came.host}: {words}")
-        fleet_files.ATTEMPTS.add(self._run, attempt)
+        ATTEMPTS.add(self._run, attempt)
         return Done(work, came.host, steps, capacity, failed, investigation)
 
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from loadframe.analysis import divergence
-from loadframe.analysis.divergence import MARGIN
 from loadframe.bench.bookkeeping import Block, Bookkeeping
 from loadframe.errors import FleetError, StudyError, TargetError
 from loadframe.experiments.climbing import LadderStates
@@ -23,19 +21,19 @@ from loadframe.experiments.tuning_trials import TRIALS_ROUND, Start, Trials, nam
 from loadframe.kinds import registry as targets
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
 from loadframe.model.capacity import CapacityBeside
-from loadframe.model.fleet_trials import TaskPurpose
-from loadframe.model.verdict import NOT_KNOWN
+from loadframe.model.verdict import NOT_KNOWN, decide
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.tuning.search import Proposal
-from loadframe_fleet.alike import START_TITLE, Sample, alike, calibrate, start_of, steps_asked
+from loadframe_fleet.alike import MARGIN, PLAN, START_TITLE, Sample, alike, calibrate, start_of, steps_asked
 from loadframe_fleet.declaration import Fleet
 from loadframe_fleet.engine import DaskEngine
 from loadframe_fleet.load import secrets_named
 from loadframe_fleet.observing import Observing
 from loadframe_fleet.on_hosts import Done, Engine, TakesOnHosts, Work
 from loadframe_fleet.over import check_may_change
+from loadframe_fleet.records import TaskPurpose
 from loadframe_fleet.wire import Message
 
 TRIED = "T"
@@ -264,7 +262,7 @@ class CapacitiesOnHosts(TakesOnHosts):
         self._study = study
         self._over(book, run, notes, longer_s=ENDS_S)
         book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
-        fewest = divergence.PLAN.first * (len(hosts) + 1)
+        fewest = PLAN.first * (len(hosts) + 1)
         book.progress.say(
             f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
         )
@@ -364,4 +362,24 @@ def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBes
     if capacity is None:
         verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, done.failed)
         return CapacityBeside(done.work.title, done.host, "", None, None, None, verdict, done.failed)
-    return divergence.capacity_beside(done.work.title, done.host, starts[done.host], capacity)
+    return capacity_beside(done.work.title, done.host, starts[done.host], capacity)
+
+
+def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
+    """A capacity against those of several searches with equal settings. One bracket does not show how capacities differ
+    from one search to the next: the bounds are widened by the factor by which repeated searches with the first settings
+    differ. ValueError for none, or one not found."""
+    loads = [search.load for search in start if search.load]
+    lows = [search.low for search in start if search.low]
+    highs = [search.high for search in start if search.high]
+    if not start or not len(loads) == len(lows) == len(highs) == len(start):
+        raise ValueError("a capacity is held against searches that have all found theirs")
+    spread = max(loads) / min(loads)
+    low = None if other.low is None else other.low / spread / max(highs)
+    high = None if other.high is None else other.high * spread / min(lows)
+    middle = sorted(loads)[len(loads) // 2]
+    ratio = other.load / middle if other.load and other.end in ("found", "undecided") else low or high or 1.0
+    ends = low or NOT_KNOWN[0], high or NOT_KNOWN[1]
+    method = f"bounds of one search, and of {len(start)} with the settings as given"
+    verdict = Verdict(ratio, *ends, decide(*ends), len(start), method)
+    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, verdict)

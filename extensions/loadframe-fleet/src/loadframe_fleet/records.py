@@ -1,12 +1,12 @@
-"""Records of a fleet: its hosts and links, and what makes it unfit, before it is loaded; how equal hosts are on which
-trials run side by side; and for each step over many hosts its drivers, clocks and limits, and why it is void."""
+"""Records of a fleet, and the files of a run that have them: its hosts and links, and what makes it unfit, before it is
+loaded; for each step its drivers, clocks and limits, and why it is void; for trials side by side every task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
-from loadframe.model.limit import Limit
-from loadframe.model.verdict import Compared
+from loadframe.model import Capacity, FleetDrivers, FleetHosts, Investigation, SettingValue, Step
+from loadframe.runs.folder import RunFolder
 
 ENCRYPTS = 0.9
 """Of a CPU: from here on encryption, and not the link, may have limited the transfer."""
@@ -101,36 +101,6 @@ class FleetCheck:
     def fit(self) -> bool:
         """Whether nothing refuses it."""
         return not any(problem.refuses for problem in self.problems)
-
-
-Likeness = Literal["alike", "differ", "unknown"]
-"""alike: the whole interval lies within the margin. differ: the ratio is beyond it, and its interval excludes 1.
-unknown: neither is proved."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostRatio:
-    """Throughput as given of one host over another one's, or over its own, with an interval."""
-
-    host: str
-    beside: str
-    ratio: float
-    low: float
-    high: float
-    blocks: int
-    likeness: Likeness
-
-
-@dataclass(frozen=True, slots=True)
-class FleetHosts:
-    """How equal the hosts of a search are (A/A: the same settings on each). levels: tested. margin: ratios from 1 /
-    margin to margin are alike. hosts: each compared with the middle one, measured one after another. together: each
-    while all are loaded compared with itself alone."""
-
-    levels: tuple[float, ...]
-    margin: float
-    hosts: tuple[HostRatio, ...]
-    together: tuple[HostRatio, ...]
 
 
 VoidReason = Literal[
@@ -229,41 +199,6 @@ class FleetStep:
     links: Mapping[str, LinkUse] = field(default_factory=dict)
 
 
-DriversLimit = Literal["drivers", "link", "target", "not proven"]
-"""What limits all drivers of a fleet together. drivers: fewer give less. target: fewer give as much, and no link is
-full. link: fewer give as much, and the target's link is full."""
-
-
-@dataclass(frozen=True, slots=True)
-class FleetDrivers(Compared):
-    """All drivers against fewer of them, at the same level, in alternating blocks. moved_bytes_per_s: from the target,
-    to all; link_bytes_per_s: the most that one link from the target carried by itself; None where not known."""
-
-    level: float
-    drivers: tuple[str, ...]
-    fewer: tuple[str, ...]
-    limit: DriversLimit
-    moved_bytes_per_s: float | None = None
-    link_bytes_per_s: float | None = None
-
-    @property
-    def limit_the_curve(self) -> bool:
-        """Whether the curve shows the drivers, or their link, and nothing about the target."""
-        return self.limit in ("drivers", "link")
-
-
-@dataclass(frozen=True, slots=True)
-class FleetLimit:
-    """A limit of one host. driver: of the link from the target's host to this one; "" for the host itself, and for all
-    that leaves it. error: of its use (a bound), if known. unseen: why its use is unknown."""
-
-    host: str
-    driver: str
-    limit: Limit
-    error: float | None = None
-    unseen: str = ""
-
-
 WATCHED = (
     "system.cpu.count",
     "system.cpu.busy_cores",
@@ -278,3 +213,84 @@ WATCHED = (
     "target.memory.rss",
 )
 """Metrics that are kept of each host in a step; the rest is in its recording."""
+
+TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "investigation"]
+"""alone: the start on one host while the others rest. together: the start on all hosts at once. trial: of a search for
+settings. block: of a ladder. capacity: a search with one set of settings. investigation: a whole one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBeside:
+    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock. metrics: those of
+    WATCHED that could be computed; clock: against the coordinator's."""
+
+    from_s: float
+    to_s: float
+    clock: ClockInStep
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAttempt:
+    """One task on a host. task: its unique name; number: of the trial, or of the block of the start. attempt: 1 for the
+    first one. boot, process: of the host and the worker that did it; "" and 0 if it was lost. began_s, ended_s: wall
+    clock here. steps: by that host's clocks. capacity, investigation: its conclusion; no host keeps its run folder.
+    lost: why there is no answer; failed: why the target would not work. counted: the one that counts for its number.
+    observed: by observer."""
+
+    task: str
+    purpose: TaskPurpose
+    number: int
+    attempt: int
+    host: str
+    changes: Mapping[str, SettingValue]
+    began_s: float
+    ended_s: float
+    boot: str = ""
+    process: int = 0
+    steps: tuple[Step, ...] = ()
+    lost: str = ""
+    failed: str = ""
+    counted: bool = True
+    capacity: Capacity | None = None
+    investigation: Investigation | None = None
+    observed: Mapping[str, SeenBeside] = field(default_factory=dict)
+
+
+Record = TypeVar("Record")
+
+
+def recording_of(host: str) -> str:
+    """The name of a host's recording. host: its name in the fleet file."""
+    return f"raw/host-{host}.lfr"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines(Generic[Record]):
+    """A file of a run with one record per line, in order; empty where the run had no fleet."""
+
+    file: str
+    schema: str
+    record: type[Record]
+
+    def add(self, run: RunFolder, record: Record) -> None:
+        """Append a record, on the disk when this returns. RunError."""
+        run.append_line(self.file, self.schema, record)
+
+    def of(self, run: RunFolder) -> list[Record]:
+        """All records of a run. RunError for damaged ones."""
+        return run.records(self.file, self.schema, self.record)
+
+    def last(self, run: RunFolder) -> Record | None:
+        """The last record, or None. RunError."""
+        return next(reversed(self.of(run)), None)
+
+
+STEPS = Lines("fleet.jsonl", "fleet-step", FleetStep)
+DRIVERS = Lines("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)
+"""All drivers compared with fewer."""
+LINKS = Lines("fleet-links.jsonl", "fleet-link", FleetLink)
+ATTEMPTS = Lines("fleet-trials.jsonl", "fleet-trial", FleetAttempt)
+"""Tasks that have ended on a host, or were lost."""
+HOSTS = Lines("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)
+"""The hosts' throughputs, for comparison."""
