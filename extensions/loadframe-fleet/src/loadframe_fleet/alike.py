@@ -10,7 +10,7 @@ from itertools import chain
 from statistics import median
 from typing import Any, TypeVar
 
-from loadframe.analysis.comparison import Grains, verdict
+from loadframe.analysis.comparison import verdict
 from loadframe.analysis.sequential import Plan
 from loadframe.errors import FleetError
 from loadframe.experiments.proof import grain_of
@@ -90,25 +90,12 @@ def calibrate(
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
     """From each host's results by block."""
-    middle = _middle(alone, levels)
+    # The one with the middle throughput at the first level: of three, the odd one is named.
+    ranked = sorted(alone, key=lambda host: median(sample.values[levels[0]] for sample in alone[host]))
+    middle = ranked[len(ranked) // 2]
     hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
     beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
     return FleetHosts(tuple(levels), MARGIN, tuple(hosts), tuple(beside_itself))
-
-
-def host_ratio(
-    host: str,
-    other: str,
-    mine: Mapping[float, Sequence[float]],
-    theirs: Mapping[float, Sequence[float]],
-    grain: Grains | None = None,
-) -> HostRatio:
-    """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
-    as there: hosts that each count the same in every block differ by as much as they count, or are alike."""
-    of_hosts = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
-    return HostRatio(
-        host, other, of_hosts.ratio, of_hosts.low, of_hosts.high, of_hosts.blocks, judge(of_hosts.low, of_hosts.high)
-    )
 
 
 def judge(low: float, high: float) -> Likeness:
@@ -123,22 +110,15 @@ def judge(low: float, high: float) -> Likeness:
 def _beside(
     host: str, other: str, mine: Sequence[Sample], theirs: Sequence[Sample], levels: Sequence[float]
 ) -> HostRatio:
-    grain = {level: (_grain(theirs, level), _grain(mine, level)) for level in levels}
-    return host_ratio(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
-
-
-def _grain(samples: Sequence[Sample], level: float) -> float:
-    return max(sample.grain[level] for sample in samples)
-
-
-def _by_level(samples: Sequence[Sample], levels: Sequence[float]) -> dict[float, list[float]]:
-    return {level: [sample.values[level] for sample in samples] for level in levels}
-
-
-def _middle(mine: Samples, levels: Sequence[float]) -> str:
-    """The host with the middle throughput at the first level: of three, the odd one is named."""
-    ranked = sorted(mine, key=lambda host: median(_by_level(mine[host], levels)[levels[0]]))
-    return ranked[len(ranked) // 2]
+    # Hosts that each count the same in every block differ by as much as they count, or are alike.
+    sides = theirs, mine
+    before, after = ({level: [sample.values[level] for sample in side] for level in levels} for side in sides)
+    grain = {
+        level: (max(sample.grain[level] for sample in theirs), max(sample.grain[level] for sample in mine))
+        for level in levels
+    }
+    told = verdict(before, after, confidence=1 - ERROR, plan=PLAN, grain=grain)
+    return HostRatio(host, other, told.ratio, told.low, told.high, told.blocks, judge(told.low, told.high))
 
 
 def _refuse(fleet_hosts: FleetHosts) -> None:

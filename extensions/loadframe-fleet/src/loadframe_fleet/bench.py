@@ -5,6 +5,7 @@ between just those readings. Where the load's share of an interface is unknown, 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from loadframe.bench.attached import AttachedTarget, RunningTarget
@@ -136,7 +137,7 @@ def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answe
 
 
 OF_THE_TARGET = ("system.", "target.", "recorder.")
-LAG, WAITED = "workload.driver_lag", "driver.cpu.run_delay"
+LAG, WAITED, CORES = "workload.driver_lag", "driver.cpu.run_delay", "driver.cpu.cores"
 
 
 class FleetBench(RealBench):
@@ -152,11 +153,9 @@ class FleetBench(RealBench):
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """The hosts that may drive."""
         return self.hosts.coordinator.drivers
 
     def drive_from(self, hosts: Sequence[str]) -> None:
-        """Which hosts take part in the next steps."""
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
@@ -252,7 +251,6 @@ class FleetBench(RealBench):
     # --- what the hosts recorded ---
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
-        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
         driver = self._load_of_fleet.last
         assert driver is not None and driver.merged is not None, "its requests were read"
         begun, merged, whole = driver.begun, driver.merged, loaded.summary
@@ -283,18 +281,22 @@ class FleetBench(RealBench):
             begun.name, self._level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
             coordinator.watched_clocks, metrics, target=self.hosts.target or "",
             moved_bytes_per_s={host: count / window_s for host, count in driver.moved.items()},
-            links=link_uses(load, self.hosts.ways(), self.hosts.target, driver.bodies),
+            links=link_uses(load, self.hosts.ways(), self.hosts.target, partial(driver.counted, "moved_bytes")),
         )  # fmt: skip
         return self._together(here, evaluated, driver), late
 
     def _together(self, here: Evaluated, evaluated: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
-        own = {name: value for name, value in here.metrics.items() if not name.startswith((*OF_THE_TARGET, "driver."))}
+        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
         target = self.hosts.target
         at = evaluated.get(target) if target is not None else None
-        metrics = dict(own)
+        own = (*OF_THE_TARGET, "driver.")
+        metrics = {name: value for name, value in here.metrics.items() if not name.startswith(own)}
         if at is not None:
             metrics |= {name: value for name, value in at.metrics.items() if not name.startswith("driver.")}
-        metrics |= drivers_together([evaluated[host].metrics for host in driver.begun.shares])
+        of_drivers = [evaluated[host].metrics for host in driver.begun.shares]
+        for name in ("driver.saturation", "driver.cpu.hottest_thread", CORES):
+            if values := [of_host[name] for of_host in of_drivers if name in of_host]:
+                metrics[name] = sum(values) if name == CORES else max(values)
         metrics.pop(LAG, None)
         concurrency = metrics.get("workload.concurrency", 0.0)
         whole = sum(driver.begun.shares.values())
@@ -306,31 +308,16 @@ class FleetBench(RealBench):
         if lags:
             metrics[LAG] = max(lags)
         if target is not None and "system.cpu.foreign" in metrics:
-            metrics["system.cpu.foreign"] = self._strangers(metrics, evaluated, target)
+            # Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target.
+            beside = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
+            ours = sum(evaluated[host].metrics.get(CORES, 0.0) for host in beside)
+            ours /= max(1.0, metrics.get("system.cpu.count", 1.0))
+            metrics["system.cpu.foreign"] = max(0.0, metrics["system.cpu.foreign"] - ours)
         return Evaluated(metrics, at.blind if at is not None else here.blind)
-
-    def _strangers(self, metrics: Mapping[str, float], evaluated: Mapping[str, Evaluated], target: str) -> float:
-        """Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target."""
-        beside = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
-        ours = sum(evaluated[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
-        return max(0.0, metrics["system.cpu.foreign"] - ours / max(1.0, metrics.get("system.cpu.count", 1.0)))
 
 
 def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
     """The same load, its window by the clock of a host."""
-    summary = loaded.summary
-    there = replace(
-        summary,
-        started_s=clock.theirs_s(summary.started_s),
-        ended_s=clock.theirs_s(summary.ended_s),
-        window_start_s=clock.theirs_s(summary.window_start_s),
-        window_end_s=clock.theirs_s(summary.window_end_s),
-    )
-    return replace(loaded, summary=there)
-
-
-def drivers_together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of all drivers: the sum of their CPU time; of shares the highest."""
-    names = ("driver.saturation", "driver.cpu.hottest_thread", "driver.cpu.cores")
-    values = {name: [of_host[name] for of_host in metrics if name in of_host] for name in names}
-    return {name: (sum if name == names[-1] else max)(of_hosts) for name, of_hosts in values.items() if of_hosts}
+    times = ("started_s", "ended_s", "window_start_s", "window_end_s")
+    there = {name: clock.theirs_s(getattr(loaded.summary, name)) for name in times}
+    return replace(loaded, summary=replace(loaded.summary, **there))

@@ -19,7 +19,7 @@ from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import terminal
 from loadframe.units import show
-from loadframe_fleet.clocks import drift, offset
+from loadframe_fleet.clocks import DRIFT, drift, offset
 from loadframe_fleet.connection import Agent
 from loadframe_fleet.declaration import Fleet, HostTable
 from loadframe_fleet.links import Identity
@@ -41,8 +41,6 @@ CLOCK_OFF_S = 1.0
 """Beyond this, logs and certificates of two hosts are hard to compare; loads start together nevertheless."""
 UNSURE_S = 0.05
 """A simultaneous start is known to half of a round trip: beyond this, a second's window is unsure by a tenth."""
-DRIFT = 500e-6
-"""What NTP can still correct (RFC 5905, 11.3): a clock beyond it is broken, or its machine is stopped at times."""
 
 
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:

@@ -7,6 +7,9 @@ Of several exchanges the offset lies where all bounds overlap; where they do not
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+DRIFT = 500e-6
+"""NTP corrects no more (RFC 5905, 11.3): a clock that drifts more is broken, was set, or its machine slept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
@@ -18,7 +21,6 @@ class Exchange:
 
     @property
     def round_trip_s(self) -> float:
-        """From the sending to the answer."""
         return self.received_s - self.sent_s
 
     @property

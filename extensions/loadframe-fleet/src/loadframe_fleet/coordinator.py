@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from loadframe.errors import ChangeError, RecordingError, StepVoid, StudyError, TargetError
-from loadframe_fleet.clocks import Exchange, Offset, offset
+from loadframe_fleet.clocks import DRIFT, Exchange, Offset, offset
 from loadframe_fleet.records import ClockInStep, VoidReason
 from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checked
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import PIECE_BYTES, Message
 
 EXCHANGES = 12
 """With each host, before and after a step."""
@@ -42,14 +42,10 @@ MOST_RECORDED_BYTES = 64 << 20
 """Of one host since the last step."""
 READ_WITHIN_S = 60.0
 """For any piece, while some are requested."""
-PIECE_BYTES = 1 << 20
-"""Of compressed data, in one answer."""
 READ_AT_ONCE_BYTES = 16 * PIECE_BYTES
 """Requested pieces of all hosts: a slow host keeps none of the others from sending."""
 CLOCKS_APART_S = 0.005
 """How far, beyond its bound, the clock by which a host begins may differ from the one it reported."""
-DRIFT = 500e-6
-"""NTP corrects no more (RFC 5905): a clock that moved further between two measurements was set, or slept."""
 PLACE_WITHIN_S = 240.0
 """A server's owner's command may take 30 s, a restart two minutes."""
 TARGET_WITHIN_S = 900.0

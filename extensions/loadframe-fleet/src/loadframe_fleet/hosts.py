@@ -33,7 +33,7 @@ SET_UP_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The interface through which a host exchanges data with the target; network: which hosts share it."""
+    """The interface through which a host exchanges data with the target. Hosts with the same network share theirs."""
 
     interface: str
     network: str
@@ -49,10 +49,8 @@ class Hosts:
         self._say = say
         self._stack = ExitStack()
         self._agents: dict[str, Agent] = {}
-        self._drivers = [host for host in fleet.host if "driver" in host.roles]
-        self._targets = [host for host in fleet.host if "target" in host.roles]
-        self._observers = [host for host in fleet.host if host.roles == ["observer"]]
-        """Recorded with each step; the other hosts are anyway."""
+        self._drivers, self._targets = fleet.with_role("driver"), fleet.with_role("target")
+        self._observers = fleet.observers
         if not self._drivers:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
@@ -83,23 +81,18 @@ class Hosts:
 
     def notes(self) -> tuple[str, ...]:
         """For the report: which hosts drive, and on which one the target was recorded."""
-        names = ", ".join(host.name for host in self._drivers)
-        seen = (
-            f"What is said of the target and its machine was recorded on the host {self.target}."
-            if self.target is not None
-            else "The target is on no host of the fleet, so nothing of its machine is recorded."
-        )
-        kernels = {agent.facts.get("boot") for agent in self._agents.values()}
-        shared = len(kernels) < len(self._agents)
-        together = ("Some hosts of the fleet run on one kernel and share its CPUs.",) if shared else ()
-        watching = ", ".join(host.name for host in self._observers)
-        beside = (f"Recorded beside the load: {watching}.",) if watching else ()
-        return (
+        names, watching = (", ".join(host.name for host in hosts) for hosts in (self._drivers, self._observers))
+        notes = [
             f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.",
-            seen,
-            *beside,
-            *together,
-        )
+            "The target is on no host of the fleet, so nothing of its machine is recorded."
+            if self.target is None
+            else f"What is said of the target and its machine was recorded on the host {self.target}.",
+        ]
+        if watching:
+            notes.append(f"Recorded beside the load: {watching}.")
+        if len({agent.facts.get("boot") for agent in self._agents.values()}) < len(self._agents):
+            notes.append("Some hosts of the fleet run on one kernel and share its CPUs.")
+        return tuple(notes)
 
     def ways(self) -> Mapping[str, Way]:
         """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
@@ -108,25 +101,22 @@ class Hosts:
             in_load = self._agents.keys() - {host.name for host in self._observers}
             asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
             routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
-            self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in routes.items()}
+            for name, said in routes.items():
+                network = f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
+                self._ways[name] = Way(str(said["interface"]), network)
         return self._ways
 
     def _address_of(self, name: str | None) -> str:
         return next((host.address for host in self._targets if host.name == name), "")
 
-    def _network(self, name: str, said: Message) -> str:
-        """Hosts with the same value share their interfaces."""
-        return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
-
     def _check_is_one(self, host: str) -> None:
-        """TargetError for a loopback address, which would be another server on a driver's host. StepVoid."""
+        """TargetError for a loopback address, which would be another server on a driver's host."""
         if "/" in host or not all(ipaddress.ip_address(number).is_loopback for number in look_up(host)):
             return
-        names = [driver.name for driver in self._drivers]
-        asked = {name: ("route", {"address": "127.0.0.1"}) for name in names}
+        asked = {driver.name: ("route", {"address": "127.0.0.1"}) for driver in self._drivers}
         routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
         ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
-        for name in names:
+        for name in asked:
             if f"{self._agents[name].facts.get('boot')} {routes[name]['network']}" != ours:
                 raise TargetError(
                     f"the study loads {host}, which on host {name} of the fleet is that host itself",

@@ -176,7 +176,6 @@ class FleetLoad:
         return int(level)
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """None: drivers on this machine only run under an agent."""
         return ()
 
     def think_s(self) -> float:
@@ -348,16 +347,13 @@ class FleetDriver:
             self._killed = True
             self._coordinator.cancel()
 
-    def bodies(self, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """Bytes received by each of these hosts between two instants of its own clock; empty where one of them does not
-        count them. StepVoid."""
-        return self._answers("moved_bytes", between)
-
     def _counted(self, what: str, start_s: float, end_s: float) -> dict[str, int]:
-        between = {log.host: (log.clock.theirs_s(start_s), log.clock.theirs_s(end_s)) for log in self.logs}
-        return self._answers(what, between)
+        return self.counted(
+            what, {log.host: (log.clock.theirs_s(start_s), log.clock.theirs_s(end_s)) for log in self.logs}
+        )
 
-    def _answers(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+    def counted(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+        """What each of these hosts counts between two instants of its own clock; empty where one does not. StepVoid."""
         asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}

@@ -52,7 +52,7 @@ class Observing:
     def __init__(self, fleet: Fleet, say: Callable[[str], None] = lambda _: None) -> None:
         self._fleet = fleet
         self._say = say
-        self._hosts = [host for host in fleet.host if host.roles == ["observer"]]
+        self._hosts = fleet.observers
         self._stack = ExitStack()
         self._agents: dict[str, Agent] = {}
         self._coordinator: Coordinator

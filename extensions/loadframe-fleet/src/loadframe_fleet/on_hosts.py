@@ -91,7 +91,7 @@ class Done:
 
 
 class OnHosts:
-    """See Engine. Its maker closes it."""
+    """See Engine, which its maker closes."""
 
     def __init__(
         self,
@@ -152,12 +152,13 @@ class OnHosts:
             if free or self._running:
                 deserted_s = time.monotonic()
             for host in free:
-                work = None if self._beside_another(host) else self._taken_by(host, waiting, left, draw)
-                if work is not None:
+                if (work := self._taken_by(host, waiting, left, draw)) is not None:
                     self._begin(host, work)
-            for work in self._without_host(waiting):
-                waiting.remove(work)
-                ended(Done(work, work.only, failed=f"its host has gone{_told(self.unfit.get(work.only, ''))}"))
+            late_s = time.monotonic() - RETURNS_WITHIN_S
+            for work in list(waiting):
+                if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s):
+                    waiting.remove(work)
+                    ended(Done(work, work.only, failed=f"its host has gone{_told(self.unfit.get(work.only, ''))}"))
             if not self._running and not waiting and not left():
                 return
             if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
@@ -189,22 +190,17 @@ class OnHosts:
             self._seen_s[host] = time.monotonic()
         return sorted(free, key=lambda host: (self._begun[host], host))
 
-    def _beside_another(self, host: str) -> bool:
-        mine = self._kernels.get(host)
-        return mine is not None and any(self._kernels.get(other) == mine for other, _ in self._running.values())
-
     def _taken_by(
         self, host: str, waiting: list[Work], left: Callable[[], bool], draw: Callable[[], Work]
     ) -> Work | None:
+        kernel = self._kernels.get(host)
+        if kernel is not None and any(self._kernels.get(other) == kernel for other, _ in self._running.values()):
+            return None
         for work in waiting:
             if work.only in ("", host):
                 waiting.remove(work)
                 return work
         return draw() if left() else None
-
-    def _without_host(self, waiting: Sequence[Work]) -> list[Work]:
-        late_s = time.monotonic() - RETURNS_WITHIN_S
-        return [work for work in waiting if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s)]
 
     def _ended(self, came: Came) -> Done | Work:
         _, work = self._running.pop(came.task)
@@ -229,7 +225,13 @@ class OnHosts:
         """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
         FleetError where a host cannot carry it out, or it is lost too often."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
-            self._await_present(hosts)
+            until = time.monotonic() + RETURNS_WITHIN_S
+            while missing := set(hosts) - self.engine.present():
+                if time.monotonic() > until:
+                    raise FleetError(
+                        f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out."
+                    )
+                time.sleep(POLL_S)
             for host in hosts:
                 piece = work()
                 piece.attempts += attempt - 1
@@ -252,13 +254,6 @@ class OnHosts:
             f"the start was lost {MOST_ATTEMPTS} times in a row", remedy="See why workers end on these hosts."
         )
 
-    def _await_present(self, hosts: Sequence[str]) -> None:
-        until = time.monotonic() + RETURNS_WITHIN_S
-        while missing := set(hosts) - self.engine.present():
-            if time.monotonic() > until:
-                raise FleetError(f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out.")
-            time.sleep(POLL_S)
-
     # --- tasks ---
 
     def _begin(self, host: str, work: Work) -> None:
@@ -274,24 +269,22 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _came(self) -> Came | None:
-        """One of our tasks that has ended; what comes after its loss was reported does not count. FleetError where an
-        observer is lost."""
+        """One of our tasks that has ended; what comes after its loss was reported does not count."""
         if self._observing is not None:
             self._observing.check()
         came = self.engine.came(POLL_S)
         return came if came is not None and came.task in self._running else None
 
     def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
-        """Store the attempt, and return its answer's contents. FleetError for an invalid answer."""
+        """FleetError for an invalid answer."""
         answer, where = came.answer or {}, f"the answer of host {came.host}"
+        found, of_investigation = str(answer.get("capacity", "")), str(answer.get("investigation", ""))
         try:
             steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
-            said = str(answer.get("capacity", ""))
-            capacity = decode("capacity-record", said.encode(), Capacity, where=where) if said else None
-            record = str(answer.get("investigation", ""))
-            investigation = (
-                decode("investigation-record", record.encode(), Investigation, where=where) if record else None
-            )
+            capacity = decode("capacity-record", found.encode(), Capacity, where=where) if found else None
+            investigation = None
+            if of_investigation:
+                investigation = decode("investigation-record", of_investigation.encode(), Investigation, where=where)
         except RunError as error:
             raise FleetError(error.fact, remedy="Install the same Loadframe on all hosts.") from error
         ended_s = time.time()
@@ -325,13 +318,12 @@ class TakesOnHosts:
 
     def _over(
         self, book: Bookkeeping, run: RunFolder, notes: list[str], again: str = "run it again.", longer_s: float = 0.0
-    ) -> OnHosts:
+    ) -> None:
         """notes: see OnHosts. again: what to do once workers are back. longer_s: added to the budget of a task."""
         notes.extend(self._notes)
         within_s = book.bench.study.measure.budget + longer_s
         again = f"Start their workers again, and {again}"
         self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again, observing=self._observing)
-        return self._on
 
 
 def _told(why: str) -> str:

@@ -34,8 +34,9 @@ from loadframe.study import Study, validate
 from loadframe.system.trees import remove_tree
 from loadframe.workloads import arrivals, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
+from loadframe_fleet.changing import Changing
 from loadframe_fleet.looking import listening_number
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import PIECE_BYTES, Message
 
 PLAIN = (
     "reset", "forget", "empty", "kill", "stop", "destroy", "effective", "healthy", "version", "describe", "notes",
@@ -76,7 +77,6 @@ class Serving:
         }
 
     def close(self) -> None:
-        """End all of them, and remove their folders."""
         for target in self._targets.values():
             target.destroy()
 
@@ -89,7 +89,6 @@ class Serving:
         return {**answer, "first": list(target.pids()[:1])}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """Of the loaded one, by component."""
         return self._targets[self._kind].processes()
 
     def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
@@ -174,6 +173,7 @@ class Part:
                     remedy="Install it on that host; `loadframe fleet check` says what each host lacks.",
                 )
             self._user = driver_user(self.study, trial, self.lease)
+            self.changing = Changing(self.study, self.name)
             self._stack = stack.pop_all()
 
     def close(self) -> None:
@@ -254,7 +254,6 @@ class Part:
 
     @property
     def over(self) -> bool:
-        """Whether the driver has ended, or there is none."""
         return self._driver is None or not self._driver.running()
 
     def end(self) -> dict[str, Any]:
@@ -306,7 +305,8 @@ class Part:
         return self.recorder.path.stat().st_size
 
     def piece(self, what: str, offset: int, size: int) -> str:
-        """A part of the log of the last step, or of the recording, in base64."""
+        """A part of the log of the last step, or of the recording, in base64; at most PIECE_BYTES."""
+        size = min(PIECE_BYTES, size)
         if what == "log":
             data = (self._log or b"")[offset : offset + size]
         elif what == "recording":

@@ -281,16 +281,9 @@ class Lines(Generic[Record]):
         """All records of a run. RunError for damaged ones."""
         return run.records(self.file, self.schema, self.record)
 
-    def last(self, run: RunFolder) -> Record | None:
-        """The last record, or None. RunError."""
-        return next(reversed(self.of(run)), None)
-
 
 STEPS = Lines("fleet.jsonl", "fleet-step", FleetStep)
 DRIVERS = Lines("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)
-"""All drivers compared with fewer."""
 LINKS = Lines("fleet-links.jsonl", "fleet-link", FleetLink)
 ATTEMPTS = Lines("fleet-trials.jsonl", "fleet-trial", FleetAttempt)
-"""Tasks that have ended on a host, or were lost."""
 HOSTS = Lines("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)
-"""The hosts' throughputs, for comparison."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from loadframe.bench.bookkeeping import Block, Bookkeeping
 from loadframe.errors import FleetError, StudyError, TargetError
@@ -269,16 +268,10 @@ class CapacitiesOnHosts(TakesOnHosts):
         measure = partial(self._searched, around(here))
         alike, starts = calibrate(hosts, [AT_ALL], measure, _sample, book.random, run, notes)
         book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
-        works = [
-            Work(
-                "capacity",
-                number,
-                alternative.name,
-                self._told(alternative.target.settings),
-                alternative.target.settings,
-            )
-            for number, alternative in enumerate(study.alternative, start=1)
-        ]
+        works = []
+        for number, alternative in enumerate(study.alternative, start=1):
+            settings = alternative.target.settings
+            works.append(Work("capacity", number, alternative.name, self._told(settings), settings))
         beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
         return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
 
@@ -287,26 +280,31 @@ class CapacitiesOnHosts(TakesOnHosts):
     ) -> dict[str, Capacity]:
         """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
         many would otherwise end the whole."""
-        asked, before = self._asked({}, guess), 0
+        told, before = self._told({}, guess), 0
 
         def work() -> Work:
-            return Work(purpose, block, START_TITLE, lambda _: asked, attempts=before)
+            return Work(purpose, block, START_TITLE, told, attempts=before)
 
         done = self._on.together(those, work)
-        if left_open := [host for host, result in done.items() if _is_open(result)]:
+        if left_open := [
+            host
+            for host, result in done.items()
+            if (found := result.capacity) is not None
+            and found.end == "undecided"
+            and None in (found.load, found.low, found.high)
+        ]:
             self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
             before = max(result.work.attempts for result in done.values())
             done = self._on.together(those, work)
         return {host: _found(result) for host, result in done.items()}
 
-    def _asked(self, settings: Mapping[str, SettingValue], guess: LoadInterval | None) -> dict[str, Any]:
+    def _told(
+        self, settings: Mapping[str, SettingValue], guess: LoadInterval | None = None
+    ) -> Callable[[str], Message]:
         target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
         study = self._study.model_copy(update={"target": target, "alternative": []})
         expected = None if guess is None else [guess.load, guess.low, guess.high]
-        return {"study": study.resolved(), "capacity": {"guess": expected, "changed": bool(settings)}}
-
-    def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Message]:
-        asked = self._asked(settings, None)
+        asked = {"study": study.resolved(), "capacity": {"guess": expected, "changed": bool(settings)}}
         return lambda _: asked
 
 
@@ -332,11 +330,6 @@ def around(here: Capacity) -> LoadInterval | None:
         return None
     low, high = here.low or here.load, here.high or here.load
     return LoadInterval(here.load, low / AROUND, high * AROUND)
-
-
-def _is_open(done: Done) -> bool:
-    capacity = done.capacity
-    return capacity is not None and capacity.end == "undecided" and None in (capacity.load, capacity.low, capacity.high)
 
 
 def _found(done: Done) -> Capacity:

@@ -23,6 +23,8 @@ LOAD_LEASE_S = 4.0
 SILENT_S = 6.0
 """An agent that has been silent to its coordinator for so long has ended its load, or its machine does nothing."""
 BEAT_S = 1.0
+PIECE_BYTES = 1 << 20
+"""Of compressed data, in one answer."""
 
 
 class WireError(Exception):
@@ -65,7 +67,6 @@ class Lines:
         return line
 
     def silent_for(self, seconds: float) -> bool:
-        """Whether nothing has come for so long."""
         return time.monotonic() - self.heard_s >= seconds
 
     def unread(self) -> bool:
@@ -138,16 +139,14 @@ class LastWords:
         os.close(self.sink)
 
     def close(self) -> None:
-        """Stop reading soon."""
         self._closed.set()
 
     def text(self, within_s: float) -> str:
-        """The text, after waiting for its end at most so long."""
+        """After waiting for its end at most so long."""
         self._ended.wait(within_s)
         left_out = self._bytes - len(self._first) - len(self._last)
         middle = f"\n[... {left_out:,} bytes are left out ...]\n" if left_out > 0 else ""
-        parts = self._first.decode(errors="replace"), middle, self._last.decode(errors="replace")
-        return "".join(parts)
+        return f"{self._first.decode(errors='replace')}{middle}{self._last.decode(errors='replace')}"
 
     def _read(self) -> None:
         looking = select.poll()
