@@ -1,6 +1,5 @@
-"""How alike the hosts of a fleet are, before anything is compared on them: the same settings on each (A/A). In each
-block the start is measured on one host after another, in random order, the others idle: whether they differ; then on
-all of them at the same time, as trials are: whether they disturb one another, as those that share CPUs or a disk do."""
+"""How alike the hosts of a fleet are (A/A): in each block the start is measured on one host after another, the others
+idle: whether they differ; then on all of them at the same time: whether they disturb one another."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +24,8 @@ from loadframe_fleet.on_hosts import OnHosts, Work
 from loadframe_fleet.records import HOSTS, TaskPurpose
 
 MARGIN = 1.2
-"""Trials are compared with the start on their own host, so a difference between hosts matters only where a setting is
-worth more on one than on the other; a search gives up what is below 0.7 of the best."""
+"""Trials are compared with the start on their own host, so a difference matters only where a setting is worth more on
+one than on the other; a search gives up what is below 0.7 of the best."""
 ERROR = 0.05
 PLAN = Plan(3, 8)
 """First and last block after which the answer is looked for."""
@@ -42,9 +41,7 @@ class Sample:
 
 
 Shown = TypeVar("Shown")
-"""The result of the start on one host in one block."""
 Samples = Mapping[str, Sequence[Sample]]
-"""By host, in the order of the blocks."""
 
 
 def calibrate(
@@ -58,9 +55,8 @@ def calibrate(
     affords: Callable[[], bool] = lambda: True,
 ) -> tuple[FleetHosts, dict[str, list[Shown]]]:
     """Blocks until all hosts are known to be alike, with each host's results while all were loaded. measure: runs the
-    start on these hosts at the same time, in a block of this number. The result is stored in the run, and in words in
-    the notes, also before a refusal. affords: whether there is time for another block. FleetError where hosts differ,
-    disturb one another, or where that is not decided."""
+    start on these hosts at the same time. The result goes into run and notes, also before a refusal. affords: time for
+    another block. FleetError where hosts differ, disturb one another, or that is not decided."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Shown]] = {host: [] for host in hosts}
     fleet_hosts: FleetHosts | None = None
@@ -136,7 +132,6 @@ def _refuse(fleet_hosts: FleetHosts) -> None:
 
 
 def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
-    """Those that differ; without any, the undecided ones."""
     of_itself = " of what it serves while the others rest"
     differ = [ratio for ratio in ratios if ratio.likeness == "differ"]
     for ratio in differ or [ratio for ratio in ratios if ratio.likeness == "unknown"]:
@@ -160,8 +155,8 @@ def steps_asked(
     purpose: Purpose = "trial",
     floors: Mapping[float, float] | None = None,
 ) -> dict[str, Any]:
-    """See trial.py. order: each treatment with each level. states: of all treatments but the start. floors: throughput
-    by level below which no further step is worthwhile."""
+    """See trial.py. states: of all treatments but the start. floors: throughput by level below which no step is
+    worthwhile."""
     return {
         "study": study.resolved(),
         "states": [encode("treatment", state).decode() for state in states],
@@ -182,8 +177,8 @@ def alike(
     notes: list[str],
     affords: Callable[[], bool],
 ) -> dict[str, Start]:
-    """The start on each host while all are loaded, which its trials are compared with, once all are known to be alike
-    at these levels. FleetError where they are not."""
+    """The start on each host while all are loaded, which its trials are compared with. FleetError where hosts are not
+    alike."""
     measure = partial(start_of, on, study, levels)
     _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
     return {host: Start.of(list(chain.from_iterable(shown)), levels) for host, shown in together.items()}

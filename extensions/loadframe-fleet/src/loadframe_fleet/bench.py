@@ -1,6 +1,5 @@
-"""The bench over a fleet: the drivers on their hosts make the load; measurements of the target and of each driver come
-from their own hosts' recordings. The recorder of a host reads its interfaces; the drivers report what they received
-between just those readings. Where the load's share of an interface is unknown, the reason is reported."""
+"""The bench over a fleet: the drivers on their hosts make the load; measurements come from the recordings of the hosts,
+whose interfaces are read, too. Where the load's share of an interface is unknown, the reason is reported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -47,8 +46,8 @@ Bodies = Callable[[Between], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A step as driven. started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all
-    drivers together; shares: of the level, by driver. clocks, ticks: of each host."""
+    """A step as driven, by the coordinator's clock. answers_per_s, under_way: of all drivers; shares: of the level, by
+    driver. clocks, ticks: of each host."""
 
     started_s: float
     ended_s: float
@@ -123,8 +122,8 @@ ANSWER_HEADERS = (17, 1000)
 
 
 def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float) -> LinkUse:
-    """counted, packets: of an interface in one direction. bodies: bytes of the answers that ended in that time;
-    answers: their number; under_way: this many more may have arrived in part. ValueError for no time."""
+    """counted, packets: of an interface in one direction. bodies: bytes of the `answers` that ended; under_way: this
+    many more may have arrived in part. ValueError for no time."""
     if seconds <= 0:
         raise ValueError(f"nothing is carried in {seconds} s")
     edge = under_way * bodies / answers if answers > 0 else 0.0
@@ -159,8 +158,8 @@ class FleetBench(RealBench):
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The highest rate that one link from the target to a driver carries by itself; links are measured at the first
-        call. None where unknown: the target is on no host, or encryption and not the link limited a measurement."""
+        """The highest rate that one link from the target to a driver carries by itself, measured at the first call.
+        None where the target is on no host, or encryption limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()
             for link in self._links:
@@ -317,7 +316,6 @@ class FleetBench(RealBench):
 
 
 def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
-    """The same load, its window by the clock of a host."""
     times = ("started_s", "ended_s", "window_start_s", "window_end_s")
     there = {name: clock.theirs_s(getattr(loaded.summary, name)) for name in times}
     return replace(loaded, summary=replace(loaded.summary, **there))

@@ -1,8 +1,6 @@
-"""How far another machine's clock is off, from messages that went there and back. An exchange gives when it was sent
-and when its answer came (our clock), and what the other clock showed in between: that was ahead by theirs - (sent +
-received) / 2, plus or minus half of the round trip, however the time is divided between there and back (F. Cristian,
-"Probabilistic clock synchronization", 1989; NTP, RFC 5905, takes the exchange with the shortest round trip likewise).
-Of several exchanges the offset lies where all bounds overlap; where they do not, a clock was set in between."""
+"""How far another machine's clock is off. An exchange gives when it was sent and answered (our clock), and what the
+other clock showed in between: that was ahead by theirs - (sent + received) / 2, within half of the round trip (F.
+Cristian, "Probabilistic clock synchronization", 1989). Of several the shortest counts (NTP, RFC 5905)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

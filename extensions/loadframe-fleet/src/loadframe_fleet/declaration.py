@@ -189,9 +189,8 @@ class Fleet(Table):
 
 
 def load(path: Path) -> Fleet:
-    """The fleet in this file, whose relative paths begin in the file's folder. StudyError for an invalid file, for a
-    host without its owner's authorisation, and, as root, for a file that another user could change, or that names such
-    a file, or in whose folder others may put what an `ssh` or a `by` takes from there."""
+    """The fleet in this file, whose relative paths begin in its folder. StudyError for an invalid file, a host without
+    its owner's authorisation, and, as root, where another user could change the file or what it runs."""
     folder = path.absolute().parent
     fleet = _placed(load_as(Fleet, path, REMEDY), folder)
     _check_consent(fleet)

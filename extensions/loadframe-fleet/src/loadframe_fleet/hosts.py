@@ -129,8 +129,7 @@ class Hosts:
         return bool(boots[0]) and boots[0] == boots[1]
 
     def watch(self, address: str) -> None:
-        """Find the host with the target's address, and record what listens there; once per address. StepVoid where that
-        is not seen."""
+        """Find the host with the target's address, and record what listens there; once per address. StepVoid."""
         if address == self._watching or self.serving is not None:
             return
         self._watching = address
@@ -187,8 +186,8 @@ class Hosts:
 
 
 def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
-    """Of these agents, by host, each with its part of the study. Only drivers get the secrets that it names. folder:
-    below which it names files. StepVoid."""
+    """Of these agents, by host, each with its part of the study. Only drivers get its secrets. folder: below which it
+    names files. StepVoid."""
     coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
     common = {"study": study.resolved(), "folder": folder}
     secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
@@ -239,8 +238,8 @@ class HostRecordings:
 
 
 def serving_host(fleet: Fleet) -> HostTable:
-    """The host that starts a study's own targets. StudyError where the fleet file does not state which, or its address,
-    or that its owner has authorised an open port."""
+    """The host that starts a study's own targets. StudyError where it, its address or its owner's consent is not
+    stated."""
     hosts = fleet.with_role("target")
     if len(hosts) != 1:
         raise StudyError(
@@ -265,8 +264,7 @@ def serving_host(fleet: Fleet) -> HostTable:
 def reached(
     hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
 ) -> dict[str, Agent]:
-    """The agents of all of them, connected at the same time; the stack ends them. FleetError for the first that is not
-    reached, or has another version."""
+    """The agents of all of them; the stack ends them. FleetError for the first that is not reached, or is not alike."""
     tried = tried_all(hosts, ssh_config)
     agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
     for agent in tried:

@@ -1,9 +1,6 @@
-"""Tasks on the hosts of a fleet, for whatever purpose: trials of settings, blocks of a ladder, capacity searches, whole
-investigations; and the interface of an engine, dask (engine.py) or a test's own. A task goes to one host, and at most
-one is on a host at a time. One that is lost with its worker is no measurement: the engine reports it and repeats
-nothing. The work is begun again here, on the host that is free first (all are known to be alike, or nothing is compared
-between them), or on the one that it is bound to. Every task has a unique name, and only the one that a piece of work
-waits for counts."""
+"""Tasks on the hosts of a fleet, one on a host at a time, and the interface of their engine: dask (engine.py) or a
+test's own. A task that is lost with its worker is no measurement: its work is begun again on the host that is free
+first, or on the one that it is bound to, under another unique name."""
 
 import secrets
 import time
@@ -79,8 +76,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of a piece of work on a host. failed: why there is none, in words: the target did not work, or it was
-    lost too often."""
+    """failed: why there is no result, in words: the target did not work, or it was lost too often."""
 
     work: Work
     host: str
@@ -104,9 +100,8 @@ class OnHosts:
         kernels: Mapping[str, str] | None = None,
         observing: Observing | None = None,
     ) -> None:
-        """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
-        to do where no host is left, in words. kernels: of hosts; hosts of one kernel take turns. observing: entered; it
-        records each task."""
+        """first_within_s: limit of a task before any has ended. notes: receives notes for the report. again: what to do
+        where no host is left. kernels: hosts of one kernel take turns. observing: entered."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -173,8 +168,8 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Carry out this work, each piece on one host; results in its order. notify: called with each as it ends.
-        FleetError where no host is left."""
+        """Each piece on one host; results in its order. notify: called with each as it ends. FleetError where no host
+        is left."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
@@ -222,8 +217,8 @@ class OnHosts:
     # --- the same on several hosts at the same time ---
 
     def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
-        """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
-        FleetError where a host cannot carry it out, or it is lost too often."""
+        """The same work on each host at the same time; all of it again if one is lost. FleetError where a host cannot
+        carry it out, or it is lost too often."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():
@@ -276,7 +271,6 @@ class OnHosts:
         return came if came is not None and came.task in self._running else None
 
     def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
-        """FleetError for an invalid answer."""
         answer, where = came.answer or {}, f"the answer of host {came.host}"
         found, of_investigation = str(answer.get("capacity", "")), str(answer.get("investigation", ""))
         try:

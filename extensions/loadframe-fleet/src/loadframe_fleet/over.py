@@ -25,7 +25,6 @@ from loadframe_fleet.part import is_private
 from loadframe_fleet.records import DRIVERS
 
 MACHINE, SETTINGS = "machine", "settings"
-"""In may_change of the fleet file."""
 
 
 class DriversOver(Executor):
@@ -81,8 +80,8 @@ def _check_target(fleet: Fleet, study: Study) -> None:
 
 
 def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
-    """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
-    does not allow that. role: of the hosts on which the target runs."""
+    """StudyError where the study changes its target's machine, or a service there, and the fleet file does not allow
+    it. role: of the hosts on which the target runs."""
     if any(table.settings for table in study.host_tables) or "host" in study.remedies.allow:
         for host in _without(fleet, role, MACHINE):
             raise StudyError(
@@ -106,8 +105,8 @@ def _without(fleet: Fleet, role: Role, what: str) -> list[HostTable]:
 
 
 ALIKE = 0.5
-"""Where drivers are the limit, all of n give n / m of what m give. They are not where the interval excludes half of
-that difference: fewer connections per driver alone may gain a per cent."""
+"""Where drivers are the limit, all of n give n / m of what m give; they are not where the interval excludes half of
+that."""
 FULL = 0.85
 """Share of what a link carries by itself: HTTP, TCP and IP take the rest."""
 

@@ -1,7 +1,6 @@
 """One host's part of the steps of a study: its driver, which prepares and begins when all do, its recorder, and the
-study's private servers with their resource limits. The code is that of the local bench. Requests to servers have a name
-from a fixed list, and plain values; far.py is the other end. Not thread-safe; the thread that makes a part must live as
-long as it does, as its processes end with that thread."""
+study's private servers; far.py is the other end. Not thread-safe: a part's processes end with the thread that makes
+it."""
 
 import base64
 import os
@@ -50,8 +49,8 @@ class Serving:
     def __init__(
         self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
     ) -> None:
-        """address: of this host, the only one on which they accept connections. workload: makes the data that they
-        serve. user: the driver's. UserError where the study cannot be carried out here."""
+        """address: the only one on which they accept connections. workload: makes their data. user: the driver's.
+        UserError where the study cannot be carried out here."""
         check_study(study, driver_here=False)
         self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
         number = listening_number(address)
@@ -120,7 +119,6 @@ class Serving:
 
 
 def is_private(study: Study) -> bool:
-    """Whether the study's target is one that Loadframe starts."""
     return not study.target.is_running and targets.kind_named(study.target.kind).by_address is None
 
 
@@ -288,7 +286,6 @@ class Part:
         return 0 if self._driver is None else self._driver.waiting()
 
     def cancel(self) -> None:
-        """End the load, and remove what the step left."""
         if self._driver is not None:
             self._driver.kill()
             self._driver = None

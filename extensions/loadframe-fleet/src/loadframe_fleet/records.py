@@ -1,5 +1,4 @@
-"""Records of a fleet, and the files of a run that have them: its hosts and links, and what makes it unfit, before it is
-loaded; for each step its drivers, clocks and limits, and why it is void; for trials side by side every task."""
+"""Records of a fleet, and the files of a run that have them: of its check; of each step; of trials side by side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,8 +27,8 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """The host's wall clock is ahead of the coordinator's by offset_s, within uncertainty_s (a bound: half of the
-    shortest round trip). drift: seconds per second by which its monotonic clock runs faster, with its bounds."""
+    """Wall clock ahead of the coordinator's by offset_s within uncertainty_s (half of the shortest round trip). drift:
+    of its monotonic clock, seconds per second, with bounds."""
 
     offset_s: float
     uncertainty_s: float
@@ -64,8 +63,8 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class FleetLink:
-    """From a driver to a target: round trips of a message (s), bytes per second of one TLS connection in each
-    direction, and the share of a CPU that the busier end used. why_not: it was not measured; the rest is 0 then."""
+    """From a driver to a target: round trips (s), bytes per second of one TLS connection in each direction, and the
+    share of a CPU that the busier end used. why_not: it was not measured."""
 
     driver: str
     target: str
@@ -122,8 +121,7 @@ request log is invalid or too large. change-failed: a setting there was not made
 @dataclass(frozen=True, slots=True)
 class ClockInStep:
     """A host's monotonic clock against the coordinator's, by the shortest of `exchanges` round trips before and after
-    the step: ahead by offset_s, within uncertainty_s (a bound), at at_s (coordinator's clock), by later_s at
-    later_at_s."""
+    the step: ahead by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
 
     offset_s: float
     uncertainty_s: float
@@ -150,8 +148,8 @@ class ClockInStep:
 
 @dataclass(frozen=True, slots=True)
 class DriverInStep:
-    """One host's part. share: of the level. began_s, ended_s: of its first and its last request, by the coordinator's
-    clock; 0 where it made none. log_bytes: of its request log, sent_bytes: compressed."""
+    """share: of the level. began_s, ended_s: of its first and last request, by the coordinator's clock; 0 where it made
+    none. log_bytes: of its request log, sent_bytes: compressed."""
 
     host: str
     share: int
@@ -165,8 +163,8 @@ class DriverInStep:
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """Traffic through a host's interface, from the target to the drivers, under load. load_bytes_per_s: bodies of its
-    answers. others_bytes_per_s: the rest, within error_bytes_per_s (a bound). why_not: why that is unknown, or ""."""
+    """Traffic from the target to the drivers through a host's interface. load_bytes_per_s: bodies of answers.
+    others_bytes_per_s: the rest, within error_bytes_per_s. why_not: why that is unknown, or ""."""
 
     load_bytes_per_s: float = 0.0
     others_bytes_per_s: float = 0.0
@@ -176,11 +174,10 @@ class LinkUse:
 
 @dataclass(frozen=True, slots=True)
 class FleetStep:
-    """One step. start_s: the common start (the coordinator's CLOCK_MONOTONIC). apart_s: between the first requests of
-    the first and the last driver; unsure_s: error of that (the two largest uncertainties together). watched: clocks of
-    recorded hosts that did not drive, by name. metrics: by host, in the window (see WATCHED). void: "" for a
-    measurement; else the reason, at void_host. target: host on which the target was recorded, or "". moved_bytes_per_s:
-    to each driver in the window. links: traffic of each driver's and the target's interface."""
+    """start_s: the common start (coordinator's CLOCK_MONOTONIC). apart_s: between the first requests of the first and
+    the last driver, within unsure_s. watched: clocks of recorded hosts that did not drive. metrics: by host, in the
+    window. void: "" for a measurement; else why, at void_host. target: where the target was recorded, or "".
+    moved_bytes_per_s: to each driver."""
 
     name: str
     level: float
@@ -215,14 +212,14 @@ WATCHED = (
 """Metrics that are kept of each host in a step; the rest is in its recording."""
 
 TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "investigation"]
-"""alone: the start on one host while the others rest. together: the start on all hosts at once. trial: of a search for
-settings. block: of a ladder. capacity: a search with one set of settings. investigation: a whole one."""
+"""alone: the start on one host while the others rest. together: on all at once. trial: of a search for settings. block:
+of a ladder."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenBeside:
-    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock. metrics: those of
-    WATCHED that could be computed; clock: against the coordinator's."""
+    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock. clock: against
+    ours."""
 
     from_s: float
     to_s: float
@@ -232,11 +229,9 @@ class SeenBeside:
 
 @dataclass(frozen=True, slots=True)
 class FleetAttempt:
-    """One task on a host. task: its unique name; number: of the trial, or of the block of the start. attempt: 1 for the
-    first one. boot, process: of the host and the worker that did it; "" and 0 if it was lost. began_s, ended_s: wall
-    clock here. steps: by that host's clocks. capacity, investigation: its conclusion; no host keeps its run folder.
-    lost: why there is no answer; failed: why the target would not work. counted: the one that counts for its number.
-    observed: by observer."""
+    """One task on a host. task: unique; number: of the trial, or of the block of the start. boot, process: of the host
+    and the worker; "" and 0 if lost. began_s, ended_s: wall clock here. steps: by that host's clocks. lost: why there
+    is no answer; failed: why the target would not work. counted: the one that counts for its number."""
 
     task: str
     purpose: TaskPurpose
@@ -274,7 +269,6 @@ class Lines(Generic[Record]):
     record: type[Record]
 
     def add(self, run: RunFolder, record: Record) -> None:
-        """Append a record, on the disk when this returns. RunError."""
         run.append_line(self.file, self.schema, record)
 
     def of(self, run: RunFolder) -> list[Record]:

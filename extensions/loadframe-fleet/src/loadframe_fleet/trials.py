@@ -1,7 +1,6 @@
 """Trials of a search for settings, blocks of a ladder and capacity searches on hosts of a fleet, side by side. Each
-trial is compared with the start of its own host. A block is whole on one host: comparisons are made within it, so that
-the host, like everything else that is the same for a block, cancels in the ratios. Whether hosts are alike is
-nevertheless checked first: the gain of a change may depend on the machine."""
+trial is compared with the start of its own host, each block is whole on one host: so the host cancels in the ratios.
+The gain of a change may depend on the machine: whether hosts are alike is checked first."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,8 +39,6 @@ TRIED = "T"
 
 
 class SideBySide(TakesOnHosts):
-    """Takes the trials of a search on these hosts."""
-
     def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
         super().__init__(engine, notes, observing)
         self._proposals: dict[int, Proposal] = {}
@@ -140,15 +137,13 @@ ALIKE_SHARE = 0.4
 
 
 class BlocksOnHosts(TakesOnHosts):
-    """Takes the blocks of a ladder on these hosts."""
-
     _states: LadderStates
     _book: Bookkeeping
     _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Measure the start on this machine once and on all hosts until they are known to be alike. notes: receives
-        notes for the report. FleetError where hosts differ."""
+        """Measure the start here once, and on all hosts until they are known to be alike. notes: receives notes for the
+        report. FleetError where hosts differ."""
         study = book.bench.study
         self._book, self._states = book, states
         self._over(book, run, notes)
@@ -216,8 +211,8 @@ class TrialsOver(Executor):
 def trials_over(
     fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
 ) -> Iterator[TrialsOver]:
-    """Takes trials on the fleet's hosts. capacities: for capacity searches with other settings; StudyError where the
-    study has none, or they change more than settings. Raises as `engine_over`, too."""
+    """capacities: for capacity searches with other settings; StudyError where the study has none, or they change more.
+    Raises as `engine_over`, too."""
     if capacities:
         check_settings_alone(study)
     with engine_over(fleet, [study], say) as (engine, observing):
@@ -229,7 +224,7 @@ def engine_over(
     fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[DaskEngine, Observing]]:
     """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
-    where a host cannot start a study's target for itself, or where a study changes machines that may not be changed."""
+    cannot start a target for itself, or may not be changed as a study asks."""
     for study in studies:
         if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
             raise StudyError(
@@ -278,8 +273,7 @@ class CapacitiesOnHosts(TakesOnHosts):
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
-        many would otherwise end the whole."""
+        """An undecided search is repeated once, on all of these hosts: one of many would otherwise end the whole."""
         told, before = self._told({}, guess), 0
 
         def work() -> Work:
@@ -359,9 +353,8 @@ def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBes
 
 
 def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
-    """A capacity against those of several searches with equal settings. One bracket does not show how capacities differ
-    from one search to the next: the bounds are widened by the factor by which repeated searches with the first settings
-    differ. ValueError for none, or one not found."""
+    """Against the capacities of several searches with equal settings. One bracket does not show how searches differ:
+    the bounds are widened by the factor by which these do. ValueError for none, or one not found."""
     loads = [search.load for search in start if search.load]
     lows = [search.low for search in start if search.low]
     highs = [search.high for search in start if search.high]

@@ -1,5 +1,5 @@
-"""Messages between the coordinator and an agent: one JSON object per line, over the two streams of an existing
-connection. Either side may be damaged, old or hostile: lines are bounded, and everything but objects is refused."""
+"""Messages between the coordinator and an agent: one JSON object per line. Either side may be damaged, old or hostile:
+lines are bounded, and everything but objects is refused."""
 
 import os
 import select
@@ -79,8 +79,8 @@ class Lines:
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """Send all of it through a pipe; False where the other side, which is there, has taken nothing for so long: a part
-    of a line has then been sent, and nothing more may be. Of one thread at a time. OSError where it is gone."""
+    """False where the other side has taken nothing for so long: a part of a line may have been sent, and nothing more
+    may be. Of one thread at a time. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -123,8 +123,8 @@ AT_ONCE = 1 << 16
 
 
 class LastWords:
-    """The beginning and end of one process's output. It is read all the time: a file would fill the disk, and a full
-    pipe stops the process. Its children may hold the pipe open after its end."""
+    """The beginning and end of a process's output, read all the time: a file would fill the disk, a full pipe stop the
+    process. Its children may hold the pipe open after its end."""
 
     def __init__(self) -> None:
         self._source, self.sink = os.pipe()

@@ -1,7 +1,6 @@
-"""Carries out a host's part for its agent: `python -P -m loadframe_fleet.worker`, at the other end of two pipes. A
-separate process, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or has
-passed on nothing for LOAD_LEASE_S, this one ends the load and puts everything back; where this one is killed, the agent
-has what it left cleaned up (agent.py). If both are, the next command there finds leases and journal."""
+"""Carries out a host's part for its agent: `python -P -m loadframe_fleet.worker`. Where the agent has ended, or passed
+on nothing for LOAD_LEASE_S, it ends the load and puts everything back; where it is killed itself, the agent has what it
+left cleaned up. If both are, the next command there finds leases and journal."""
 
 import contextlib
 import os
@@ -273,8 +272,8 @@ class Worker:
 
 
 def _work_in(folder: str) -> str:
-    """Enter the folder where the command was called, as the study may name files below it. Where there is none here the
-    agent's folder stays; returns why, in words."""
+    """Enter the folder of the command, below which the study may name files; returns why that is not possible, in
+    words."""
     try:
         os.chdir(folder or ".")
     except OSError as error:
