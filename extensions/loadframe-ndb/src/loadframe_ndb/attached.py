@@ -1,6 +1,5 @@
 """A running MySQL Cluster: read and loaded by way of its SQL nodes, and never changed, stopped or restarted. Its data
-nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster. Its management server knows nothing
-more than ndbinfo; the SQL nodes report which one they have their configuration from."""
+nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster."""
 
 import socket as sockets
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,4 @@
-"""The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node.
-None goes into the background, so that each is one process, and a child of ours."""
+"""The processes of a private cluster: ndb_mgmd, and ndbmtd for each data node, none in the background."""
 
 import os
 import re
@@ -98,8 +97,8 @@ class Management(PrivateServer):
         self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
-        """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
-        it prints none: its exit status is 1 in both cases. A running one is left alone."""
+        """The whole configuration that the nodes would have. TargetError, in its own words, where it prints none: its
+        exit status is 1 in both cases."""
         command = self._command("--print-full-config", self.folder / "check.ini", text, number)
         _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:
