@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.recording.frames import Facts, Tick
-from loadframe.recording.snapshot_kernel import INTERFACES
-from loadframe_fleet.bench import Between, Loading, link_uses
+from loadframe_fleet.bench import INTERFACES, Between, Loading, link_uses
 from loadframe_fleet.hosts import Way
 from loadframe_fleet.looking import interface_to
 from loadframe_fleet.records import ClockInStep
