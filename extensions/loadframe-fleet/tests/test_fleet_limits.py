@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.experiments.writing import hosts_of
 from loadframe.model import FleetLimit, Step
 from loadframe.reporting import terminal
 from loadframe.reporting.fleet_report import fleet_limits, fleet_limits_json, fleet_limits_sentences
@@ -139,3 +140,14 @@ def test_where_other_traffic_cannot_be_seen_it_is_said(run: RunFolder, make_step
 def test_a_run_without_a_fleet_has_none(tmp_path: Path) -> None:
     assert limits_of_fleet(RunFolder.create(tmp_path, "alone")) == ()
     assert fleet_limits(()).blocks == () and fleet_limits_sentences(()) == []
+
+
+def test_without_the_extension_a_run_says_what_its_part_about_hosts_needs(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = hosts_of(run)
+    assert there.limits == limits_of_fleet(run) and not there.missing
+    monkeypatch.setattr("loadframe.experiments.writing.registered", lambda *_: None)
+    without = hosts_of(run)
+    assert not without.limits and not without.others
+    assert "needs the extension loadframe-fleet, which is not installed" in without.missing[0]

@@ -75,9 +75,9 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
                 raise ValueError("CPU numbers such as 0-3,6, in one line")
             if setting.type == "cpus":
                 read_cpus(str(value))
-            if name == "ThreadConfig" and not THREADS.fullmatch(str(value)):
-                raise ValueError("threads are written kind={count=...}, with commas between")
             if name == "ThreadConfig":
+                if not THREADS.fullmatch(str(value)):
+                    raise ValueError("threads are written kind={count=...}, with commas between")
                 threads.by_config(str(value))
         except ValueError as error:
             raise StudyError(

@@ -119,8 +119,7 @@ class SqlNode(FamilyTarget):
         return read_counters(self._talk())
 
     def endpoint(self) -> Endpoint:
-        endpoint = super().endpoint()
-        return replace(endpoint, options={**endpoint.options, **ENGINE})
+        return with_engine(super().endpoint())
 
     # --- inside ---
 
@@ -140,6 +139,10 @@ def read_counters(control: Control) -> dict[str, float]:
     """Two SHOW statements on the kept connection; times in seconds."""
     counters = SQL.read(control)
     return {ITSELF: 1.0, **counters} | ({WAITED: counters[WAITED] / NANOSECONDS} if WAITED in counters else {})
+
+
+def with_engine(endpoint: Endpoint) -> Endpoint:
+    return replace(endpoint, options={**endpoint.options, **ENGINE})
 
 
 def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
