@@ -9,9 +9,9 @@ import pytest
 
 from loadframe.recording.frames import Facts, Tick
 from loadframe_fleet.bench import INTERFACES, Between, Loading, link_uses
+from loadframe_fleet.clocks import ClockInStep
 from loadframe_fleet.hosts import Way
 from loadframe_fleet.looking import interface_to
-from loadframe_fleet.records import ClockInStep
 
 AHEAD = {"a": 1000.0, "b": -500.0, "north": 20.0}
 HEAD = b"Inter-|   Receive |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets\n"

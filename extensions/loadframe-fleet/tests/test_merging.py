@@ -10,9 +10,9 @@ import zstandard
 
 from loadframe.errors import StepVoid
 from loadframe.workloads.request_log import RECORD
+from loadframe_fleet.clocks import ClockInStep
 from loadframe_fleet.coordinator import LogOf
 from loadframe_fleet.load import check_all_along, merge
-from loadframe_fleet.records import ClockInStep
 
 CLOCK = ClockInStep(0.0, 0.001, 0.002, 0.0, 0.0, 0.001, 10.0, 12)
 

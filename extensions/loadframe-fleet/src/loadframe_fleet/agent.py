@@ -33,6 +33,7 @@ from loadframe_fleet.wire import (
     Message,
     Silent,
     WireError,
+    own_output,
     read,
     send,
     written,
@@ -339,11 +340,9 @@ def _identity(message: Message) -> Identity:
 
 
 def main() -> None:
-    """Speak through the standard streams. What a library prints goes to stderr."""
+    """Speak through the standard streams."""
     no_core_dumps()
-    sink = os.dup(1)
-    os.dup2(2, 1)
-    agent = Agent(0, sink)
+    agent = Agent(0, own_output())
     if why := agent.work():
         tell(why)
     agent.end()

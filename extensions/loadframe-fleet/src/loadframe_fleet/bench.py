@@ -23,6 +23,7 @@ from loadframe.recording.snapshot_kernel import InterfaceCounts, parse_interface
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
+from loadframe_fleet.clocks import ClockInStep
 from loadframe_fleet.far import FarJournal, FarMachine, FarServer, FarTarget
 from loadframe_fleet.hosts import HostRecordings, Hosts, Way
 from loadframe_fleet.load import OBJECT_AXES, FleetDriver, FleetLoad, FleetLoadOfObjects, check_all_along
@@ -32,7 +33,6 @@ from loadframe_fleet.records import (
     LINKS,
     STEPS,
     WATCHED,
-    ClockInStep,
     FleetLink,
     FleetStep,
     LinkUse,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from loadframe.errors import ChangeError, RecordingError, StepVoid, StudyError, TargetError
-from loadframe_fleet.clocks import DRIFT, Exchange, Offset, offset
-from loadframe_fleet.records import ClockInStep, VoidReason
+from loadframe_fleet.clocks import DRIFT, ClockInStep, Exchange, Offset, offset
+from loadframe_fleet.records import VoidReason
 from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checked
 from loadframe_fleet.wire import PIECE_BYTES, Message
 

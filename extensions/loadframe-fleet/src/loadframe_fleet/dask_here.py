@@ -16,6 +16,7 @@ import dask
 import distributed
 
 from loadframe.system.files import Folder, Whose
+from loadframe_fleet.wire import own_output
 
 _dask: Any = distributed
 OURS = {
@@ -42,8 +43,7 @@ def make_key(folder: Path) -> None:
 def serve(folder: Path, names: Sequence[str]) -> None:
     """As LocalCluster, with names: on loopback, by TLS, without a dashboard. On stdout the command reads only the
     address."""
-    sink = os.dup(1)
-    os.dup2(2, 1)
+    sink = own_output()
     certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
     nodes = {f"tls_{node}_{what}": path for node in ("client", "scheduler", "worker")
              for what, path in (("cert", certificate), ("key", key))}  # fmt: skip

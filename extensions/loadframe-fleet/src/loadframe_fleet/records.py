@@ -6,6 +6,7 @@ from typing import Generic, Literal, TypeVar
 
 from loadframe.model import Capacity, FleetDrivers, FleetHosts, Investigation, SettingValue, Step
 from loadframe.runs.folder import RunFolder
+from loadframe_fleet.clocks import ClockInStep
 
 ENCRYPTS = 0.9
 """Of a CPU: from here on encryption, and not the link, may have limited the transfer."""
@@ -116,34 +117,6 @@ VoidReason = Literal[
 not-ready: it could not prepare its share. late-start: it got the start too late, or never. load-failed: its driver
 failed. recorder-failed: its recording ended. clock-set: its clock and the coordinator's diverged. log-refused: its
 request log is invalid or too large. change-failed: a setting there was not made."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClockInStep:
-    """A host's monotonic clock against the coordinator's, by the shortest of `exchanges` round trips before and after
-    the step: ahead by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
-
-    offset_s: float
-    uncertainty_s: float
-    round_trip_s: float
-    at_s: float
-    later_s: float
-    later_uncertainty_s: float
-    later_at_s: float
-    exchanges: int
-
-    def ours_s(self, theirs_s: float) -> float:
-        """The coordinator's time of one of its times; between the two measurements the offset changes linearly."""
-        return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
-
-    def theirs_s(self, ours_s: float) -> float:
-        """Its time at one of the coordinator's times."""
-        return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
-
-    @property
-    def _rate(self) -> float:
-        apart_s = self.later_at_s - self.at_s
-        return (self.later_s - self.offset_s) / apart_s if apart_s > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode, encode
 from loadframe.study import Study, validate
 from loadframe_fleet.agent import tell
-from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, written
+from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, own_output, written
 from loadframe_fleet.worker import GIVEN_UP_S, clean_up
 
 ASKED_WITHIN_S = 30.0
@@ -126,11 +126,10 @@ def _end_with_owner(lines: Lines) -> None:
 
 
 def main() -> None:
-    """Answer one question. What a library prints goes to stderr."""
+    """Answer one question."""
     for number in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
         signal.signal(number, ignore)
-    sink = os.dup(1)
-    os.dup2(2, 1)
+    sink = own_output()
     try:
         lines = Lines(0)
         asked = lines.message(ASKED_WITHIN_S)

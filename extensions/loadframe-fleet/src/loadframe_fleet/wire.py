@@ -96,6 +96,13 @@ def _ready(descriptor: int, event: int, within_s: float) -> bool:
     return bool(waiting.poll(within_s * 1000))
 
 
+def own_output() -> int:
+    """A descriptor of standard output for messages alone: what a library prints goes to stderr from now on."""
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    return sink
+
+
 def read(line: bytes) -> dict[str, Any]:
     """The message in a line. WireError for anything else."""
     try:

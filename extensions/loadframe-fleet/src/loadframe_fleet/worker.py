@@ -19,7 +19,18 @@ from loadframe.host.signals import ignore, no_core_dumps
 from loadframe.workloads.arrivals import LONGEST_S
 from loadframe_fleet.agent import standing_of, tell
 from loadframe_fleet.part import Part
-from loadframe_fleet.wire import LOAD_LEASE_S, Closed, Lines, Message, Silent, WireError, read, send, written
+from loadframe_fleet.wire import (
+    LOAD_LEASE_S,
+    Closed,
+    Lines,
+    Message,
+    Silent,
+    WireError,
+    own_output,
+    read,
+    send,
+    written,
+)
 
 POLL_S = 0.05
 STUCK_S = 1.5
@@ -297,7 +308,7 @@ def clean_up() -> None:
 
 
 def main() -> None:
-    """Speak through the standard streams. What a library prints goes to stderr."""
+    """Speak through the standard streams."""
     import signal
 
     no_core_dumps()
@@ -310,9 +321,7 @@ def main() -> None:
             tell(str(error))
             sys.exit(1)
         return
-    sink = os.dup(1)
-    os.dup2(2, 1)
-    tell(Worker(0, sink).work())
+    tell(Worker(0, own_output()).work())
     os._exit(0)
 
 
