@@ -124,7 +124,9 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     arguments = parser.parse_args()
     if arguments.calibrate:
-        Path(library.__file__).with_name(library.FILE).write_text(forecast_library.as_json(forecast_library.build(forecast_library.curves())))
+        Path(library.__file__).with_name(library.FILE).write_text(
+            forecast_library.as_json(forecast_library.build(forecast_library.curves()))
+        )
         return 0
     loadframe.sweep_leftovers()
     curves = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}

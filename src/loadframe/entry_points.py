@@ -20,7 +20,7 @@ KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
 VIEWS_GROUP, PAGES_GROUP = "loadframe.views", "loadframe.pages"
 EXPORTS_GROUP, DATA_GROUP = "loadframe.exports", "loadframe.data"
-ANSWERS_GROUP = "loadframe.answers"
+ANSWERS_GROUP, READERS_GROUP = "loadframe.answers", "loadframe.readers"
 """Groups of entry points, by what they register."""
 WHAT = {
     KINDS_GROUP: "kind",
@@ -32,6 +32,7 @@ WHAT = {
     EXPORTS_GROUP: "export",
     DATA_GROUP: "reader of data",
     ANSWERS_GROUP: "kind of answer",
+    READERS_GROUP: "reader",
 }
 """The word for it."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
@@ -52,6 +53,7 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
         "serve": "loadframe-live",
     },
     EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
+    READERS_GROUP: {"fleet": "loadframe-fleet"},
     VIEWS_GROUP: {"terminal": "loadframe-live"},
     DATA_GROUP: {"production": "loadframe-watch"},
     ANSWERS_GROUP: {"tuning": "loadframe-tune"},

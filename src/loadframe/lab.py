@@ -12,7 +12,6 @@ from loadframe.errors import StudyError
 from loadframe.experiments import answer_kinds, climbing, comparing, forecasting, searching
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.experiments.examination import clamped_in
-from loadframe.experiments.fleet_limits import beside_fewer, limits_of_fleet, others_found
 from loadframe.experiments.frame import HERE, Executor, alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.profiling import profile_after
@@ -21,13 +20,15 @@ from loadframe.experiments.side_by_side import declare, measure_side_by_side, on
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, measure_block, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
-from loadframe.experiments.writing import finish, partial, write_down
+from loadframe.experiments.writing import finish, hosts_of, partial, write_down
 from loadframe.model import (
     WORK,
     AnswersCompared,
     Capacity,
     Comparison,
     Curve,
+    FleetDrivers,
+    FleetLimit,
     Forecast,
     Investigation,
     Ladder,
@@ -36,7 +37,6 @@ from loadframe.model import (
     RunQuality,
     Verdict,
 )
-from loadframe.model.fleet import FleetDrivers, FleetLimit
 from loadframe.prediction import resources
 from loadframe.prediction.forecasting import came, score
 from loadframe.progress import Progress
@@ -96,7 +96,7 @@ def investigate(
                 if number == 1:
                     first = examined = restart_confirms(book, profiled(book, examined, effective), paused=paused)
                     note(examined.round)
-                    drivers = beside_fewer(book, treatment, curve)
+                    drivers = executor.compare_drivers(book, treatment, curve)
                     if drivers is not None and drivers.limit_the_curve:
                         break
                 tried = try_remedies(book, examined, already, note)
@@ -118,15 +118,15 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, execu
         effective = read_back(book, run, "A")
         curve = first_sweep(book, "A")
         clamped = clamped_in(book.bench.start_state, effective)
-        drivers = beside_fewer(book, "A", curve)
-    end, of_fleet = finish(run), limits_of_fleet(run)
-    others = [f"{finding.title}: {finding.explanation}" for finding in others_found(of_fleet)]
+        drivers = executor.compare_drivers(book, "A", curve)
+    end, hosts = finish(run), hosts_of(run)
+    others = [f"{finding.title}: {finding.explanation}" for finding in hosts.others]
     fell = [said] if (said := answers.stop_sentence(run.stop(), run.bench().axis_unit)) else []
     run.close()
     curve = conclude(run).state("A").curve  # with the steps beside fewer drivers
     return Measurement(
-        run.path, curve, end.study.axis_unit, end.study.work_unit, clamped, (*fell, *end.warnings, *others),
-        end.quality, end.answers, drivers, of_fleet,
+        run.path, curve, end.study.axis_unit, end.study.work_unit, clamped,
+        (*fell, *end.warnings, *others, *hosts.missing), end.quality, end.answers, drivers, hosts.limits,
     )  # fmt: skip
 
 

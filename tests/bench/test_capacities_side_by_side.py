@@ -12,9 +12,9 @@ import pytest
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
 from loadframe.model import Capacity, Step
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import encode
+from loadframe_fleet.records import ATTEMPTS
 from loadframe_fleet.trials import CapacitiesOnHosts, check_settings_alone
 
 from .simulated_hosts import SimulatedEngine, found_at
@@ -51,7 +51,7 @@ def test_each_is_held_against_the_start_of_its_own_host(
     assert {each.host for each in found.beside} == {"a", "b"}
     assert found.hosts is not None and {each.likeness for each in found.hosts.hosts} == {"alike"}
     assert found.load == 900.0 and "Searches ran on a and b." in found.warnings
-    kept = [each for each in fleet_files.ATTEMPTS.of(run) if each.purpose == "capacity"]
+    kept = [each for each in ATTEMPTS.of(run) if each.purpose == "capacity"]
     assert len(kept) == 3 and all(each.capacity is not None for each in kept)
 
 
@@ -72,7 +72,7 @@ def test_hosts_that_differ_are_refused_before_any_other_setting(
         searched(book, tmp_path, SimulatedEngine(book, make_step, speeds, model=gains, **more))
     assert words in refused.value.fact
     (run,) = tmp_path.glob("*-searched")
-    assert {each.purpose for each in fleet_files.ATTEMPTS.of(RunFolder.open(run))} == {"alone", "together"}
+    assert {each.purpose for each in ATTEMPTS.of(RunFolder.open(run))} == {"alone", "together"}
 
 
 def test_settings_with_which_the_target_fails_have_no_capacity(
@@ -125,7 +125,7 @@ def test_a_search_that_does_not_decide_is_made_again_once(
     found, run = searched(book, tmp_path, engine)
     assert {each.name: each.verdict.decision for each in found.beside}["pool"] == "better"
     assert any("did not decide on b" in each for each in found.warnings)
-    alone = [each for each in fleet_files.ATTEMPTS.of(run) if each.purpose == "alone" and each.host == "b"]
+    alone = [each for each in ATTEMPTS.of(run) if each.purpose == "alone" and each.host == "b"]
     assert sum(each.capacity is not None and each.capacity.end == "undecided" for each in alone) == 1, "it is kept"
 
     engine = Undecided(book, make_step, {"a": 1.0, "b": 1.0}, model=gains)

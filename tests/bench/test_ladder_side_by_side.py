@@ -13,9 +13,8 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.model import Step
-from loadframe.model.fleet_trials import FleetAttempt
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
+from loadframe_fleet.records import ATTEMPTS, FleetAttempt
 from loadframe_fleet.trials import BlocksOnHosts
 
 from .simulated_hosts import SimulatedEngine
@@ -34,7 +33,7 @@ def on_hosts(book: Bookkeeping, folder: Path, engine: SimulatedEngine, notes: li
 
 def attempts_of(folder: Path) -> list[FleetAttempt]:
     (run,) = folder.glob("*-climbed")
-    return fleet_files.ATTEMPTS.of(RunFolder.open(run))
+    return ATTEMPTS.of(RunFolder.open(run))
 
 
 def test_a_ladder_on_two_hosts_finds_what_one_machine_finds(

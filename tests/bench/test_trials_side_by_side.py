@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
 from loadframe.model import Step
-from loadframe.model.fleet_trials import FleetAttempt
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
+from loadframe_fleet.alike import PLAN, judge
 from loadframe_fleet.on_hosts import MOST_ATTEMPTS
+from loadframe_fleet.records import ATTEMPTS, FleetAttempt
 from loadframe_fleet.trials import SideBySide
 from loadframe_tune.trials import trials_in
 
@@ -29,7 +28,7 @@ MakeStep = Callable[..., Step]
 
 def attempts_of(folder: Path) -> list[FleetAttempt]:
     (run,) = folder.glob("*-tuned")
-    return fleet_files.ATTEMPTS.of(RunFolder.open(run))
+    return ATTEMPTS.of(RunFolder.open(run))
 
 
 def test_trials_on_two_hosts_find_what_one_machine_finds(
@@ -45,7 +44,7 @@ def test_trials_on_two_hosts_find_what_one_machine_finds(
     assert as_given == [pytest.approx(1.0, abs=0.05)] * len(as_given), "each is held against the start of its own host"
     assert "Trials ran on a and b." in found.warnings
     (run,) = tmp_path.glob("*-tuned")
-    alike = fleet_files.HOSTS.last(RunFolder.open(run))
+    alike = RunFolder.open(run).hosts_alike()
     assert alike is not None and {each.likeness for each in (*alike.hosts, *alike.together)} == {"alike"}
     order = [each.host for each in attempts_of(tmp_path) if each.purpose == "alone"]
     assert Counter(order[:6]) == {"a": 3, "b": 3} and all({*order[i : i + 2]} == {"a", "b"} for i in range(0, 6, 2))
@@ -90,9 +89,9 @@ def test_hosts_that_count_the_same_in_every_block_are_told_apart_by_what_they_co
         with pytest.raises(FleetError, match=r"host b serves 0\.50"):
             tune(book, tmp_path, searching=SideBySide(engine))
     (run,) = tmp_path.glob("*-tuned")
-    found = fleet_files.HOSTS.last(RunFolder.open(run))
+    found = RunFolder.open(run).hosts_alike()
     assert found is not None and {each.likeness for each in found.hosts} == said
-    assert {each.blocks for each in found.hosts} == {divergence.PLAN.first}, "more blocks would say the same"
+    assert {each.blocks for each in found.hosts} == {PLAN.first}, "more blocks would say the same"
 
 
 def test_a_lost_trial_is_told_and_done_again_and_counts_once(
@@ -159,7 +158,7 @@ def test_without_a_host_the_trials_so_far_are_kept(simulated: Simulated, make_st
     [(0.9, 1.1, "alike"), (1.02, 1.1, "alike"), (0.4, 0.6, "differ"), (1.15, 1.5, "differ"), (0.7, 1.1, "unknown")],
 )
 def test_what_an_interval_says_of_two_hosts(low: float, high: float, found: str) -> None:
-    assert divergence.judge(low, high) == found
+    assert judge(low, high) == found
 
 
 def test_a_host_that_has_changed_meanwhile_is_named(simulated: Simulated, make_step: MakeStep, tmp_path: Path) -> None:

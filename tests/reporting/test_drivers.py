@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.diagnosis import conclusion
-from loadframe.model import Investigation, Verdict
-from loadframe.model.fleet import DriversLimit, FleetDrivers
+from loadframe.model import DriversLimit, FleetDrivers, Investigation, Verdict
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page, render_text
 

@@ -13,12 +13,11 @@ import loadframe
 from loadframe.changes import journal
 from loadframe.errors import RunError
 from loadframe.experiments.writing import finish
-from loadframe.model import Investigation, Ladder, Purpose
-from loadframe.model.fleet import FleetDrivers
-from loadframe.model.fleet_trials import FleetAttempt
+from loadframe.model import FleetDrivers, Investigation, Ladder, Purpose
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import vega
 from loadframe.runs.formats import decode, decode_document
+from loadframe_fleet.records import FleetAttempt
 from loadframe_tune.model import Tuning
 
 RECORDED = Path(__file__).parents[1] / "data" / "runs"

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import loadframe
 from loadframe.analysis import comparison
-from loadframe.experiments.fleet_limits import beside
 from loadframe.experiments.frame import new_run, on_bench
 from loadframe.experiments.proof import by_level
-from loadframe.runs import fleet_files
 from loadframe_fleet.bench import FleetBench
 from loadframe_fleet.declaration import load
-from loadframe_fleet.over import drivers_over
+from loadframe_fleet.over import beside, drivers_over
+from loadframe_fleet.records import STEPS
 
 
 def main(study_file: str, fleet_file: str, runs: str) -> None:
@@ -31,7 +30,7 @@ def main(study_file: str, fleet_file: str, runs: str) -> None:
             names = dict.fromkeys(step.treatment for step in book.steps)
             one, every = (by_level(book.steps, name) for name in sorted(names, reverse=True))
         verdict = comparison.verdict_at_end(one, every, confidence=0.999)
-        steps = [asdict(step) for step in fleet_files.STEPS.of(run)]
+        steps = [asdict(step) for step in STEPS.of(run)]
         run.close()
     told = {"found": asdict(found), "ratio": verdict.ratio, "low": verdict.low, "high": verdict.high}
     print(json.dumps({**told, "steps": steps}))

@@ -9,12 +9,12 @@ import pytest
 from workers import TOKEN, begun, laboratory, trial_processes
 
 from loadframe.progress import Silent
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import load as load_study
 from loadframe_fleet.declaration import load
 from loadframe_fleet.engine import DaskEngine
 from loadframe_fleet.on_hosts import OnHosts, Work
+from loadframe_fleet.records import ATTEMPTS
 
 WITHIN = "[objective]\nwithin = { latency_p95_ms = 150 }\n"
 BY_RATE = ["load.axis=rate", "load.levels=[20, 800]", "measure.precision=0.3", "measure.budget=60s"]
@@ -37,7 +37,7 @@ def test_a_search_is_a_task_on_one_host(open_folder: Path, tmp_path: Path, monke
     found = done.capacity
     assert found is not None and not done.failed, done
     assert found.load is not None and 40 < found.load < 130
-    (kept,) = [each for each in fleet_files.ATTEMPTS.of(run) if each.counted]
+    (kept,) = [each for each in ATTEMPTS.of(run) if each.counted]
     assert kept.capacity == found and kept.host == done.host in ("one", "two")
     assert not trial_processes(folder)
 

@@ -13,9 +13,9 @@ import pytest
 from network import Network
 from stations import Laboratory, Station, paced
 
-from loadframe.experiments.fleet_limits import judge
 from loadframe.model import Latency, Step
 from loadframe.reporting.fleet_report import drivers_sentence
+from loadframe_fleet.over import judge
 
 NAMES = ("one", "two")
 made_here = pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.experiments.fleet_limits import limits_of_fleet, others_found
-from loadframe.model import Step
-from loadframe.model.fleet import FleetLimit, FleetLink, FleetStep, LinkUse
+from loadframe.experiments.writing import hosts_of
+from loadframe.model import FleetLimit, Step
 from loadframe.reporting import terminal
 from loadframe.reporting.fleet_report import fleet_limits, fleet_limits_json, fleet_limits_sentences
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
+from loadframe_fleet.limits import limits_of_fleet, others_found
+from loadframe_fleet.records import LINKS, STEPS, FleetLink, FleetStep, LinkUse
 
 GIB = 2.0**30
 LEVELS = (2.0, 4.0, 8.0)
@@ -38,23 +38,19 @@ def run(tmp_path: Path, make_step: Callable[..., Step]) -> RunFolder:
     proof = make_step(8.0, 100.0, purpose="proof")
     run.append_line("steps.jsonl", "step", proof)
     add(run, f"step-{proof.number:05d}", 8.0, 90e6)
-    fleet_files.STEPS.add(
-        run, FleetStep("step-09999", 8.0, 0.0, 1.0, void="agent-lost", void_host="a", void_fact="gone")
-    )
+    STEPS.add(run, FleetStep("step-09999", 8.0, 0.0, 1.0, void="agent-lost", void_host="a", void_fact="gone"))
     return run
 
 
 def add(run: RunFolder, name: str, level: float, each: float) -> None:
     metrics = {"a": of_a_host(0.2, GIB), "b": of_a_host(0.3, GIB), "north": of_a_host(level / 2, 2 * GIB)}
     moved = {"a": each, "b": each}
-    fleet_files.STEPS.add(
-        run, FleetStep(name, level, 0.0, 1.0, metrics=metrics, target="north", moved_bytes_per_s=moved)
-    )
+    STEPS.add(run, FleetStep(name, level, 0.0, 1.0, metrics=metrics, target="north", moved_bytes_per_s=moved))
 
 
 def carry(run: RunFolder, rates: Mapping[str, float], cpu: float = 0.3) -> None:
     for driver, rate in rates.items():
-        fleet_files.LINKS.add(run, FleetLink(driver, "north", back_bytes_per_s=rate, back_cpu=cpu))
+        LINKS.add(run, FleetLink(driver, "north", back_bytes_per_s=rate, back_cpu=cpu))
 
 
 def by_place(found: tuple[FleetLimit, ...]) -> dict[tuple[str, str, str], FleetLimit]:
@@ -109,7 +105,7 @@ def used(run: RunFolder, make_step: Callable[..., Step], links: Mapping[str, Lin
     """One more step of the curve, with what went through the links."""
     step = make_step(8.0, 100.0)
     run.append_line("steps.jsonl", "step", step)
-    fleet_files.STEPS.add(run, FleetStep(f"step-{step.number:05d}", 8.0, 0.0, 1.0, target="north", links=links))
+    STEPS.add(run, FleetStep(f"step-{step.number:05d}", 8.0, 0.0, 1.0, target="north", links=links))
 
 
 def test_other_traffic_on_a_link_is_a_row_and_a_finding_with_its_place(
@@ -144,3 +140,14 @@ def test_where_other_traffic_cannot_be_seen_it_is_said(run: RunFolder, make_step
 def test_a_run_without_a_fleet_has_none(tmp_path: Path) -> None:
     assert limits_of_fleet(RunFolder.create(tmp_path, "alone")) == ()
     assert fleet_limits(()).blocks == () and fleet_limits_sentences(()) == []
+
+
+def test_without_the_extension_a_run_says_what_its_part_about_hosts_needs(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = hosts_of(run)
+    assert there.limits == limits_of_fleet(run) and not there.missing
+    monkeypatch.setattr("loadframe.experiments.writing.registered", lambda *_: None)
+    without = hosts_of(run)
+    assert not without.limits and not without.others
+    assert "needs the extension loadframe-fleet, which is not installed" in without.missing[0]

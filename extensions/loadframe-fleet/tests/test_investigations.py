@@ -23,11 +23,11 @@ from workers import TOKEN, engine, laboratory, parent, trial_processes
 
 from hosts_investigations import Asked, InvestigationsOnHosts
 from loadframe.progress import Silent
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 from loadframe_fleet import on_hosts
 from loadframe_fleet.on_hosts import Came, Done
+from loadframe_fleet.records import ATTEMPTS
 from waiting import await_that
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -204,7 +204,7 @@ def test_a_host_names_a_cause_beside_an_observer_after_another_one_was_lost(lan:
     assert any("was lost on one" in words for words in notes) and any("took turns" in words for words in notes)
     assert "Recorded beside the trials, without load: watcher." in notes
     (path,) = folder.glob("runs/*")
-    kept = fleet_files.ATTEMPTS.of(RunFolder.open(path))
+    kept = ATTEMPTS.of(RunFolder.open(path))
     assert [each.counted for each in kept] == [False, True]
     assert all("watcher" in each.observed for each in kept), "also of the lost one, which may have begun just now"
     (one,) = [each for each in kept if each.counted]

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model.fleet import FleetCheck, FleetLink, HostCheck, HostClock, HostFacts, HostUse
-from loadframe.reporting.fleet_report import fleet_json, render_fleet
-from loadframe_fleet.check import problems
+from loadframe_fleet.check import fleet_json, problems, render_fleet
+from loadframe_fleet.records import FleetCheck, FleetLink, HostCheck, HostClock, HostFacts, HostUse
 
 FACTS = HostFacts("1.0", "3.11.7", "6.1", "x86_64", 4, 8 << 30, "boot-a", "c0de")
 CLOCK = HostClock(0.001, 0.0002, 0.0004, 1e-6, -1e-5, 1.2e-5)

@@ -9,8 +9,8 @@ import pytest
 import zstandard
 
 from loadframe.errors import StepVoid
-from loadframe.model.fleet import ClockInStep
 from loadframe.workloads.request_log import RECORD
+from loadframe_fleet.clocks import ClockInStep
 from loadframe_fleet.coordinator import LogOf
 from loadframe_fleet.load import check_all_along, merge
 

@@ -22,11 +22,11 @@ from workers import laboratory
 from loadframe.errors import FleetError
 from loadframe.progress import Silent
 from loadframe.recording.readers import RecordingReader
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe_fleet.declaration import load
 from loadframe_fleet.observing import Observing
 from loadframe_fleet.on_hosts import Came, OnHosts, Work
+from loadframe_fleet.records import ATTEMPTS, recording_of
 from waiting import await_that
 
 TRIAL = '[[host]]\nname = "one"\nroles = ["trial"]\nworker = "one"\n'
@@ -86,13 +86,13 @@ def observed(folder: Path, watcher: Station, engine: Lasting, count: int) -> Run
 
 def test_what_an_observer_saw_is_with_each_trial(open_folder: Path, watcher: Station) -> None:
     run = observed(open_folder, watcher, Lasting(1.0), 2)
-    first, second = (each.observed["watcher"] for each in fleet_files.ATTEMPTS.of(run))
+    first, second = (each.observed["watcher"] for each in ATTEMPTS.of(run))
     for seen in (first, second):
         assert 1.0 <= seen.to_s - seen.from_s < 10
         assert {"system.cpu.utilization", "system.cpu.count", "system.memory.available"} <= seen.metrics.keys()
         assert seen.clock.exchanges and seen.clock.uncertainty_s < 1
     assert first.to_s <= second.from_s
-    reader = RecordingReader(run.place(fleet_files.recording_of("watcher")))
+    reader = RecordingReader(run.place(recording_of("watcher")))
     ticks = reader.ticks_between(first.from_s, second.to_s)
     reader.close()
     assert ticks and ticks[-1].monotonic_s - ticks[0].monotonic_s > 1.0, "the recording is in the run folder"

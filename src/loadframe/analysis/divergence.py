@@ -1,8 +1,4 @@
-"""Where two curves diverge, what a change is worth, and whether hosts are alike (docs/mathematics.md).
-
-Two capacities on one host: a search brackets a capacity, shown to meet at `low`, to miss at `high`. One bracket does
-not show how capacities differ from one search to the next: the bounds are widened by the factor by which repeated
-searches with the first settings differ."""
+"""Where two curves diverge, and what a change is worth (docs/mathematics.md)."""
 
 import itertools
 import math
@@ -13,13 +9,9 @@ import numpy as np
 
 from loadframe.analysis import student
 from loadframe.analysis.arrays import Floats
-from loadframe.analysis.comparison import Grains, exp_in_range, verdict
+from loadframe.analysis.comparison import exp_in_range
 from loadframe.analysis.pieces import grid
-from loadframe.analysis.sequential import Plan
-from loadframe.model import Capacity, Curve, CurvePoint, LevelRatio, LoadInterval, Peak, Verdict
-from loadframe.model.capacity import CapacityBeside
-from loadframe.model.fleet import HostRatio, Likeness
-from loadframe.model.verdict import NOT_KNOWN, decide
+from loadframe.model import Curve, CurvePoint, LevelRatio, LoadInterval, Peak
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
 """With two blocks, 6 of 100 pairs with the same ratio everywhere seemed to diverge."""
@@ -181,53 +173,3 @@ def _ratio(before: CurvePoint, after: CurvePoint) -> tuple[float, float, float]:
 
 def _log(more: float, less: float) -> float:
     return math.log(more / less) if less > 0 and math.isfinite(more) else math.inf
-
-
-def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
-    """A capacity against those of several searches with equal settings. ValueError for none, or one not found."""
-    loads = [search.load for search in start if search.load]
-    lows = [search.low for search in start if search.low]
-    highs = [search.high for search in start if search.high]
-    if not start or not len(loads) == len(lows) == len(highs) == len(start):
-        raise ValueError("a capacity is held against searches that have all found theirs")
-    spread = max(loads) / min(loads)
-    low = None if other.low is None else other.low / spread / max(highs)
-    high = None if other.high is None else other.high * spread / min(lows)
-    middle = sorted(loads)[len(loads) // 2]
-    ratio = other.load / middle if other.load and other.end in ("found", "undecided") else low or high or 1.0
-    ends = low or NOT_KNOWN[0], high or NOT_KNOWN[1]
-    method = f"bounds of one search, and of {len(start)} with the settings as given"
-    verdict = Verdict(ratio, *ends, decide(*ends), len(start), method)
-    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, verdict)
-
-
-MARGIN = 1.2
-"""Trials are compared with the start on their own host, so a difference between hosts matters only where a setting is
-worth more on one than on the other; a search gives up what is below 0.7 of the best."""
-ERROR = 0.05
-PLAN = Plan(3, 8)
-"""First and last block after which the answer is looked for."""
-
-
-def host_ratio(
-    host: str,
-    other: str,
-    mine: Mapping[float, Sequence[float]],
-    theirs: Mapping[float, Sequence[float]],
-    grain: Grains | None = None,
-) -> HostRatio:
-    """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
-    as there: hosts that each count the same in every block differ by as much as they count, or are alike."""
-    of_hosts = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
-    return HostRatio(
-        host, other, of_hosts.ratio, of_hosts.low, of_hosts.high, of_hosts.blocks, judge(of_hosts.low, of_hosts.high)
-    )
-
-
-def judge(low: float, high: float) -> Likeness:
-    """From the interval of a ratio."""
-    if low >= 1 / MARGIN and high <= MARGIN:
-        return "alike"
-    middle = (low * high) ** 0.5
-    beyond = not 1 / MARGIN <= middle <= MARGIN
-    return "differ" if beyond and not low <= 1 <= high else "unknown"

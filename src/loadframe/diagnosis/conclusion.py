@@ -19,6 +19,7 @@ from loadframe.model import (
     OTHERS,
     ChangeRecord,
     Curve,
+    FleetDrivers,
     LadderStep,
     Limit,
     NextLimit,
@@ -30,7 +31,6 @@ from loadframe.model import (
     Trial,
     Unfinished,
 )
-from loadframe.model.fleet import FleetDrivers
 from loadframe.model.verdict import MOST_BLOCKS
 from loadframe.units import show, show_metric
 

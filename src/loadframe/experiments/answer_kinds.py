@@ -14,7 +14,6 @@ from loadframe.experiments.writing import Ended, copied, finish, summary_of
 from loadframe.model import Capacity, Ladder, RunAnswer
 from loadframe.reporting.document import About
 from loadframe.reporting.reports import FORMS, Form, render_page
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import NamedSchema
 
@@ -69,7 +68,7 @@ def _whole_ladder(run: RunFolder, ladder: Ladder, end: Ended) -> Ladder:
         report=end.report,
         quality=end.quality,
         seconds=end.quality.seconds,
-        hosts=fleet_files.HOSTS.last(run),
+        hosts=run.hosts_alike(),
         warnings=end.after(ladder.warnings),
         finished=run.closed(),
         cpu_use=cpu_use.of_states(run.steps(), titles),

@@ -27,7 +27,7 @@ from loadframe.experiments.settings_search import SettingsSearch
 from loadframe.experiments.stopping import kept_of_a_stop
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
-from loadframe.model import Capacity, Curve, SettingValue, Step, TargetState
+from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Step, TargetState
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
@@ -48,6 +48,10 @@ class Executor:
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
         """What takes the steps of a run. say: called with what the user should read at once."""
         return RealBench(study, run, say)
+
+    def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
+        """All hosts that drive, compared with fewer of them; None where there are no others. StepVoid."""
+        return None
 
     def trials(self, search: SettingsSearch, most: int) -> None:
         """Take trials up to that number as far as the budget goes; each is reported to the search and kept."""

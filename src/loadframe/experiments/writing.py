@@ -18,9 +18,9 @@ from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.conclusion import net_changes
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
+from loadframe.entry_points import READERS_GROUP, not_installed, registered
 from loadframe.errors import RecordingError, RunError, StudyError
 from loadframe.experiments.examination import examine
-from loadframe.experiments.fleet_limits import limits_of_fleet, with_hosts
 from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of, with_collecting
 from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
@@ -35,6 +35,7 @@ from loadframe.model import (
     Curve,
     CurvePoint,
     Host,
+    HostsOfRun,
     Investigation,
     LevelRatio,
     Limit,
@@ -51,7 +52,6 @@ from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.reporting import quality_words, time_spent, verdict_words, words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint
 from loadframe.study import Study
@@ -83,12 +83,12 @@ def concluded(
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
     rounds = [with_intervals(round_, steps) for round_ in rounds]
-    rounds = with_hosts(_from_all_steps(rounds, steps, study), run)
-    end = ended(run, steps)
+    hosts = hosts_of(run, _from_all_steps(rounds, steps, study))
+    rounds, end = hosts.rounds, ended(run, steps)
     last, stop = rounds[-1], run.stop()
     profiles, profile_missing = profiles_of(run)
     variants = variants_of(rounds, steps, study)
-    drivers = fleet_files.DRIVERS.last(run)
+    drivers = run.drivers()
     latencies = latencies_of(run, rounds, mine, variants[-1].told if variants else None)
     command = f"loadframe investigate {shlex.quote(f'{run.path}/study.toml')}"
     unfinished = conclusion.unfinished(rounds, steps, study.measure.budget, study.measure.blocks.max, command)
@@ -106,7 +106,9 @@ def concluded(
         next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(rounds),
         outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers),
         quality=end.quality,
-        warnings=end.after([*(warning for round_ in rounds for warning in round_.curve.warnings), *latencies.warnings]),
+        warnings=end.after(
+            [*(warning for round_ in rounds for warning in round_.curve.warnings), *latencies.warnings, *hosts.missing]
+        ),
         profiles=profiles,
         profile_missing=profile_missing,
         forecast=run.forecast(),
@@ -115,12 +117,23 @@ def concluded(
         latencies=latencies.distributions,
         answers=end.answers,
         drivers=drivers,
-        fleet_limits=limits_of_fleet(run),
+        fleet_limits=hosts.limits,
         stop=stop,
         variants=variants,
         unfinished=unfinished,
         rules=RULES,
     )
+
+
+def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
+    """What the hosts of a fleet add to a run and these rounds of it, read by its extension. RunError, OutsideFault."""
+    if not run.has("fleet.jsonl"):
+        return HostsOfRun(tuple(rounds))
+    if (read := registered(READERS_GROUP, "fleet")) is None:
+        fact, remedy = not_installed(READERS_GROUP, "fleet", "The part about the hosts of this run")
+        return HostsOfRun(tuple(rounds), missing=(f"{words.sentence(fact)} {remedy}",))
+    hosts: HostsOfRun = read(run, rounds)
+    return hosts
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.curve import LoadInterval
-from loadframe.model.fleet import FleetHosts
-from loadframe.model.verdict import Verdict
+from loadframe.model.verdict import FleetHosts, Verdict
 
 LevelClass = Literal["meets", "misses", "undecided"]
 

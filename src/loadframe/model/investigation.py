@@ -7,13 +7,12 @@ from typing import Literal
 
 from loadframe.model.curve import Curve, LoadInterval, Peak
 from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy, Variant
-from loadframe.model.fleet import FleetDrivers, FleetLimit
 from loadframe.model.forecast import Forecast
-from loadframe.model.limit import Limit, NextLimit
+from loadframe.model.limit import FleetLimit, Limit, NextLimit
 from loadframe.model.profile import Profile
 from loadframe.model.step import Beside, Influence, LatencyDistribution
 from loadframe.model.target import Requirement, SettingValue, TargetState
-from loadframe.model.verdict import WORK, Compared, LevelRatio, Verdict
+from loadframe.model.verdict import WORK, Compared, FleetDrivers, LevelRatio, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,3 +326,14 @@ class Investigation:
     def told(self) -> LevelRatio | Verdict | None:
         """The same at the load of its answer."""
         return self.variants[-1].gain if self.variants else None
+
+
+@dataclass(frozen=True, slots=True)
+class HostsOfRun:
+    """What the hosts of a fleet add to a run. rounds: with the host of each finding. others: the findings about links,
+    which the first round has, too. missing: why all of this is unknown, or nothing."""
+
+    rounds: tuple[Round, ...] = ()
+    limits: tuple[FleetLimit, ...] = ()
+    others: tuple[Finding, ...] = ()
+    missing: tuple[str, ...] = ()

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 
 from loadframe.model.finding import Change
-from loadframe.model.fleet import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
-from loadframe.model.verdict import Compared, Verdict
+from loadframe.model.verdict import Compared, FleetHosts, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,3 +81,15 @@ class LedgerNow:
     unread: tuple[UnreadLimit, ...]
     clamped: tuple[str, ...] = field(default=(), metadata={"alias": "silent_cuts"})
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLimit:
+    """A limit of one host. driver: of the link from the target's host to this one; "" for the host itself, and for all
+    that leaves it. error: of its use (a bound), if known. unseen: why its use is unknown."""
+
+    host: str
+    driver: str
+    limit: Limit
+    error: float | None = None
+    unseen: str = ""

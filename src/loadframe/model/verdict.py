@@ -180,3 +180,56 @@ class Comparison(Compared):
     quantities: tuple[Quantity, ...] = ()
     work_unit: str = WORK
     needed: Needed | None = None
+
+
+Likeness = Literal["alike", "differ", "unknown"]
+"""alike: the whole interval lies within the margin. differ: the ratio is beyond it, and its interval excludes 1.
+unknown: neither is proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRatio:
+    """Throughput as given of one host over another one's, or over its own, with an interval."""
+
+    host: str
+    beside: str
+    ratio: float
+    low: float
+    high: float
+    blocks: int
+    likeness: Likeness
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHosts:
+    """How equal the hosts of a search are (A/A: the same settings on each). levels: tested. margin: ratios from 1 /
+    margin to margin are alike. hosts: each compared with the middle one, measured one after another. together: each
+    while all are loaded compared with itself alone."""
+
+    levels: tuple[float, ...]
+    margin: float
+    hosts: tuple[HostRatio, ...]
+    together: tuple[HostRatio, ...]
+
+
+DriversLimit = Literal["drivers", "link", "target", "not proven"]
+"""What limits all drivers of a fleet together. drivers: fewer give less. target: fewer give as much, and no link is
+full. link: fewer give as much, and the target's link is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDrivers(Compared):
+    """All drivers against fewer of them, at the same level, in alternating blocks. moved_bytes_per_s: from the target,
+    to all; link_bytes_per_s: the most that one link from the target carried by itself; None where not known."""
+
+    level: float
+    drivers: tuple[str, ...]
+    fewer: tuple[str, ...]
+    limit: DriversLimit
+    moved_bytes_per_s: float | None = None
+    link_bytes_per_s: float | None = None
+
+    @property
+    def limit_the_curve(self) -> bool:
+        """Whether the curve shows the drivers, or their link, and nothing about the target."""
+        return self.limit in ("drivers", "link")

@@ -1,41 +1,14 @@
-"""The check of a fleet, its drivers' result and its hosts' limits, as text and as JSON."""
+"""Whether the drivers of a fleet limit its curve, and its hosts' limits, as text and as JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from loadframe.model.fleet import ENCRYPTS, FleetCheck, FleetDrivers, FleetLimit, FleetLink, HostCheck
+from loadframe.model import FleetDrivers, FleetLimit
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
-from loadframe.reporting import terminal, verdict_words
+from loadframe.reporting import verdict_words
 from loadframe.units import show
-
-
-def fleet_json(check: FleetCheck) -> dict[str, Any]:
-    """`loadframe.fleet/1`."""
-    return {"schema": "loadframe.fleet/1", "fit": check.fit, **asdict(check)}
-
-
-def render_fleet(check: FleetCheck) -> str:
-    """The answer first, then the problems, the hosts and their links."""
-    problems = (
-        f"{'Refused' if problem.refuses else 'Mind'}: {problem.about}: {problem.fact}. {problem.remedy}".rstrip()
-        for problem in check.problems
-    )
-    missing = (f"{host.name}: {', '.join(host.missing)}" for host in check.hosts if host.missing)
-    links: list[doc.Block] = [doc.Table(LINK_HEAD, tuple(map(_link, check.links)))]
-    if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in check.links):
-        links.append(doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"))
-    sections = (
-        doc.listed("What speaks against it", problems),
-        doc.section("Hosts", "hosts", [doc.Table(HEAD, tuple(map(_host, check.hosts)))]),
-        doc.listed(NOT_THERE, missing),
-        doc.section("Links, one encrypted connection each, one after another", "links", links),
-    )
-    reached = sum(host.facts is not None for host in check.hosts)
-    fit = "fit to be loaded" if check.fit else "not fit to be loaded as it is"
-    answer = f"Fleet {check.name}: {reached} of {len(check.hosts)} hosts reached, {fit}"
-    return terminal.render(doc.Document("Fleet", (answer,), sections), width=110)
 
 
 def drivers_sentence(drivers: FleetDrivers) -> str:
@@ -112,44 +85,3 @@ def _limit(fleet_limit: FleetLimit) -> tuple[str, ...]:
     use, ceiling = (show(value, limit.unit) for value in (limit.use, limit.ceiling))
     use += "" if fleet_limit.error is None else f" +- {show(fleet_limit.error, limit.unit)}"
     return fleet_limit.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
-
-
-NOT_THERE = "Not there (`loadframe doctor` on the host says how to get it)"
-HEAD: doc.Heads = (
-    "host", "roles", *doc.numbers("CPUs", "memory"), "Loadframe", "Python",
-    *doc.numbers("clock off by", "drift, millionths"), "CPUs in use",
-)  # fmt: skip
-LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median", "99 %", "there", "back"))
-
-
-def _host(host: HostCheck) -> tuple[str, ...]:
-    facts, clock, use = host.facts, host.clock, host.use
-    if facts is None or clock is None or use is None:
-        return (host.name, " ".join(host.roles), "not reached", *[""] * (len(HEAD) - 3))
-    return (
-        host.name,
-        " ".join(host.roles),
-        str(facts.cpus),
-        "" if facts.memory_bytes is None else show(facts.memory_bytes, "bytes"),
-        facts.loadframe,
-        facts.python,
-        f"{_ms(clock.offset_s)} +- {_ms(clock.uncertainty_s)}",
-        f"{clock.drift * 1e6:+.0f} ({clock.drift_low * 1e6:.0f} to {clock.drift_high * 1e6:.0f})",
-        f"{use.busy_cpus:.2f}" + (f" ({use.loudest} {use.loudest_cpus:.2f})" if use.loudest_cpus >= 0.01 else ""),
-    )
-
-
-def _link(link: FleetLink) -> tuple[str, ...]:
-    if link.why_not:
-        return (link.driver, link.target, "not measured", *[""] * (len(LINK_HEAD) - 3))
-    return (
-        link.driver,
-        link.target,
-        *(_ms(seconds) for seconds in (link.round_trip_s, link.median_s, link.p99_s)),
-        show(link.there_bytes_per_s, "bytes/s") + "*" * (link.there_cpu > ENCRYPTS),
-        show(link.back_bytes_per_s, "bytes/s") + "*" * (link.back_cpu > ENCRYPTS),
-    )
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.3g} ms" if abs(seconds) < 1 else f"{seconds:.3f} s"

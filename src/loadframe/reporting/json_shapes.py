@@ -16,6 +16,7 @@ from loadframe.model import (
     Cliff,
     Comparison,
     Curve,
+    FleetDrivers,
     Forecast,
     Investigation,
     Ladder,
@@ -27,7 +28,6 @@ from loadframe.model import (
     Scalability,
     Verdict,
 )
-from loadframe.model.fleet import FleetDrivers
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import answers, limits_report, stages, verdict_words
 

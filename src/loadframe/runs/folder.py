@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from loadframe.errors import RunError
 from loadframe.model import (
+    FleetDrivers,
+    FleetHosts,
     Forecast,
     Host,
     Investigation,
@@ -297,6 +299,14 @@ class RunFolder:
     def forecast(self) -> Forecast | None:
         """The forecast before the measurement; None where the study does not ask for it."""
         return self.record("forecast.json", "forecast-record", Forecast)
+
+    def drivers(self) -> FleetDrivers | None:
+        """All hosts that drove, compared with fewer; the last comparison counts."""
+        return next(reversed(self.records("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)), None)
+
+    def hosts_alike(self) -> FleetHosts | None:
+        """How equal the hosts of trials are; the last line counts."""
+        return next(reversed(self.records("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)), None)
 
     def study(self) -> dict[str, Any]:
         """The resolved study: every key with its value."""

@@ -1,8 +1,6 @@
-"""The agent on each host: a process at the end of a connection that the coordinator opened. It reads questions from
-stdin and answers on stdout (wire.py); nothing else may write there. It ends, with everything that it does, once stdin
-is closed or nothing has been heard for LEASE_S: by a thread of its own, so that no long work delays it. What changes or
-loads the host is its worker's task (worker.py): the agent starts it, passes its messages on, ends it where it was
-stopped, and cleans up after it where it was killed, as the next command may not come for a day."""
+"""The agent on each host: it answers the coordinator through stdin and stdout (wire.py), and ends with everything that
+it does once stdin is closed or silent for LEASE_S. What changes or loads the host is the task of its worker
+(worker.py): the agent passes messages on, ends a worker that was stopped, and cleans up after one that was killed."""
 
 import contextlib
 import os
@@ -35,6 +33,7 @@ from loadframe_fleet.wire import (
     Message,
     Silent,
     WireError,
+    own_output,
     read,
     send,
     written,
@@ -58,8 +57,8 @@ def standing_of(owner: int) -> Standing:
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
-    """Wait until the clean-up is done; what was done, in words. given: environment of the process that left it, by
-    default ours. Never raises because of what is left: what cannot be put back is in the words."""
+    """Wait until the clean-up is done; what was done, or cannot be put back, in words. given: environment of the
+    process that left it, by default ours. Never raises."""
     within_s = CLEANED_WITHIN_S + _standing(record for record in _lists() if not record.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -99,7 +98,6 @@ QUESTIONS = frozenset(
     {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}
     | {"change", "back", "serve", "target"}
 )
-"""Questions for the worker."""
 MOST_SILENT_S = 60.0
 """Limit also for a worker that is kept waiting: a step that does not get ready is void by then, too."""
 WAITING = frozenset("RD")
@@ -132,8 +130,8 @@ class Kept:
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
-        """A line from the coordinator; number: of the question, None for a beat. A worker that answers no beats, which
-        a thread of its own does whatever it works at, is ended: it may have been stopped."""
+        """A line from the coordinator; number: of the question, None for a beat. A worker that answers no beats is
+        ended."""
         if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
@@ -169,8 +167,7 @@ class Kept:
         return True
 
     def _is_silent(self) -> bool:
-        """Whether it has been silent for too long by its own fault: one that is kept waiting has longer, but not one
-        that has a CPU for most of the time. While messages wait to be read we are late ourselves, as on a slow link."""
+        """One that is kept waiting has longer, but not one that has a CPU for most of the time."""
         before, (at_s, used_s) = self._used, (time.monotonic(), cpu_s(self._process.pid))
         self._used, spins = (at_s, used_s), used_s - before[1] > (at_s - before[0]) / 2
         if self._lines.unread() or not self._lines.silent_for(SILENT_S):  # in this order: it may be read meanwhile
@@ -343,11 +340,9 @@ def _identity(message: Message) -> Identity:
 
 
 def main() -> None:
-    """Speak through the standard streams. What a library prints goes to stderr."""
+    """Speak through the standard streams."""
     no_core_dumps()
-    sink = os.dup(1)
-    os.dup2(2, 1)
-    agent = Agent(0, sink)
+    agent = Agent(0, own_output())
     if why := agent.work():
         tell(why)
     agent.end()

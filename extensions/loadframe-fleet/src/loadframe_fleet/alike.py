@@ -1,6 +1,5 @@
-"""How alike the hosts of a fleet are, before anything is compared on them: the same settings on each (A/A). In each
-block the start is measured on one host after another, in random order, the others idle: whether they differ; then on
-all of them at the same time, as trials are: whether they disturb one another, as those that share CPUs or a disk do."""
+"""How alike the hosts of a fleet are (A/A): in each block the start is measured on one host after another, the others
+idle: whether they differ; then on all of them at the same time: whether they disturb one another."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,22 +9,27 @@ from itertools import chain
 from statistics import median
 from typing import Any, TypeVar
 
-from loadframe.analysis import divergence
+from loadframe.analysis.comparison import verdict
+from loadframe.analysis.sequential import Plan
 from loadframe.errors import FleetError
 from loadframe.experiments.proof import grain_of
 from loadframe.experiments.settings_search import Start
 from loadframe.experiments.side_by_side import START
-from loadframe.model import Purpose, Step
-from loadframe.model.fleet import FleetHosts, HostRatio
-from loadframe.model.fleet_trials import TaskPurpose
-from loadframe.runs import fleet_files
+from loadframe.model import FleetHosts, HostRatio, Likeness, Purpose, Step
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import encode
 from loadframe.study import Study
 from loadframe_fleet.on_hosts import OnHosts, Work
+from loadframe_fleet.records import HOSTS, TaskPurpose
 
-TOLD = f"from {1 / divergence.MARGIN:.2f} to {divergence.MARGIN:.2f}"
+MARGIN = 1.2
+"""Trials are compared with the start on their own host, so a difference matters only where a setting is worth more on
+one than on the other; a search gives up what is below 0.7 of the best."""
+ERROR = 0.05
+PLAN = Plan(3, 8)
+"""First and last block after which the answer is looked for."""
+TOLD = f"from {1 / MARGIN:.2f} to {MARGIN:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,7 @@ class Sample:
 
 
 Shown = TypeVar("Shown")
-"""The result of the start on one host in one block."""
 Samples = Mapping[str, Sequence[Sample]]
-"""By host, in the order of the blocks."""
 
 
 def calibrate(
@@ -53,27 +55,26 @@ def calibrate(
     affords: Callable[[], bool] = lambda: True,
 ) -> tuple[FleetHosts, dict[str, list[Shown]]]:
     """Blocks until all hosts are known to be alike, with each host's results while all were loaded. measure: runs the
-    start on these hosts at the same time, in a block of this number. The result is stored in the run, and in words in
-    the notes, also before a refusal. affords: whether there is time for another block. FleetError where hosts differ,
-    disturb one another, or where that is not decided."""
+    start on these hosts at the same time. The result goes into run and notes, also before a refusal. affords: time for
+    another block. FleetError where hosts differ, disturb one another, or that is not decided."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Shown]] = {host: [] for host in hosts}
     fleet_hosts: FleetHosts | None = None
-    for block in range(1, divergence.PLAN.last + 1):
-        if block > divergence.PLAN.first and not affords():
+    for block in range(1, PLAN.last + 1):
+        if block > PLAN.first and not affords():
             break
         for host in drawn.sample(list(hosts), len(hosts)):
             alone[host].append(sample(measure(block, "alone", [host])[host]))
         for host, shown in measure(block, "together", hosts).items():
             together[host].append(shown)
-        if block < divergence.PLAN.first:
+        if block < PLAN.first:
             continue
         fleet_hosts = compared(alone, {host: list(map(sample, results)) for host, results in together.items()}, levels)
         likenesses = {ratio.likeness for ratio in (*fleet_hosts.hosts, *fleet_hosts.together)}
         if likenesses == {"alike"} or "differ" in likenesses:
             break
     assert fleet_hosts is not None, "the plan has a look"
-    fleet_files.HOSTS.add(run, fleet_hosts)
+    HOSTS.add(run, fleet_hosts)
     notes += [
         f"With the same settings, the host {pair.host} serves {pair.ratio:.2f} ({pair.low:.2f} to {pair.high:.2f}) of "
         f"what {pair.beside} serves."
@@ -85,31 +86,35 @@ def calibrate(
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
     """From each host's results by block."""
-    middle = _middle(alone, levels)
+    # The one with the middle throughput at the first level: of three, the odd one is named.
+    ranked = sorted(alone, key=lambda host: median(sample.values[levels[0]] for sample in alone[host]))
+    middle = ranked[len(ranked) // 2]
     hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
     beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
-    return FleetHosts(tuple(levels), divergence.MARGIN, tuple(hosts), tuple(beside_itself))
+    return FleetHosts(tuple(levels), MARGIN, tuple(hosts), tuple(beside_itself))
+
+
+def judge(low: float, high: float) -> Likeness:
+    """From the interval of a ratio."""
+    if low >= 1 / MARGIN and high <= MARGIN:
+        return "alike"
+    middle = (low * high) ** 0.5
+    beyond = not 1 / MARGIN <= middle <= MARGIN
+    return "differ" if beyond and not low <= 1 <= high else "unknown"
 
 
 def _beside(
     host: str, other: str, mine: Sequence[Sample], theirs: Sequence[Sample], levels: Sequence[float]
 ) -> HostRatio:
-    grain = {level: (_grain(theirs, level), _grain(mine, level)) for level in levels}
-    return divergence.host_ratio(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
-
-
-def _grain(samples: Sequence[Sample], level: float) -> float:
-    return max(sample.grain[level] for sample in samples)
-
-
-def _by_level(samples: Sequence[Sample], levels: Sequence[float]) -> dict[float, list[float]]:
-    return {level: [sample.values[level] for sample in samples] for level in levels}
-
-
-def _middle(mine: Samples, levels: Sequence[float]) -> str:
-    """The host with the middle throughput at the first level: of three, the odd one is named."""
-    ranked = sorted(mine, key=lambda host: median(_by_level(mine[host], levels)[levels[0]]))
-    return ranked[len(ranked) // 2]
+    # Hosts that each count the same in every block differ by as much as they count, or are alike.
+    sides = theirs, mine
+    before, after = ({level: [sample.values[level] for sample in side] for level in levels} for side in sides)
+    grain = {
+        level: (max(sample.grain[level] for sample in theirs), max(sample.grain[level] for sample in mine))
+        for level in levels
+    }
+    told = verdict(before, after, confidence=1 - ERROR, plan=PLAN, grain=grain)
+    return HostRatio(host, other, told.ratio, told.low, told.high, told.blocks, judge(told.low, told.high))
 
 
 def _refuse(fleet_hosts: FleetHosts) -> None:
@@ -127,7 +132,6 @@ def _refuse(fleet_hosts: FleetHosts) -> None:
 
 
 def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
-    """Those that differ; without any, the undecided ones."""
     of_itself = " of what it serves while the others rest"
     differ = [ratio for ratio in ratios if ratio.likeness == "differ"]
     for ratio in differ or [ratio for ratio in ratios if ratio.likeness == "unknown"]:
@@ -151,8 +155,8 @@ def steps_asked(
     purpose: Purpose = "trial",
     floors: Mapping[float, float] | None = None,
 ) -> dict[str, Any]:
-    """See trial.py. order: each treatment with each level. states: of all treatments but the start. floors: throughput
-    by level below which no further step is worthwhile."""
+    """See trial.py. states: of all treatments but the start. floors: throughput by level below which no step is
+    worthwhile."""
     return {
         "study": study.resolved(),
         "states": [encode("treatment", state).decode() for state in states],
@@ -173,8 +177,8 @@ def alike(
     notes: list[str],
     affords: Callable[[], bool],
 ) -> dict[str, Start]:
-    """The start on each host while all are loaded, which its trials are compared with, once all are known to be alike
-    at these levels. FleetError where they are not."""
+    """The start on each host while all are loaded, which its trials are compared with. FleetError where hosts are not
+    alike."""
     measure = partial(start_of, on, study, levels)
     _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
     return {host: Start.of(list(chain.from_iterable(shown)), levels) for host, shown in together.items()}

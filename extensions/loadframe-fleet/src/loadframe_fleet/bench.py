@@ -1,10 +1,10 @@
-"""The bench over a fleet: the drivers on their hosts make the load; measurements of the target and of each driver come
-from their own hosts' recordings. The recorder of a host reads its interfaces; the drivers report what they received
-between just those readings. Where the load's share of an interface is unknown, the reason is reported."""
+"""The bench over a fleet: the drivers on their hosts make the load; measurements come from the recordings of the hosts,
+whose interfaces are read, too. Where the load's share of an interface is unknown, the reason is reported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from loadframe.bench.attached import AttachedTarget, RunningTarget
@@ -18,18 +18,28 @@ from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid
 from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
-from loadframe.model.fleet import ENCRYPTS, WATCHED, ClockInStep, FleetLink, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
-from loadframe.recording.snapshot_kernel import Carried, carried
-from loadframe.runs import fleet_files
+from loadframe.recording.snapshot_kernel import InterfaceCounts, parse_interfaces
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
+from loadframe_fleet.clocks import ClockInStep
 from loadframe_fleet.far import FarJournal, FarMachine, FarServer, FarTarget
 from loadframe_fleet.hosts import HostRecordings, Hosts, Way
 from loadframe_fleet.load import OBJECT_AXES, FleetDriver, FleetLoad, FleetLoadOfObjects, check_all_along
 from loadframe_fleet.looking import LOOPBACK
+from loadframe_fleet.records import (
+    ENCRYPTS,
+    LINKS,
+    STEPS,
+    WATCHED,
+    FleetLink,
+    FleetStep,
+    LinkUse,
+    VoidReason,
+)
 
+INTERFACES = "system:/proc/net/dev"
 Between = Mapping[str, tuple[float, float]]
 Bodies = Callable[[Between], Mapping[str, int]]
 """Bytes of answers that ended at each driver between two instants of its own clock; empty where one does not count."""
@@ -37,8 +47,8 @@ Bodies = Callable[[Between], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A step as driven. started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all
-    drivers together; shares: of the level, by driver. clocks, ticks: of each host."""
+    """A step as driven, by the coordinator's clock. answers_per_s, under_way: of all drivers; shares: of the level, by
+    driver. clocks, ticks: of each host."""
 
     started_s: float
     ended_s: float
@@ -47,6 +57,29 @@ class Loading:
     shares: Mapping[str, int]
     clocks: Mapping[str, ClockInStep]
     ticks: Mapping[str, Sequence[Tick]]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried(InterfaceCounts):
+    """Between two instants (CLOCK_MONOTONIC of that machine)."""
+
+    from_s: float
+    to_s: float
+
+
+def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
+    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
+    inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
+    if len(inside) < 2:
+        return None
+    first, last = (parse_interfaces(tick.entries[INTERFACES]).get(name) for tick in (inside[0], inside[-1]))
+    if first is None or last is None:
+        return None
+    fields = InterfaceCounts.__dataclass_fields__
+    grown = {field: getattr(last, field) - getattr(first, field) for field in fields}
+    if min(grown.values()) < 0:
+        return None
+    return Carried(**grown, from_s=inside[0].monotonic_s, to_s=inside[-1].monotonic_s)
 
 
 def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies: Bodies) -> dict[str, LinkUse]:
@@ -113,8 +146,8 @@ ANSWER_HEADERS = (17, 1000)
 
 
 def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float) -> LinkUse:
-    """counted, packets: of an interface in one direction. bodies: bytes of the answers that ended in that time;
-    answers: their number; under_way: this many more may have arrived in part. ValueError for no time."""
+    """counted, packets: of an interface in one direction. bodies: bytes of the `answers` that ended; under_way: this
+    many more may have arrived in part. ValueError for no time."""
     if seconds <= 0:
         raise ValueError(f"nothing is carried in {seconds} s")
     edge = under_way * bodies / answers if answers > 0 else 0.0
@@ -127,7 +160,7 @@ def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answe
 
 
 OF_THE_TARGET = ("system.", "target.", "recorder.")
-LAG, WAITED = "workload.driver_lag", "driver.cpu.run_delay"
+LAG, WAITED, CORES = "workload.driver_lag", "driver.cpu.run_delay", "driver.cpu.cores"
 
 
 class FleetBench(RealBench):
@@ -143,20 +176,18 @@ class FleetBench(RealBench):
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """The hosts that may drive."""
         return self.hosts.coordinator.drivers
 
     def drive_from(self, hosts: Sequence[str]) -> None:
-        """Which hosts take part in the next steps."""
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The highest rate that one link from the target to a driver carries by itself; links are measured at the first
-        call. None where unknown: the target is on no host, or encryption and not the link limited a measurement."""
+        """The highest rate that one link from the target to a driver carries by itself, measured at the first call.
+        None where the target is on no host, or encryption limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()
             for link in self._links:
-                fleet_files.LINKS.add(self.run, link)
+                LINKS.add(self.run, link)
         links = self._links
         known = [link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS]
         return max(known) if known and len(known) == len(links) else None
@@ -178,11 +209,11 @@ class FleetBench(RealBench):
         try:
             step = super().take_step(request)
         except StepVoid as error:
-            fleet_files.STEPS.add(self.run, self._void(request.level, error))
+            STEPS.add(self.run, self._void(request.level, error))
             if error.reason == "load-failed" and isinstance(self._target, FarTarget):
                 self._target.counters()  # where it has died, this reports it with its last words
             raise
-        fleet_files.STEPS.add(self.run, self._taken)
+        STEPS.add(self.run, self._taken)
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
@@ -243,7 +274,6 @@ class FleetBench(RealBench):
     # --- what the hosts recorded ---
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
-        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
         driver = self._load_of_fleet.last
         assert driver is not None and driver.merged is not None, "its requests were read"
         begun, merged, whole = driver.begun, driver.merged, loaded.summary
@@ -274,18 +304,22 @@ class FleetBench(RealBench):
             begun.name, self._level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
             coordinator.watched_clocks, metrics, target=self.hosts.target or "",
             moved_bytes_per_s={host: count / window_s for host, count in driver.moved.items()},
-            links=link_uses(load, self.hosts.ways(), self.hosts.target, driver.bodies),
+            links=link_uses(load, self.hosts.ways(), self.hosts.target, partial(driver.counted, "moved_bytes")),
         )  # fmt: skip
         return self._together(here, evaluated, driver), late
 
     def _together(self, here: Evaluated, evaluated: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
-        own = {name: value for name, value in here.metrics.items() if not name.startswith((*OF_THE_TARGET, "driver."))}
+        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
         target = self.hosts.target
         at = evaluated.get(target) if target is not None else None
-        metrics = dict(own)
+        own = (*OF_THE_TARGET, "driver.")
+        metrics = {name: value for name, value in here.metrics.items() if not name.startswith(own)}
         if at is not None:
             metrics |= {name: value for name, value in at.metrics.items() if not name.startswith("driver.")}
-        metrics |= drivers_together([evaluated[host].metrics for host in driver.begun.shares])
+        of_drivers = [evaluated[host].metrics for host in driver.begun.shares]
+        for name in ("driver.saturation", "driver.cpu.hottest_thread", CORES):
+            if values := [of_host[name] for of_host in of_drivers if name in of_host]:
+                metrics[name] = sum(values) if name == CORES else max(values)
         metrics.pop(LAG, None)
         concurrency = metrics.get("workload.concurrency", 0.0)
         whole = sum(driver.begun.shares.values())
@@ -297,31 +331,15 @@ class FleetBench(RealBench):
         if lags:
             metrics[LAG] = max(lags)
         if target is not None and "system.cpu.foreign" in metrics:
-            metrics["system.cpu.foreign"] = self._strangers(metrics, evaluated, target)
+            # Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target.
+            beside = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
+            ours = sum(evaluated[host].metrics.get(CORES, 0.0) for host in beside)
+            ours /= max(1.0, metrics.get("system.cpu.count", 1.0))
+            metrics["system.cpu.foreign"] = max(0.0, metrics["system.cpu.foreign"] - ours)
         return Evaluated(metrics, at.blind if at is not None else here.blind)
-
-    def _strangers(self, metrics: Mapping[str, float], evaluated: Mapping[str, Evaluated], target: str) -> float:
-        """Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target."""
-        beside = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
-        ours = sum(evaluated[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
-        return max(0.0, metrics["system.cpu.foreign"] - ours / max(1.0, metrics.get("system.cpu.count", 1.0)))
 
 
 def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
-    """The same load, its window by the clock of a host."""
-    summary = loaded.summary
-    there = replace(
-        summary,
-        started_s=clock.theirs_s(summary.started_s),
-        ended_s=clock.theirs_s(summary.ended_s),
-        window_start_s=clock.theirs_s(summary.window_start_s),
-        window_end_s=clock.theirs_s(summary.window_end_s),
-    )
-    return replace(loaded, summary=there)
-
-
-def drivers_together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of all drivers: the sum of their CPU time; of shares the highest."""
-    names = ("driver.saturation", "driver.cpu.hottest_thread", "driver.cpu.cores")
-    values = {name: [of_host[name] for of_host in metrics if name in of_host] for name in names}
-    return {name: (sum if name == names[-1] else max)(of_hosts) for name, of_hosts in values.items() if of_hosts}
+    times = ("started_s", "ended_s", "window_start_s", "window_end_s")
+    there = {name: clock.theirs_s(getattr(loaded.summary, name)) for name in times}
+    return replace(loaded, summary=replace(loaded.summary, **there))

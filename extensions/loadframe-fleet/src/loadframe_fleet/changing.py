@@ -1,6 +1,5 @@
-"""A study's changes on this host for its steps, with the journal on this host: settings of the machine, and of a
-service that runs here. The previous values are on the disk before anything is changed (changes/durable.py). They are
-put back when the coordinator says so, when it is silent or gone, and, if it is killed, by what cleans up after it."""
+"""A study's changes of this machine, or of a service on it, with the journal here: previous values are on the disk
+first (changes/durable.py), and put back when the coordinator says so, or is silent or gone."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +26,6 @@ class Changing:
         self._durable = DurableJournal(f"study {study.study.name} on host {host}", Path(f"fleet-{study.study.name}"))
         self._machine = Host()
         self._of_machine: set[str] = set()
-        """The machine's settings that the study has set."""
         self._server: Attached | None = None
 
     def asked(self, said: Message) -> dict[str, Any]:

@@ -15,14 +15,25 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from loadframe.errors import FleetError
-from loadframe.model.fleet import FleetCheck, FleetLink, FleetProblem, HostCheck, HostClock, HostFacts, HostUse
 from loadframe.progress import counted
+from loadframe.reporting import document as doc
+from loadframe.reporting import terminal
 from loadframe.units import show
-from loadframe_fleet.clocks import drift, offset
+from loadframe_fleet.clocks import DRIFT, drift, offset
 from loadframe_fleet.connection import Agent
 from loadframe_fleet.declaration import Fleet, HostTable
 from loadframe_fleet.links import Identity
 from loadframe_fleet.looking import facts as own_facts
+from loadframe_fleet.records import (
+    ENCRYPTS,
+    FleetCheck,
+    FleetLink,
+    FleetProblem,
+    HostCheck,
+    HostClock,
+    HostFacts,
+    HostUse,
+)
 
 LOUD, STEAL = 0.20, 0.10
 """Shares of a host's CPUs, as for a step that is called disturbed."""
@@ -30,8 +41,6 @@ CLOCK_OFF_S = 1.0
 """Beyond this, logs and certificates of two hosts are hard to compare; loads start together nevertheless."""
 UNSURE_S = 0.05
 """A simultaneous start is known to half of a round trip: beyond this, a second's window is unsure by a tenth."""
-DRIFT = 500e-6
-"""What NTP can still correct (RFC 5905, 11.3): a clock beyond it is broken, or its machine is stopped at times."""
 
 
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
@@ -65,8 +74,8 @@ def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
 
 
 def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
-    """Different versions would be a treatment that was not asked for. known, here: facts as from looking.facts. This
-    machine is one of those compared: it refuses the others before it measures."""
+    """Other versions than on this machine would be a treatment that was not asked for. known, here: as from
+    looking.facts."""
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
@@ -175,7 +184,6 @@ LOOK_S = 2.0
 DOCTOR_WITHIN_S = 60.0
 LINK_WITHIN_S = 60.0
 MOST_AT_ONCE = 64
-"""Hosts that are asked at the same time."""
 
 Row = TypeVar("Row")
 Found = TypeVar("Found")
@@ -183,8 +191,8 @@ Told = Callable[[str], None]
 
 
 def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
-    """Check every host, and the link of each driver to each target. What cannot be reached is in the answer. Workers of
-    dask are not checked; FleetError where there is nothing else. told: receives progress in words."""
+    """Check every host, and the link of each driver to each target; what is not reached is in the answer. FleetError
+    for workers of dask alone. told: receives progress in words."""
     agents_on = [host for host in fleet.host if not host.worker]
     if not agents_on:
         raise FleetError(
@@ -265,8 +273,7 @@ def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
 
 
 def links_between(pairs: Sequence[tuple[Agent, Agent]], progress: Told) -> tuple[FleetLink, ...]:
-    """The link of each pair of a driver and a target, one after another: two at a time would share what they have in
-    common. For one that cannot be measured, the reason."""
+    """The link of each driver to its target, one after another: two at a time would share what they have in common."""
     links = []
     for driver, target in pairs:
         progress(f"The link from {driver.host.name} to {target.host.name}")
@@ -314,3 +321,71 @@ def made_identity() -> Identity:
     pem = serialization.Encoding.PEM
     private_key = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return Identity(certificate.public_bytes(pem).decode(), private_key.decode())
+
+
+NOT_THERE = "Not there (`loadframe doctor` on the host says how to get it)"
+HEAD: doc.Heads = (
+    "host", "roles", *doc.numbers("CPUs", "memory"), "Loadframe", "Python",
+    *doc.numbers("clock off by", "drift, millionths"), "CPUs in use",
+)  # fmt: skip
+LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median", "99 %", "there", "back"))
+
+
+def fleet_json(check: FleetCheck) -> dict[str, Any]:
+    """`loadframe.fleet/1`."""
+    return {"schema": "loadframe.fleet/1", "fit": check.fit, **asdict(check)}
+
+
+def render_fleet(check: FleetCheck) -> str:
+    """The answer first, then the problems, the hosts and their links."""
+    problems = (
+        f"{'Refused' if problem.refuses else 'Mind'}: {problem.about}: {problem.fact}. {problem.remedy}".rstrip()
+        for problem in check.problems
+    )
+    missing = (f"{host.name}: {', '.join(host.missing)}" for host in check.hosts if host.missing)
+    links: list[doc.Block] = [doc.Table(LINK_HEAD, tuple(map(_link_row, check.links)))]
+    if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in check.links):
+        links.append(doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"))
+    sections = (
+        doc.listed("What speaks against it", problems),
+        doc.section("Hosts", "hosts", [doc.Table(HEAD, tuple(map(_host_row, check.hosts)))]),
+        doc.listed(NOT_THERE, missing),
+        doc.section("Links, one encrypted connection each, one after another", "links", links),
+    )
+    reached = sum(host.facts is not None for host in check.hosts)
+    fit = "fit to be loaded" if check.fit else "not fit to be loaded as it is"
+    answer = f"Fleet {check.name}: {reached} of {len(check.hosts)} hosts reached, {fit}"
+    return terminal.render(doc.Document("Fleet", (answer,), sections), width=110)
+
+
+def _host_row(host: HostCheck) -> tuple[str, ...]:
+    facts, clock, use = host.facts, host.clock, host.use
+    if facts is None or clock is None or use is None:
+        return (host.name, " ".join(host.roles), "not reached", *[""] * (len(HEAD) - 3))
+    return (
+        host.name,
+        " ".join(host.roles),
+        str(facts.cpus),
+        "" if facts.memory_bytes is None else show(facts.memory_bytes, "bytes"),
+        facts.loadframe,
+        facts.python,
+        f"{_ms(clock.offset_s)} +- {_ms(clock.uncertainty_s)}",
+        f"{clock.drift * 1e6:+.0f} ({clock.drift_low * 1e6:.0f} to {clock.drift_high * 1e6:.0f})",
+        f"{use.busy_cpus:.2f}" + (f" ({use.loudest} {use.loudest_cpus:.2f})" if use.loudest_cpus >= 0.01 else ""),
+    )
+
+
+def _link_row(link: FleetLink) -> tuple[str, ...]:
+    if link.why_not:
+        return (link.driver, link.target, "not measured", *[""] * (len(LINK_HEAD) - 3))
+    return (
+        link.driver,
+        link.target,
+        *(_ms(seconds) for seconds in (link.round_trip_s, link.median_s, link.p99_s)),
+        show(link.there_bytes_per_s, "bytes/s") + "*" * (link.there_cpu > ENCRYPTS),
+        show(link.back_bytes_per_s, "bytes/s") + "*" * (link.back_cpu > ENCRYPTS),
+    )
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.3g} ms" if abs(seconds) < 1 else f"{seconds:.3f} s"

@@ -1,11 +1,12 @@
-"""How far another machine's clock is off, from messages that went there and back. An exchange gives when it was sent
-and when its answer came (our clock), and what the other clock showed in between: that was ahead by theirs - (sent +
-received) / 2, plus or minus half of the round trip, however the time is divided between there and back (F. Cristian,
-"Probabilistic clock synchronization", 1989; NTP, RFC 5905, takes the exchange with the shortest round trip likewise).
-Of several exchanges the offset lies where all bounds overlap; where they do not, a clock was set in between."""
+"""How far another machine's clock is off. An exchange gives when it was sent and answered (our clock), and what the
+other clock showed in between: that was ahead by theirs - (sent + received) / 2, within half of the round trip (F.
+Cristian, "Probabilistic clock synchronization", 1989). Of several the shortest counts (NTP, RFC 5905)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+DRIFT = 500e-6
+"""NTP corrects no more (RFC 5905, 11.3): a clock that drifts more is broken, was set, or its machine slept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,6 @@ class Exchange:
 
     @property
     def round_trip_s(self) -> float:
-        """From the sending to the answer."""
         return self.received_s - self.sent_s
 
     @property
@@ -35,6 +35,34 @@ class Offset:
     uncertainty_s: float
     at_s: float
     round_trip_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClockInStep:
+    """A host's monotonic clock against the coordinator's, by the shortest of `exchanges` round trips before and after
+    the step: ahead by offset_s within uncertainty_s at at_s, by later_s at later_at_s (coordinator's clock)."""
+
+    offset_s: float
+    uncertainty_s: float
+    round_trip_s: float
+    at_s: float
+    later_s: float
+    later_uncertainty_s: float
+    later_at_s: float
+    exchanges: int
+
+    def ours_s(self, theirs_s: float) -> float:
+        """The coordinator's time of one of its times; between the two measurements the offset changes linearly."""
+        return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
+
+    def theirs_s(self, ours_s: float) -> float:
+        """Its time at one of the coordinator's times."""
+        return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
+
+    @property
+    def _rate(self) -> float:
+        apart_s = self.later_at_s - self.at_s
+        return (self.later_s - self.offset_s) / apart_s if apart_s > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,10 @@ GREETED_WITHIN_S = 30.0
 """A login may take its time; ssh itself gives up a connection after CONNECT_S."""
 CONNECT_S = 10
 ALIVE_EVERY_S, ALIVE_MISSED = 5, 3
-"""Seconds between ssh's keep-alive messages, and how many may go unanswered before it ends. Where the coordinator was
-killed and the link is gone, TCP alone would keep ssh running for a quarter of an hour."""
+"""Seconds between ssh's keep-alive messages, and how many may go unanswered: TCP alone takes a quarter of an hour."""
 GREETING = b'{"schema"'
 MOST_PRINTED = 300
 NOT_FOUND = "not found", "No such file or directory"
-"""In the words of shells, env(1) and the like."""
 NOT_INSTALLED = "Install Loadframe on that host, or write its path as `loadframe` in its [[host]] (now: {}). "
 MOST_BEFORE_GREETING = 200
 """Lines that a login shell may print on its own."""
@@ -49,8 +47,8 @@ EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
 MOST_UNDER_WAY = 1000
 PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
-"""A user's configuration for terminals is disabled: keys and displays that the host could use, ports, another command.
-No master connection is opened, as it would stay; an existing one is used (ControlPath)."""
+"""Nothing of a user's configuration for terminals, and no master connection, which would stay; an existing one is
+used."""
 Answered = Callable[[dict[str, Any], float], object]
 """Receives the answer to a question, and its time (CLOCK_MONOTONIC, s)."""
 
@@ -92,7 +90,6 @@ class Agent:
         self.once_lost: Callable[[str], None] = lambda _why: None
         """Called by another thread with the reason why the agent is lost, unless we have closed it."""
         self.say: Callable[[str], None] = lambda _words: None
-        """Called with what still goes on at the host when this is closed."""
         self._under_way = ""
         self._done = threading.Event()
         self._reading: threading.Thread | None = None
@@ -145,8 +142,8 @@ class Agent:
         return f"{self._why or 'its agent has gone'}{last and ': '}{last}"
 
     def close(self) -> None:
-        """End it: its stdin is closed, and it then ends by itself. What takes it longer than ENDS_WITHIN_S to put back
-        is reported, and goes on without us. Idempotent."""
+        """Close its stdin, with which it ends. What takes longer than ENDS_WITHIN_S to put back is reported, and goes
+        on without us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -255,7 +252,6 @@ class Agent:
                 waiting(message, at)
 
     def _beat(self) -> None:
-        """Send beats, which the agent returns: nothing else reveals a cut link."""
         while not self._over.wait(BEAT_S):
             self._write({"beat": True})
 
@@ -268,7 +264,6 @@ class Agent:
             self.once_lost(why)
 
     def _unreached(self, why: str, printed: str = "") -> FleetError:
-        """printed: by the host, where its agent's greeting should have been."""
         words = shlex.join(self._process.args) if isinstance(self._process.args, list) else ""
         said = self._last_words()
         strange = remedy_for(said, self.host.ssh, self._own) if self.host.ssh else ""
@@ -301,16 +296,15 @@ def _started(host: HostTable, words: Sequence[str], said: int) -> subprocess.Pop
 
 
 STRICT = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes")
-"""Ask nothing, as no one can answer, and accept no unknown key, whatever the user's own configuration says
-(ssh_config(5): options on the command line take precedence)."""
+"""Ask nothing and accept no unknown key, whatever the user's configuration (ssh_config(5): the command line
+precedes)."""
 REFUSED = "Host key verification failed"
 """The last words of ssh for an unknown key as well as for a changed one."""
 CHANGED = "HOST IDENTIFICATION HAS CHANGED"
 
 
 def remedy_for(said: str, ssh: str, own: Sequence[str]) -> str:
-    """What to do where ssh has refused the key of a host; "" where it has not. said: by ssh; own: its options for the
-    configuration; ssh: [USER@]HOST."""
+    """What to do where ssh has refused a host's key; else "". said: by ssh; own: its options; ssh: [USER@]HOST."""
     if REFUSED not in said:
         return ""
     if CHANGED in said:

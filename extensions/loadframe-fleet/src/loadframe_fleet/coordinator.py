@@ -16,40 +16,35 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from loadframe.errors import ChangeError, RecordingError, StepVoid, StudyError, TargetError
-from loadframe.model.fleet import ClockInStep, VoidReason
-from loadframe_fleet.clocks import Exchange, Offset, offset
+from loadframe_fleet.clocks import DRIFT, ClockInStep, Exchange, Offset, offset
+from loadframe_fleet.records import VoidReason
 from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checked
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import PIECE_BYTES, Message
 
 EXCHANGES = 12
 """With each host, before and after a step."""
 CLOCKS_WITHIN_S = 10.0
 """For one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
-"""Between two questions for the time, to whichever hosts. Each takes about half of that of our CPU (benchmarks/fleet.py
---measured), so that none waits for another one, however many hosts there are."""
+"""Between two questions for the time, to whichever hosts: twice what each takes of our CPU (benchmarks/fleet.py
+--measured)."""
 READY_WITHIN_S = 90.0
 """A driver may make thousands of connections and log in on each."""
 LEAD_S = 0.25
-"""Between announcing the start to the first host and the start, plus LEAD_TRIPS round trips and LEAD_TELLINGS times the
-time that sending to all of them took before."""
+"""From announcing the start to the start, with LEAD_TRIPS round trips and LEAD_TELLINGS times what sending to all
+took."""
 LEAD_TRIPS = 3.0
 LEAD_TELLINGS = 2.0
 LATE_S = 60.0
 """After its end a load may finish what it has begun; the agent itself ends it long before."""
 FLUSHED_WITHIN_S = 30.0
 MOST_RECORDED_BYTES = 64 << 20
-"""Of one host since the last step."""
 READ_WITHIN_S = 60.0
 """For any piece, while some are requested."""
-PIECE_BYTES = 1 << 20
-"""Of compressed data, in one answer."""
 READ_AT_ONCE_BYTES = 16 * PIECE_BYTES
 """Requested pieces of all hosts: a slow host keeps none of the others from sending."""
 CLOCKS_APART_S = 0.005
 """How far, beyond its bound, the clock by which a host begins may differ from the one it reported."""
-DRIFT = 500e-6
-"""NTP corrects no more (RFC 5905): a clock that moved further between two measurements was set, or slept."""
 PLACE_WITHIN_S = 240.0
 """A server's owner's command may take 30 s, a restart two minutes."""
 TARGET_WITHIN_S = 900.0
@@ -77,7 +72,6 @@ class LogOf:
     compressed: bytes
     size: int
     told: Message
-    """The agent's report of its driver's end, with the sizes."""
 
 
 class Coordinator:
@@ -93,15 +87,14 @@ class Coordinator:
         self._answered_s: dict[str, float] = {}
         self._telling_s = 0.0
         self.watched_clocks: dict[str, ClockInStep] = {}
-        """Of the hosts that do not drive, in the last collected step."""
 
     # --- what all of them are asked ---
 
     def ask_all(
         self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
     ) -> dict[str, Message]:
-        """A question to each of these hosts at the same time, and all answers. StepVoid where one is missing, with this
-        reason unless the agent gives one."""
+        """All answers to a question to each host. StepVoid where one is missing, with this reason unless the agent
+        gives one."""
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
         self._telling_s = self._transport.now_s() - begun_s
@@ -123,14 +116,13 @@ class Coordinator:
         *,
         alone: bool = False,
     ) -> Arrived:
-        """A question to one host, and its answer or error. StepVoid where a host is lost meanwhile, or nothing comes in
-        that time. alone: ignore the loss of other hosts."""
+        """A host's answer or error. StepVoid where a host (alone: this one) is lost meanwhile, or nothing comes in that
+        time."""
         return next(self._answers({self._transport.ask(host, question, values): host}, within_s, reason, alone=alone))
 
     def _answers(
         self, asked: dict[int, str], within_s: float, reason: VoidReason, *, alone: bool = False
     ) -> Iterator[Arrived]:
-        """Of these hosts, by the numbers of their questions, as they come; raises as `ask`."""
         until_s = self._transport.now_s() + within_s
         while asked:
             came = self._transport.arrived(until_s)
@@ -145,8 +137,8 @@ class Coordinator:
                 yield came
 
     def ask_place(self, host: str, values: Message) -> Message:
-        """A host's answer for a place of settings there (changing.py); putting back also where other hosts are lost by
-        then. ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
+        """A host's answer for a place of settings (changing.py); putting back also where other hosts are lost.
+        ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
         back = values["do"] == "back"
         came = self.ask(host, "back" if back else "change", values, PLACE_WITHIN_S, "change-failed", alone=back)
         if came.answer is None:
@@ -203,8 +195,8 @@ class Coordinator:
         more: Message | None = None,
         by_host: Mapping[str, Message] | None = None,
     ) -> Begun:
-        """Let these hosts, each with its share, begin at one instant. more: further values for all; by_host: for single
-        hosts. StepVoid where one does not get ready or receives the start too late."""
+        """Let these hosts begin at one instant. more: further values for all; by_host: for single hosts. StepVoid where
+        one does not get ready, or receives the start too late."""
         self._ended, self._numbers = {}, {}
         common, own = {"step": name, "duration_s": duration_s, **(more or {})}, by_host or {}
         self.ask_all(
@@ -270,8 +262,7 @@ class Coordinator:
         ]
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-        """What each has recorded from its offset on, in pieces as they come, those of one host in order: all together
-        may exceed memory. StepVoid."""
+        """What each has recorded from its offset on, in pieces as they come. StepVoid."""
         asked = {host: ("flush", dict[str, Any]()) for host in hosts}
         wanted = {}
         for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
@@ -282,8 +273,8 @@ class Coordinator:
         yield from self.pieces(wanted, "recorder-failed")
 
     def pieces(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> Iterator[tuple[str, bytes]]:
-        """What each host has under a name, from one offset to another, in pieces as they come, up to READ_AT_ONCE_BYTES
-        at a time. StepVoid."""
+        """What each host has under a name, from one offset to another, as it comes, READ_AT_ONCE_BYTES at a time.
+        StepVoid."""
         places = {host: begin for host, (_, begin, end) in wanted.items() if begin < end}
         in_turn, asked, under_way = deque(places), dict[int, tuple[str, int]](), 0
         until_s = self._transport.now_s() + READ_WITHIN_S
@@ -332,7 +323,6 @@ class Coordinator:
         return self._begun
 
     def _note_end(self, came: Arrived) -> None:
-        """A load may end while something else is asked. StepVoid where it has failed."""
         if came.number not in self._numbers:
             return
         self._refuse_loss(came, "load-failed", self._numbers)
@@ -355,8 +345,8 @@ class Coordinator:
         raise StepVoid(host, reason, fact, remedy=remedy or REMEDY)
 
     def _check_heard(self, host: str, late_s: object, start_s: float, told_s: float, clock: Offset) -> None:
-        """Check that the start was received in time, and that by the clock with which the load begins this was after
-        sending and before the answer, as by the measured clock."""
+        """Whether it was received in time, and, by the clock with which the load begins, after sending and before the
+        answer."""
         if not isinstance(late_s, int | float) or late_s > 0:
             self._void(host, "late-start", f"host {host!r} heard of the start {_ms(late_s)} after it")
         heard_s = start_s + late_s
@@ -392,8 +382,7 @@ class Coordinator:
 
 
 def shares_of(level: int, drivers: Sequence[str]) -> dict[str, int]:
-    """A level in equal integer parts, the first ones larger by one where it cannot be divided. Of a level below their
-    number only the first hosts drive."""
+    """A level in equal integer parts, the first ones larger by one; below their number only the first hosts drive."""
     count = max(1, min(len(drivers), level))
     part, more = divmod(level, count)
     return {host: part + (number < more) for number, host in enumerate(drivers[:count])}

@@ -1,9 +1,7 @@
-"""The scheduler and the workers of dask that a command starts on its own machine, in a process of their own: `python -P
--m loadframe_fleet.dask_here FOLDER NAME WORKER...`, until its standard input is closed. dask puts its scratch folder
-first in the search path for modules of its process, changes that process's environment, and starts Python from there.
-So this process does nothing else, works in `/`, and keeps all files in a private folder of the command's lease,
-including the key by which scheduler, workers and command recognise each other. Its semaphores have NAME, the lease's
-shared_name."""
+"""The scheduler and the workers of dask that a command starts on its own machine: `python -P -m
+loadframe_fleet.dask_here FOLDER NAME WORKER...`, until stdin is closed. dask puts its scratch folder first in the
+search path for modules, and changes the environment: so this process does nothing else, works in `/`, and keeps all
+files in a private folder of the command's lease. Its semaphores have NAME, the lease's shared_name."""
 
 import logging
 import multiprocessing
@@ -18,9 +16,9 @@ import dask
 import distributed
 
 from loadframe.system.files import Folder, Whose
+from loadframe_fleet.wire import own_output
 
 _dask: Any = distributed
-"""Partly untyped."""
 OURS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
@@ -43,10 +41,9 @@ def make_key(folder: Path) -> None:
 
 
 def serve(folder: Path, names: Sequence[str]) -> None:
-    """As LocalCluster, with names: on loopback, by TLS, without a dashboard. What they or a library print goes to
-    stderr: on stdout the command only reads the address."""
-    sink = os.dup(1)
-    os.dup2(2, 1)
+    """As LocalCluster, with names: on loopback, by TLS, without a dashboard. On stdout the command reads only the
+    address."""
+    sink = own_output()
     certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
     nodes = {f"tls_{node}_{what}": path for node in ("client", "scheduler", "worker")
              for what, path in (("cert", certificate), ("key", key))}  # fmt: skip

@@ -1,13 +1,9 @@
 """Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
 
 Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node
-is asked where it listens: one that listens on every address is known by the one through which it was first reached,
-which may be the loopback.
-
-A trial is a process of its own (trial.py), which ends where the worker is killed, the task is cancelled, or the
-coordinator is gone or silent. dask notices a closed connection at once, as after `kill -9`, but a cut link or an end
-that stands still only after minutes: so the coordinator sends a beat once a second, through the scheduler.
-"""
+is asked where it listens, as it is known by the address through which it was first reached. A trial is a process of its
+own (trial.py), which ends with its worker, its task, or a coordinator that is gone or silent: dask notices a cut link
+only after minutes, so the coordinator sends a beat once a second."""
 
 import contextlib
 import ipaddress
@@ -108,8 +104,7 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """The addresses that are neither on the loopback nor restricted to holders of a certificate. Pages are open to
-    everyone, even encrypted ones."""
+    """The addresses that are neither on the loopback nor restricted to holders of a certificate, as pages never are."""
     return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
@@ -122,8 +117,7 @@ def _is_loopback(address: str) -> bool:
 
 
 OWN_LEASE_S = 30.0
-"""Of workers that the command has started on its own machine: they end with it at once, without a link in between. Only
-a stopped command (SIGSTOP) remains, which on a busy machine is no reason to lose trials."""
+"""Of workers on the command's own machine, which end with it at once: only a stopped command (SIGSTOP) remains."""
 _heard: dict[str, float] = {}
 """On a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
 
@@ -218,8 +212,8 @@ def carry_out(asked: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Without what dask sets for its own workers (threads of libraries, the allocator, the seed of hashes), which
-    servers would inherit. Nor does it belong to the lease of the workers: it has one of its own."""
+    """Without what dask sets for its own workers (threads of libraries, the allocator, hashes), and not of their
+    lease."""
     given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
     given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
     return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}
@@ -231,7 +225,6 @@ def _wanted(task: str) -> bool:
 
 
 def _beat(process: subprocess.Popen[bytes]) -> None:
-    """Lets it know that we are not stopped."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it has ended, which its end reports
         process.stdin.write(written({"beat": True}))

@@ -182,11 +182,15 @@ class Fleet(Table):
     def with_role(self, role: Role) -> tuple[HostTable, ...]:
         return tuple(host for host in self.host if role in host.roles)
 
+    @property
+    def observers(self) -> tuple[HostTable, ...]:
+        """Those that are nothing else: the other hosts of a step are recorded anyway."""
+        return tuple(host for host in self.host if host.roles == ["observer"])
+
 
 def load(path: Path) -> Fleet:
-    """The fleet in this file, whose relative paths begin in the file's folder. StudyError for an invalid file, for a
-    host without its owner's authorisation, and, as root, for a file that another user could change, or that names such
-    a file, or in whose folder others may put what an `ssh` or a `by` takes from there."""
+    """The fleet in this file, whose relative paths begin in its folder. StudyError for an invalid file, a host without
+    its owner's authorisation, and, as root, where another user could change the file or what it runs."""
     folder = path.absolute().parent
     fleet = _placed(load_as(Fleet, path, REMEDY), folder)
     _check_consent(fleet)
@@ -204,18 +208,15 @@ def load(path: Path) -> Fleet:
 
 
 def _placed(fleet: Fleet, folder: Path) -> Fleet:
-    about, hosts = fleet.fleet, [host.model_copy(update={"by": _from(folder, host.by)}) for host in fleet.host]
-    for host in hosts:
-        host._folder = folder
+    about, hosts = fleet.fleet, []
+    for host in fleet.host:  # a program without a slash is looked for in PATH
+        program = [str(folder / word) if "/" in word else word for word in host.by[:1]]
+        hosts.append(host.model_copy(update={"by": program + host.by[1:]}))
+        hosts[-1]._folder = folder
     config = about.ssh_config and folder / about.ssh_config
     tls = about.tls and TlsTable(**{name: folder / file for name, file in about.tls})
     placed = about.model_copy(update={"ssh_config": config, "tls": tls})
     return fleet.model_copy(update={"fleet": placed, "host": hosts})
-
-
-def _from(folder: Path, command: list[str]) -> list[str]:
-    """A program without a slash is looked for in PATH."""
-    return [str(folder / word) if "/" in word else word for word in command[:1]] + command[1:]
 
 
 def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:

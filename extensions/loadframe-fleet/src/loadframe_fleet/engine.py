@@ -1,6 +1,6 @@
-"""dask.distributed as the engine of trials: an existing scheduler, or one of our own on this machine. What dask does
-for throughput is disabled: no result is taken from a cache (pure=False), no task is retried (retries=0,
-allowed-failures=0), none moves to another host (stealing off, workers=..., allow_other_workers=False)."""
+"""dask.distributed as the engine of trials: an existing scheduler, or one of our own on this machine. No result is
+taken from a cache (pure=False), no task is retried (retries, allowed-failures) or moved (stealing,
+allow_other_workers)."""
 
 import contextlib
 import logging
@@ -41,7 +41,6 @@ from loadframe_fleet.on_hosts import Came
 from loadframe_fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Silent, WireError
 
 _dask: Any = distributed
-"""Partly untyped."""
 STARTED_WITHIN_S = 60.0
 CONNECTED_WITHIN_S = 20.0
 LOOKED_WITHIN_S = 30.0
@@ -88,7 +87,6 @@ class DaskEngine:
         self._ended: queue.Queue[str] = queue.Queue()
         self._places: dict[str, Place] = {}
         self._foreign: dict[str, str] = {}
-        """Of hosts, returned workers that are not used."""
         if len(self._hosts) < 2:
             raise FleetError(
                 f"the fleet {fleet.fleet.name!r} has {len(self._hosts)} hosts for trials side by side; it takes two",
@@ -227,7 +225,6 @@ class DaskEngine:
             raise FleetError(f"the worker of host {min(absent)!r} has gone", remedy="See why, and start it again.")
 
     def _returned(self, host: HostTable, worker: Seen, known: Place) -> Place | None:
-        """A worker that has returned, if it may be used; else it is not checked again."""
         try:
             place = self._looked(host, worker)
             if place is None or place.boot == known.boot:
@@ -240,7 +237,6 @@ class DaskEngine:
         return None
 
     def _looked(self, host: HostTable, worker: Seen) -> Place | None:
-        """A worker's facts on its host; None where it has gone again. FleetError for one that cannot be used."""
         if worker.threads != 1:
             raise FleetError(
                 f"the worker {host.worker} takes {worker.threads} tasks at a time",
@@ -342,8 +338,8 @@ def _client(address: str, tls: TlsTable | None) -> Any:
 
 @contextlib.contextmanager
 def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable]]:
-    """A scheduler with these workers on this machine: its address, and the certificate by which it knows us. Their
-    files are in a lease, so that nothing is left, even where we are killed."""
+    """A scheduler with these workers on this machine: its address, and the certificate by which it knows us; in a
+    lease."""
     with LeaseOnDisk.acquire(f"dask workers of the fleet {fleet}") as lease, contextlib.closing(LastWords()) as said:
         folder = lease.folder / "dask"
         make_private(folder, US)
@@ -378,7 +374,6 @@ def _first_line(descriptor: int, said: LastWords) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences dask's own messages on lost workers: Loadframe reports them."""
     log = logging.getLogger("distributed")
     before = log.level
     log.setLevel(logging.CRITICAL)

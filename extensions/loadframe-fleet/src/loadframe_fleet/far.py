@@ -1,8 +1,5 @@
-"""A target on another host as the bench sees it, like one of this machine: the target itself, where it is private, and
-settings of its machine and of a service that runs there. Server, resource limits and served data are there (part.py);
-answers and errors come back unchanged. The agent there changes settings (changing.py), with the journal there: previous
-values are on that host's disk before anything is changed, and are put back also where this command never returns. The
-run folder has a copy."""
+"""A target on another host as the bench sees it: a private one, or settings of a machine and a service there. Servers,
+limits and data are there (part.py), changes and their journal, too (changing.py); the run folder has a copy."""
 
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
@@ -91,8 +88,8 @@ class FarMachine(FarPlace):
 
 
 class FarServer(FarPlace):
-    """See kinds.base.Attached: a service that runs on the target's host. It has no process on this machine; its agent
-    follows its processes and records its counters."""
+    """See kinds.base.Attached: a service on the target's host, whose agent follows its processes and records its
+    counters."""
 
     counter_specs: tuple[CounterSpec, ...] = ()
 

@@ -12,11 +12,9 @@ from urllib.parse import urlsplit
 
 from loadframe.connections.address import look_up, parted
 from loadframe.errors import FleetError, StudyError, TargetError
-from loadframe.model.fleet import FleetLink
 from loadframe.progress import counted
 from loadframe.recording.frames import Tick
 from loadframe.recording.readers import RecordingReader
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe_fleet.check import different, links_between, tried_all
@@ -26,6 +24,7 @@ from loadframe_fleet.declaration import Fleet, HostTable
 from loadframe_fleet.load import secrets_named
 from loadframe_fleet.looking import facts, route
 from loadframe_fleet.part import is_private
+from loadframe_fleet.records import FleetLink, recording_of
 from loadframe_fleet.transport import OverAgents, checked
 from loadframe_fleet.wire import Message
 
@@ -34,7 +33,7 @@ SET_UP_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The interface through which a host exchanges data with the target; network: which hosts share it."""
+    """The interface through which a host exchanges data with the target. Hosts with the same network share theirs."""
 
     interface: str
     network: str
@@ -50,10 +49,8 @@ class Hosts:
         self._say = say
         self._stack = ExitStack()
         self._agents: dict[str, Agent] = {}
-        self._drivers = [host for host in fleet.host if "driver" in host.roles]
-        self._targets = [host for host in fleet.host if "target" in host.roles]
-        self._observers = [host for host in fleet.host if host.roles == ["observer"]]
-        """Recorded with each step; the other hosts are anyway."""
+        self._drivers, self._targets = fleet.with_role("driver"), fleet.with_role("target")
+        self._observers = fleet.observers
         if not self._drivers:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
@@ -84,23 +81,18 @@ class Hosts:
 
     def notes(self) -> tuple[str, ...]:
         """For the report: which hosts drive, and on which one the target was recorded."""
-        names = ", ".join(host.name for host in self._drivers)
-        seen = (
-            f"What is said of the target and its machine was recorded on the host {self.target}."
-            if self.target is not None
-            else "The target is on no host of the fleet, so nothing of its machine is recorded."
-        )
-        kernels = {agent.facts.get("boot") for agent in self._agents.values()}
-        shared = len(kernels) < len(self._agents)
-        together = ("Some hosts of the fleet run on one kernel and share its CPUs.",) if shared else ()
-        watching = ", ".join(host.name for host in self._observers)
-        beside = (f"Recorded beside the load: {watching}.",) if watching else ()
-        return (
+        names, watching = (", ".join(host.name for host in hosts) for hosts in (self._drivers, self._observers))
+        notes = [
             f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.",
-            seen,
-            *beside,
-            *together,
-        )
+            "The target is on no host of the fleet, so nothing of its machine is recorded."
+            if self.target is None
+            else f"What is said of the target and its machine was recorded on the host {self.target}.",
+        ]
+        if watching:
+            notes.append(f"Recorded beside the load: {watching}.")
+        if len({agent.facts.get("boot") for agent in self._agents.values()}) < len(self._agents):
+            notes.append("Some hosts of the fleet run on one kernel and share its CPUs.")
+        return tuple(notes)
 
     def ways(self) -> Mapping[str, Way]:
         """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
@@ -109,25 +101,22 @@ class Hosts:
             in_load = self._agents.keys() - {host.name for host in self._observers}
             asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
             routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
-            self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in routes.items()}
+            for name, said in routes.items():
+                network = f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
+                self._ways[name] = Way(str(said["interface"]), network)
         return self._ways
 
     def _address_of(self, name: str | None) -> str:
         return next((host.address for host in self._targets if host.name == name), "")
 
-    def _network(self, name: str, said: Message) -> str:
-        """Hosts with the same value share their interfaces."""
-        return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
-
     def _check_is_one(self, host: str) -> None:
-        """TargetError for a loopback address, which would be another server on a driver's host. StepVoid."""
+        """TargetError for a loopback address, which would be another server on a driver's host."""
         if "/" in host or not all(ipaddress.ip_address(number).is_loopback for number in look_up(host)):
             return
-        names = [driver.name for driver in self._drivers]
-        asked = {name: ("route", {"address": "127.0.0.1"}) for name in names}
+        asked = {driver.name: ("route", {"address": "127.0.0.1"}) for driver in self._drivers}
         routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
         ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
-        for name in names:
+        for name in asked:
             if f"{self._agents[name].facts.get('boot')} {routes[name]['network']}" != ours:
                 raise TargetError(
                     f"the study loads {host}, which on host {name} of the fleet is that host itself",
@@ -140,8 +129,7 @@ class Hosts:
         return bool(boots[0]) and boots[0] == boots[1]
 
     def watch(self, address: str) -> None:
-        """Find the host with the target's address, and record what listens there; once per address. StepVoid where that
-        is not seen."""
+        """Find the host with the target's address, and record what listens there; once per address. StepVoid."""
         if address == self._watching or self.serving is not None:
             return
         self._watching = address
@@ -198,8 +186,8 @@ class Hosts:
 
 
 def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
-    """Of these agents, by host, each with its part of the study. Only drivers get the secrets that it names. folder:
-    below which it names files. StepVoid."""
+    """Of these agents, by host, each with its part of the study. Only drivers get its secrets. folder: below which it
+    names files. StepVoid."""
     coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
     common = {"study": study.resolved(), "folder": folder}
     secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
@@ -225,7 +213,7 @@ class HostRecordings:
         """Append what these have recorded since the last call. StepVoid."""
         for host, piece in self._coordinator.recorded(hosts, dict(self._offsets)):
             if host not in self._descriptors:
-                self._descriptors[host] = self._run.new_recording(fleet_files.recording_of(host))
+                self._descriptors[host] = self._run.new_recording(recording_of(host))
             view = memoryview(piece)
             while view:
                 view = view[os.write(self._descriptors[host], view) :]
@@ -236,7 +224,7 @@ class HostRecordings:
         if host not in self._descriptors:
             return ()
         if host not in self._readers:
-            name = fleet_files.recording_of(host)
+            name = recording_of(host)
             self._readers[host] = RecordingReader(self._run.place(name), descriptor=self._run.recording(name))
         return self._readers[host].ticks_between(from_s, to_s)
 
@@ -250,8 +238,8 @@ class HostRecordings:
 
 
 def serving_host(fleet: Fleet) -> HostTable:
-    """The host that starts a study's own targets. StudyError where the fleet file does not state which, or its address,
-    or that its owner has authorised an open port."""
+    """The host that starts a study's own targets. StudyError where it, its address or its owner's consent is not
+    stated."""
     hosts = fleet.with_role("target")
     if len(hosts) != 1:
         raise StudyError(
@@ -276,8 +264,7 @@ def serving_host(fleet: Fleet) -> HostTable:
 def reached(
     hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
 ) -> dict[str, Agent]:
-    """The agents of all of them, connected at the same time; the stack ends them. FleetError for the first that is not
-    reached, or has another version."""
+    """The agents of all of them; the stack ends them. FleetError for the first that is not reached, or is not alike."""
     tried = tried_all(hosts, ssh_config)
     agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
     for agent in tried:

@@ -1,8 +1,6 @@
-"""The capacity of a link between two hosts: round trips, and throughput in each direction, through one TLS connection.
-One host listens on an address of its own for as long as that takes, the other connects; whoever lacks this link's
-certificate is cut off before anything is read (mutual TLS). The keys are never an argument of a command, never on a
-disk. The receiver counts. Encryption takes a CPU: the busier end's use is reported; where it is nearly a whole CPU, it
-limited the figure, not the link."""
+"""The capacity of a link between two hosts: round trips, and throughput in each direction, through one TLS connection,
+whose listener cuts off whoever lacks this link's certificate. Keys are never in a command or on a disk. The receiver
+counts. Encryption takes a CPU: where the busier end uses nearly a whole one, that limited the figure."""
 
 import contextlib
 import os
@@ -56,8 +54,8 @@ _COUNTED = struct.Struct("!Qdd")
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Round trips in seconds: the shortest, the median, and the 99th percentile of `pings`. Bytes per second that
-    arrived there and back, and the share of a CPU that the busier end used for each."""
+    """Round trips in seconds: the shortest, the median, the 99th percentile of `pings`. Bytes per second in each
+    direction, and the share of a CPU that the busier end used for it."""
 
     round_trip_s: float
     median_s: float

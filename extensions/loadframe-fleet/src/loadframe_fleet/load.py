@@ -1,5 +1,5 @@
 """The load of a study, made by the drivers of a fleet: to the bench a workload and a driver like any other. The
-requests of all hosts are merged one by one, by the coordinator's clock: quantiles of hosts are never averaged."""
+requests of all hosts are merged by the coordinator's clock: quantiles of hosts are never averaged."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,6 @@ import zstandard
 
 from loadframe.errors import StepVoid, StudyError
 from loadframe.model import CLIENT_AXES, RATE_AXES, Endpoint, SettingValue
-from loadframe.model.fleet import DriverInStep
 from loadframe.runs.folder import MOST_REQUESTS_BYTES
 from loadframe.study import Study
 from loadframe.workloads import registry
@@ -20,12 +19,13 @@ from loadframe.workloads.base import ELSEWHERE, AsksForObjects, HasUsers, SendsR
 from loadframe.workloads.request_log import FIELDS, RECORD, Requests
 from loadframe.workloads.sessions import NAMED
 from loadframe_fleet.coordinator import Begun, Coordinator, LogOf, shares_of
+from loadframe_fleet.records import DriverInStep
 from loadframe_fleet.transport import REMEDY
 from loadframe_fleet.wire import Message
 
 EARLY_SHARE, EARLY_LATENCIES = 0.2, 3.0
-"""A driver has ended too early if its last request ended before the window did by more than EARLY_SHARE of the window
-and by more than EARLY_LATENCIES times its longest latency."""
+"""Too early: the last request ended before the window by more than this share of it, and this many longest
+latencies."""
 LONGER_WARMUP = "Give measure.warmup more time than the slowest driver takes from its start to its first request."
 
 
@@ -86,8 +86,8 @@ def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
 
 
 def check_all_along(merged: Merged, start_s: float, end_s: float) -> None:
-    """For a closed loop without pauses: check that every driver worked over the whole window. StepVoid for one that
-    began after the window did, or ended long before it, as the load would not be the stated one."""
+    """For a closed loop without pauses: StepVoid for a driver that began after the window, or ended long before its
+    end."""
     longest_s = float(merged.requests.latency_ms.max(initial=0.0)) / 1000.0
     for driver in merged.drivers:
         name = f"host {driver.host!r}"
@@ -176,7 +176,6 @@ class FleetLoad:
         return int(level)
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """None: drivers on this machine only run under an agent."""
         return ()
 
     def think_s(self) -> float:
@@ -256,8 +255,8 @@ class FleetLoad:
         return registry.options(self.kind, self._study.workload.options)
 
     def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
-        """Options for each host. Connections that serve a rate are divided like the rate; a driver of the user's own
-        gets a different seed on each."""
+        """Connections that serve a rate are divided like the rate; a driver of the user's own gets another seed on
+        each."""
         options = self._options
         by_host: dict[str, Message] = {}
         for number, host in enumerate(shares):
@@ -271,7 +270,7 @@ class FleetLoad:
 
 
 class FleetLoadOfObjects(FleetLoad):
-    """The level is the number of objects, and each driver requests all of them: the connections are divided. A private
+    """The level is the number of objects, of which each driver requests all: the connections are divided. A private
     target's cache is filled on its host."""
 
     def check_level(self, level: float) -> int:
@@ -306,10 +305,8 @@ class FleetDriver:
         self._over = False
         self._killed = False
         self.moved: dict[str, int] = {}
-        """Bytes received by each host in the window, where all of them report that."""
 
     def pids(self) -> tuple[int, ...]:
-        """None of this machine."""
         return ()
 
     def running(self) -> bool:
@@ -348,16 +345,13 @@ class FleetDriver:
             self._killed = True
             self._coordinator.cancel()
 
-    def bodies(self, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """Bytes received by each of these hosts between two instants of its own clock; empty where one of them does not
-        count them. StepVoid."""
-        return self._answers("moved_bytes", between)
-
     def _counted(self, what: str, start_s: float, end_s: float) -> dict[str, int]:
-        between = {log.host: (log.clock.theirs_s(start_s), log.clock.theirs_s(end_s)) for log in self.logs}
-        return self._answers(what, between)
+        return self.counted(
+            what, {log.host: (log.clock.theirs_s(start_s), log.clock.theirs_s(end_s)) for log in self.logs}
+        )
 
-    def _answers(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+    def counted(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+        """What each of these hosts counts between two instants of its own clock; empty where one does not. StepVoid."""
         asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}

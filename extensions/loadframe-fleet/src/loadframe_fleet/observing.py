@@ -1,7 +1,6 @@
-"""Hosts that are recorded while trials run, and make no load: a database that all of them use, or a switch's host. Each
-has an agent, as in a step over a fleet, which records from the first trial to the last. The window of each task is
-known by that host's own clock, and the recording until its end comes back with it. Where trials run side by side, an
-observer has seen the loads of all of them."""
+"""Hosts that are recorded while trials run, and make no load: a database that all of them use, or a switch's host. An
+agent records from the first trial to the last; each task's window is known by that host's clock. Where trials run side
+by side, an observer has seen the loads of all of them."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,8 +10,6 @@ from types import TracebackType
 from typing import Self
 
 from loadframe.errors import FleetError, StepVoid
-from loadframe.model.fleet import WATCHED
-from loadframe.model.fleet_trials import SeenBeside
 from loadframe.recording.metrics import window_metrics
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
@@ -21,6 +18,7 @@ from loadframe_fleet.connection import Agent
 from loadframe_fleet.coordinator import Coordinator
 from loadframe_fleet.declaration import Fleet
 from loadframe_fleet.hosts import HostRecordings, reached, set_up
+from loadframe_fleet.records import WATCHED, SeenBeside
 
 STUDY = """
 [study]
@@ -53,7 +51,7 @@ class Observing:
     def __init__(self, fleet: Fleet, say: Callable[[str], None] = lambda _: None) -> None:
         self._fleet = fleet
         self._say = say
-        self._hosts = [host for host in fleet.host if host.roles == ["observer"]]
+        self._hosts = fleet.observers
         self._stack = ExitStack()
         self._agents: dict[str, Agent] = {}
         self._coordinator: Coordinator
@@ -97,8 +95,8 @@ class Observing:
                 self._begun[task] = _Begun(time.monotonic(), self._coordinator.clocks(self._agents))
 
     def end(self, task: str, run: RunFolder) -> dict[str, SeenBeside]:
-        """A task has ended: what each observer recorded from its beginning until now, also stored in the run folder.
-        FleetError as `check`, and where a clock was set meanwhile."""
+        """What each observer recorded since the task's beginning, also stored in the run folder. FleetError as `check`,
+        and where a clock was set."""
         if not self._agents:
             return {}
         begun, ended_s = self._begun.pop(task), time.monotonic()

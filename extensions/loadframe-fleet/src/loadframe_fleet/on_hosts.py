@@ -1,9 +1,6 @@
-"""Tasks on the hosts of a fleet, for whatever purpose: trials of settings, blocks of a ladder, capacity searches, whole
-investigations; and the interface of an engine, dask (engine.py) or a test's own. A task goes to one host, and at most
-one is on a host at a time. One that is lost with its worker is no measurement: the engine reports it and repeats
-nothing. The work is begun again here, on the host that is free first (all are known to be alike, or nothing is compared
-between them), or on the one that it is bound to. Every task has a unique name, and only the one that a piece of work
-waits for counts."""
+"""Tasks on the hosts of a fleet, one on a host at a time, and the interface of their engine: dask (engine.py) or a
+test's own. A task that is lost with its worker is no measurement: its work is begun again on the host that is free
+first, or on the one that it is bound to, under another unique name."""
 
 import secrets
 import time
@@ -15,12 +12,11 @@ from typing import Protocol
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, RunError
 from loadframe.model import Capacity, Investigation, SettingValue, Step
-from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
 from loadframe.progress import Progress
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 from loadframe_fleet.observing import Observing
+from loadframe_fleet.records import ATTEMPTS, FleetAttempt, TaskPurpose
 from loadframe_fleet.wire import Message
 
 
@@ -80,8 +76,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of a piece of work on a host. failed: why there is none, in words: the target did not work, or it was
-    lost too often."""
+    """failed: why there is no result, in words: the target did not work, or it was lost too often."""
 
     work: Work
     host: str
@@ -92,7 +87,7 @@ class Done:
 
 
 class OnHosts:
-    """See Engine. Its maker closes it."""
+    """See Engine, which its maker closes."""
 
     def __init__(
         self,
@@ -105,9 +100,8 @@ class OnHosts:
         kernels: Mapping[str, str] | None = None,
         observing: Observing | None = None,
     ) -> None:
-        """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
-        to do where no host is left, in words. kernels: of hosts; hosts of one kernel take turns. observing: entered; it
-        records each task."""
+        """first_within_s: limit of a task before any has ended. notes: receives notes for the report. again: what to do
+        where no host is left. kernels: hosts of one kernel take turns. observing: entered."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -153,12 +147,13 @@ class OnHosts:
             if free or self._running:
                 deserted_s = time.monotonic()
             for host in free:
-                work = None if self._beside_another(host) else self._taken_by(host, waiting, left, draw)
-                if work is not None:
+                if (work := self._taken_by(host, waiting, left, draw)) is not None:
                     self._begin(host, work)
-            for work in self._without_host(waiting):
-                waiting.remove(work)
-                ended(Done(work, work.only, failed=f"its host has gone{_told(self.unfit.get(work.only, ''))}"))
+            late_s = time.monotonic() - RETURNS_WITHIN_S
+            for work in list(waiting):
+                if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s):
+                    waiting.remove(work)
+                    ended(Done(work, work.only, failed=f"its host has gone{_told(self.unfit.get(work.only, ''))}"))
             if not self._running and not waiting and not left():
                 return
             if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
@@ -173,8 +168,8 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Carry out this work, each piece on one host; results in its order. notify: called with each as it ends.
-        FleetError where no host is left."""
+        """Each piece on one host; results in its order. notify: called with each as it ends. FleetError where no host
+        is left."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
@@ -190,22 +185,17 @@ class OnHosts:
             self._seen_s[host] = time.monotonic()
         return sorted(free, key=lambda host: (self._begun[host], host))
 
-    def _beside_another(self, host: str) -> bool:
-        mine = self._kernels.get(host)
-        return mine is not None and any(self._kernels.get(other) == mine for other, _ in self._running.values())
-
     def _taken_by(
         self, host: str, waiting: list[Work], left: Callable[[], bool], draw: Callable[[], Work]
     ) -> Work | None:
+        kernel = self._kernels.get(host)
+        if kernel is not None and any(self._kernels.get(other) == kernel for other, _ in self._running.values()):
+            return None
         for work in waiting:
             if work.only in ("", host):
                 waiting.remove(work)
                 return work
         return draw() if left() else None
-
-    def _without_host(self, waiting: Sequence[Work]) -> list[Work]:
-        late_s = time.monotonic() - RETURNS_WITHIN_S
-        return [work for work in waiting if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s)]
 
     def _ended(self, came: Came) -> Done | Work:
         _, work = self._running.pop(came.task)
@@ -227,10 +217,16 @@ class OnHosts:
     # --- the same on several hosts at the same time ---
 
     def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
-        """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
-        FleetError where a host cannot carry it out, or it is lost too often."""
+        """The same work on each host at the same time; all of it again if one is lost. FleetError where a host cannot
+        carry it out, or it is lost too often."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
-            self._await_present(hosts)
+            until = time.monotonic() + RETURNS_WITHIN_S
+            while missing := set(hosts) - self.engine.present():
+                if time.monotonic() > until:
+                    raise FleetError(
+                        f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out."
+                    )
+                time.sleep(POLL_S)
             for host in hosts:
                 piece = work()
                 piece.attempts += attempt - 1
@@ -253,13 +249,6 @@ class OnHosts:
             f"the start was lost {MOST_ATTEMPTS} times in a row", remedy="See why workers end on these hosts."
         )
 
-    def _await_present(self, hosts: Sequence[str]) -> None:
-        until = time.monotonic() + RETURNS_WITHIN_S
-        while missing := set(hosts) - self.engine.present():
-            if time.monotonic() > until:
-                raise FleetError(f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out.")
-            time.sleep(POLL_S)
-
     # --- tasks ---
 
     def _begin(self, host: str, work: Work) -> None:
@@ -275,24 +264,21 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _came(self) -> Came | None:
-        """One of our tasks that has ended; what comes after its loss was reported does not count. FleetError where an
-        observer is lost."""
+        """One of our tasks that has ended; what comes after its loss was reported does not count."""
         if self._observing is not None:
             self._observing.check()
         came = self.engine.came(POLL_S)
         return came if came is not None and came.task in self._running else None
 
     def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
-        """Store the attempt, and return its answer's contents. FleetError for an invalid answer."""
         answer, where = came.answer or {}, f"the answer of host {came.host}"
+        found, of_investigation = str(answer.get("capacity", "")), str(answer.get("investigation", ""))
         try:
             steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
-            said = str(answer.get("capacity", ""))
-            capacity = decode("capacity-record", said.encode(), Capacity, where=where) if said else None
-            record = str(answer.get("investigation", ""))
-            investigation = (
-                decode("investigation-record", record.encode(), Investigation, where=where) if record else None
-            )
+            capacity = decode("capacity-record", found.encode(), Capacity, where=where) if found else None
+            investigation = None
+            if of_investigation:
+                investigation = decode("investigation-record", of_investigation.encode(), Investigation, where=where)
         except RunError as error:
             raise FleetError(error.fact, remedy="Install the same Loadframe on all hosts.") from error
         ended_s = time.time()
@@ -309,7 +295,7 @@ class OnHosts:
             attempt = replace(attempt, observed=self._observing.end(came.task, self._run))
             for words in self._observing.newly_full(attempt.observed):
                 self.say(f"{work.title} on {came.host}: {words}")
-        fleet_files.ATTEMPTS.add(self._run, attempt)
+        ATTEMPTS.add(self._run, attempt)
         return Done(work, came.host, steps, capacity, failed, investigation)
 
 
@@ -326,13 +312,12 @@ class TakesOnHosts:
 
     def _over(
         self, book: Bookkeeping, run: RunFolder, notes: list[str], again: str = "run it again.", longer_s: float = 0.0
-    ) -> OnHosts:
+    ) -> None:
         """notes: see OnHosts. again: what to do once workers are back. longer_s: added to the budget of a task."""
         notes.extend(self._notes)
         within_s = book.bench.study.measure.budget + longer_s
         again = f"Start their workers again, and {again}"
         self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again, observing=self._observing)
-        return self._on
 
 
 def _told(why: str) -> str:

@@ -1,14 +1,19 @@
-"""A study over a fleet: its hosts connected and set up around an experiment, with a bench that they drive."""
+"""A study over a fleet: its hosts connected and set up around an experiment, with a bench that they drive; and whether
+they limit its curve."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.checking import check_study
 from loadframe.bench.declared import workload_of
 from loadframe.bench.rig import kinds_of
 from loadframe.errors import StudyError
 from loadframe.experiments.frame import Executor
+from loadframe.experiments.proof import compared
 from loadframe.kinds import registry as targets
+from loadframe.model import CLIENT_AXES, RATE_AXES, Curve, DriversLimit, FleetDrivers, Step, StepRequest, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import MakesObjects
@@ -17,9 +22,9 @@ from loadframe_fleet.declaration import Fleet, HostTable, Role
 from loadframe_fleet.hosts import Hosts, serving_host
 from loadframe_fleet.load import OBJECT_AXES, check_shared
 from loadframe_fleet.part import is_private
+from loadframe_fleet.records import DRIVERS
 
 MACHINE, SETTINGS = "machine", "settings"
-"""In may_change of the fleet file."""
 
 
 class DriversOver(Executor):
@@ -35,6 +40,9 @@ class DriversOver(Executor):
 
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> FleetBench:
         return FleetBench(study, run, say, self._hosts)
+
+    def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
+        return beside_fewer(book, treatment, curve)
 
 
 @contextmanager
@@ -72,8 +80,8 @@ def _check_target(fleet: Fleet, study: Study) -> None:
 
 
 def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
-    """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
-    does not allow that. role: of the hosts on which the target runs."""
+    """StudyError where the study changes its target's machine, or a service there, and the fleet file does not allow
+    it. role: of the hosts on which the target runs."""
     if any(table.settings for table in study.host_tables) or "host" in study.remedies.allow:
         for host in _without(fleet, role, MACHINE):
             raise StudyError(
@@ -94,3 +102,77 @@ def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
 
 def _without(fleet: Fleet, role: Role, what: str) -> list[HostTable]:
     return [host for host in fleet.with_role(role) if what not in host.may_change]
+
+
+ALIKE = 0.5
+"""Where drivers are the limit, all of n give n / m of what m give; they are not where the interval excludes half of
+that."""
+FULL = 0.85
+"""Share of what a link carries by itself: HTTP, TCP and IP take the rest."""
+
+
+def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
+    """Compare all drivers with all but the last at one load; None for one host or too little budget. StepVoid."""
+    bench, blocks = book.bench, book.bench.study.measure.blocks
+    if not curve.points:
+        return None
+    assert isinstance(bench, FleetBench), "hosts drive it"
+    bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
+    if len(bench.drivers) < 2:
+        return None
+    # On an axis other than clients or rate the same clients ask for more, so the last point: what the curve shows.
+    of_clients = bench.study.load.axis in CLIENT_AXES | RATE_AXES
+    level = (curve.peak if of_clients else curve.points[-1]).load
+    if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):
+        return None
+    return beside(book, treatment, level, bench.drivers[:-1])
+
+
+def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
+    """Compare all drivers with these of them, with as many connections. Kept in the run. StepVoid."""
+    bench, blocks = book.bench, book.bench.study.measure.blocks
+    assert isinstance(bench, FleetBench), "hosts drive it"
+    everyone = bench.drivers
+    less = book.next_treatment(f"driven by {', '.join(fewer)}", bench.start_state)
+    sides = {treatment: everyone, less: fewer}
+    book.progress.phase(f"{len(everyone)} drivers beside {len(fewer)} at {level:g}", 2 * blocks.min)
+    taken: list[Step] = []
+    try:
+        for block in range(1, blocks.max + 1):
+            if block > blocks.min and not book.budget.affords([level] * 2):
+                break
+            for name in book.random.sample(list(sides), len(sides)):
+                bench.drive_from(sides[name])
+                taken.append(book.take(StepRequest(name, level, block=block, purpose="proof")))
+    finally:
+        bench.drive_from(everyone)
+    drivers = judge(taken, treatment, less, everyone, fewer, bench.link_bytes_per_s())
+    DRIVERS.add(bench.run, drivers)
+    return drivers
+
+
+def judge(
+    steps: Sequence[Step],
+    treatment: str,
+    less: str,
+    everyone: tuple[str, ...],
+    fewer: tuple[str, ...],
+    link_bytes_per_s: float | None,
+) -> FleetDrivers:
+    """What such steps, all of one level, show."""
+    comparison = compared(steps, less, treatment)
+    of_all = [step for step in steps if step.treatment == treatment]
+    moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
+    moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None
+    limit = _limit(comparison.verdict, len(everyone) / len(fewer), moved_bytes_per_s, link_bytes_per_s)
+    return FleetDrivers(
+        of_all[0].level, everyone, fewer, limit, moved_bytes_per_s, link_bytes_per_s,
+        verdict=comparison.verdict, levels=comparison.levels,
+    )  # fmt: skip
+
+
+def _limit(verdict: Verdict, more: float, moved: float | None, link: float | None) -> DriversLimit:
+    """more: how many times as many drivers all of them are, hence the ratio where drivers are the limit."""
+    if verdict.high < 1 + ALIKE * (more - 1):
+        return "link" if moved is not None and link is not None and moved >= FULL * link else "target"
+    return "drivers" if verdict.decision == "better" else "not proven"

@@ -1,7 +1,6 @@
 """One host's part of the steps of a study: its driver, which prepares and begins when all do, its recorder, and the
-study's private servers with their resource limits. The code is that of the local bench. Requests to servers have a name
-from a fixed list, and plain values; far.py is the other end. Not thread-safe; the thread that makes a part must live as
-long as it does, as its processes end with that thread."""
+study's private servers; far.py is the other end. Not thread-safe: a part's processes end with the thread that makes
+it."""
 
 import base64
 import os
@@ -34,8 +33,9 @@ from loadframe.study import Study, validate
 from loadframe.system.trees import remove_tree
 from loadframe.workloads import arrivals, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
+from loadframe_fleet.changing import Changing
 from loadframe_fleet.looking import listening_number
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import PIECE_BYTES, Message
 
 PLAIN = (
     "reset", "forget", "empty", "kill", "stop", "destroy", "effective", "healthy", "version", "describe", "notes",
@@ -49,8 +49,8 @@ class Serving:
     def __init__(
         self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
     ) -> None:
-        """address: of this host, the only one on which they accept connections. workload: makes the data that they
-        serve. user: the driver's. UserError where the study cannot be carried out here."""
+        """address: the only one on which they accept connections. workload: makes their data. user: the driver's.
+        UserError where the study cannot be carried out here."""
         check_study(study, driver_here=False)
         self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
         number = listening_number(address)
@@ -76,7 +76,6 @@ class Serving:
         }
 
     def close(self) -> None:
-        """End all of them, and remove their folders."""
         for target in self._targets.values():
             target.destroy()
 
@@ -89,7 +88,6 @@ class Serving:
         return {**answer, "first": list(target.pids()[:1])}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """Of the loaded one, by component."""
         return self._targets[self._kind].processes()
 
     def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
@@ -121,7 +119,6 @@ class Serving:
 
 
 def is_private(study: Study) -> bool:
-    """Whether the study's target is one that Loadframe starts."""
     return not study.target.is_running and targets.kind_named(study.target.kind).by_address is None
 
 
@@ -174,6 +171,7 @@ class Part:
                     remedy="Install it on that host; `loadframe fleet check` says what each host lacks.",
                 )
             self._user = driver_user(self.study, trial, self.lease)
+            self.changing = Changing(self.study, self.name)
             self._stack = stack.pop_all()
 
     def close(self) -> None:
@@ -254,7 +252,6 @@ class Part:
 
     @property
     def over(self) -> bool:
-        """Whether the driver has ended, or there is none."""
         return self._driver is None or not self._driver.running()
 
     def end(self) -> dict[str, Any]:
@@ -289,7 +286,6 @@ class Part:
         return 0 if self._driver is None else self._driver.waiting()
 
     def cancel(self) -> None:
-        """End the load, and remove what the step left."""
         if self._driver is not None:
             self._driver.kill()
             self._driver = None
@@ -306,7 +302,8 @@ class Part:
         return self.recorder.path.stat().st_size
 
     def piece(self, what: str, offset: int, size: int) -> str:
-        """A part of the log of the last step, or of the recording, in base64."""
+        """A part of the log of the last step, or of the recording, in base64; at most PIECE_BYTES."""
+        size = min(PIECE_BYTES, size)
         if what == "log":
             data = (self._log or b"")[offset : offset + size]
         elif what == "recording":

@@ -1,5 +1,5 @@
-"""The interface between the coordinator of steps and the agents: connections of its own, or a simulation of some
-thousand hosts with its own clock. One thread asks and reads. Only `arrived` waits, so that any clock will do."""
+"""The interface between the coordinator and the agents: connections of its own, or a simulation of a thousand hosts
+with its own clock. One thread asks and reads; only `arrived` waits."""
 
 import itertools
 import queue
@@ -33,9 +33,8 @@ ERRORS: Mapping[str, type[UserError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why it has
-    none, in words (error, with remedy, details and kind of the original one, by the name of its class); or why the host
-    is gone, after which nothing comes from it (gone; number 0)."""
+    """From a host, at at_s by the transport's clock: the answer to a question; or why there is none (error, with kind,
+    the name of its class); or why the host is gone (number 0), after which nothing comes from it."""
 
     host: str
     number: int
@@ -70,8 +69,8 @@ class Transport(Protocol):
         """Of the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
 
     def ask(self, host: str, question: str, values: Message) -> int:
-        """Send a question, and return its unique number at once. For a host that is gone `arrived` reports that, once
-        more for each question. values: as JSON has them (wire.py)."""
+        """Send a question, and return its unique number at once. For a host that is gone `arrived` reports that for
+        each question."""
 
     def arrived(self, until_s: float) -> Arrived | None:
         """The next message, waiting for it; None at until_s."""
@@ -85,8 +84,8 @@ class OverAgents:
         self._agents = dict(agents)
         self._numbers = itertools.count(1)
         self._lost: dict[str, str] = {}
-        """Hosts that are gone, and why. Asking an agent for its last words takes half a second: where a rack is lost,
-        the load of all others would go on for that long for each of its hosts."""
+        """Hosts that are gone, and why: asking an agent for its last words takes half a second, while the others' load
+        goes on."""
         self._came: queue.Queue[Arrived] = queue.Queue()
         for host, agent in self._agents.items():
             agent.once_lost = lambda why, host=host: self._gone(host, why)  # type: ignore[misc]

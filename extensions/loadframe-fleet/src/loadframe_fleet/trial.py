@@ -1,6 +1,6 @@
-"""One trial on a host: `python -P -m loadframe_fleet.trial`, at the other end of two pipes. It reads a question from
-stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once stdin is closed or nothing has
-come for LEASE_S, it ends the load, puts everything back and answers nothing."""
+"""One trial on a host: `python -P -m loadframe_fleet.trial` reads a question from stdin, takes the steps on a bench of
+its own, and writes the answer to stdout. Once stdin is closed or silent for LEASE_S, it puts everything back and
+answers nothing."""
 
 import os
 import signal
@@ -28,18 +28,16 @@ from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode, encode
 from loadframe.study import Study, validate
 from loadframe_fleet.agent import tell
-from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, written
+from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, own_output, written
 from loadframe_fleet.worker import GIVEN_UP_S, clean_up
 
 ASKED_WITHIN_S = 30.0
 
 
 def taken(asked: Message) -> dict[str, Any]:
-    """asked: study (as resolved), host, folder, cpus; and for steps (alike.py): states (of all treatments but the
-    start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
-    which no further step is worthwhile); or for a capacity search: capacity (guess, changed); or for a whole
-    investigation: investigate. The answer: steps, capacity, or investigation with its steps; failed: why the target did
-    not work, or why there is no investigation of this study; error: why this host cannot carry out the study at all."""
+    """asked: study (as resolved), host, folder, cpus; for steps (alike.py) states, order (treatment and level), block,
+    round, step (its purpose), floors; or capacity (guess, changed); or investigate. The answer: steps, capacity or
+    investigation; failed: why there is none of this study; error: why this host cannot carry it out."""
     if asked.get("cpus"):
         os.sched_setaffinity(0, parse_cpus(asked["cpus"]))
     if asked.get("folder") and Path(asked["folder"]).is_dir():
@@ -96,8 +94,7 @@ def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
 
 
 def _investigated(study: Study, runs: Path) -> dict[str, Any]:
-    """The whole loop of `loadframe investigate`. This host may be able to carry out other studies, so an error is the
-    answer for this one."""
+    """An error is the answer for this study: the host may be able to carry out others."""
     try:
         investigation = investigate(study, runs)
     except Interrupted:
@@ -130,11 +127,10 @@ def _end_with_owner(lines: Lines) -> None:
 
 
 def main() -> None:
-    """Answer one question. What a library prints goes to stderr."""
+    """Answer one question."""
     for number in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
         signal.signal(number, ignore)
-    sink = os.dup(1)
-    os.dup2(2, 1)
+    sink = own_output()
     try:
         lines = Lines(0)
         asked = lines.message(ASKED_WITHIN_S)

@@ -1,17 +1,13 @@
 """Trials of a search for settings, blocks of a ladder and capacity searches on hosts of a fleet, side by side. Each
-trial is compared with the start of its own host. A block is whole on one host: comparisons are made within it, so that
-the host, like everything else that is the same for a block, cancels in the ratios. Whether hosts are alike is
-nevertheless checked first: the gain of a change may depend on the machine."""
+trial is compared with the start of its own host, each block is whole on one host: so the host cancels in the ratios.
+The gain of a change may depend on the machine: whether hosts are alike is checked first."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from loadframe.analysis import divergence
-from loadframe.analysis.divergence import MARGIN
 from loadframe.bench.bookkeeping import Block, Bookkeeping
 from loadframe.errors import FleetError, StudyError, TargetError
 from loadframe.experiments.climbing import LadderStates
@@ -22,18 +18,18 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.kinds import registry as targets
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
 from loadframe.model.capacity import CapacityBeside
-from loadframe.model.fleet_trials import TaskPurpose
-from loadframe.model.verdict import NOT_KNOWN
+from loadframe.model.verdict import NOT_KNOWN, decide
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe_fleet.alike import START_TITLE, Sample, alike, calibrate, start_of, steps_asked
+from loadframe_fleet.alike import MARGIN, PLAN, START_TITLE, Sample, alike, calibrate, start_of, steps_asked
 from loadframe_fleet.declaration import Fleet
 from loadframe_fleet.engine import DaskEngine
 from loadframe_fleet.load import secrets_named
 from loadframe_fleet.observing import Observing
 from loadframe_fleet.on_hosts import Done, Engine, TakesOnHosts, Work
 from loadframe_fleet.over import check_may_change
+from loadframe_fleet.records import TaskPurpose
 from loadframe_fleet.wire import Message
 
 TRIED = "T"
@@ -41,8 +37,6 @@ TRIED = "T"
 
 
 class SideBySide(TakesOnHosts):
-    """Takes the trials of a search on these hosts."""
-
     def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
         super().__init__(engine, notes, observing)
         self._proposals: dict[int, Proposed] = {}
@@ -135,15 +129,13 @@ ALIKE_SHARE = 0.4
 
 
 class BlocksOnHosts(TakesOnHosts):
-    """Takes the blocks of a ladder on these hosts."""
-
     _states: LadderStates
     _book: Bookkeeping
     _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Measure the start on this machine once and on all hosts until they are known to be alike. notes: receives
-        notes for the report. FleetError where hosts differ."""
+        """Measure the start here once, and on all hosts until they are known to be alike. notes: receives notes for the
+        report. FleetError where hosts differ."""
         study = book.bench.study
         self._book, self._states = book, states
         self._over(book, run, notes)
@@ -211,8 +203,8 @@ class TrialsOver(Executor):
 def trials_over(
     fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
 ) -> Iterator[TrialsOver]:
-    """Takes trials on the fleet's hosts. capacities: for capacity searches with other settings; StudyError where the
-    study has none, or they change more than settings. Raises as `engine_over`, too."""
+    """capacities: for capacity searches with other settings; StudyError where the study has none, or they change more.
+    Raises as `engine_over`, too."""
     if capacities:
         check_settings_alone(study)
     with engine_over(fleet, [study], say) as (engine, observing):
@@ -224,7 +216,7 @@ def engine_over(
     fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[DaskEngine, Observing]]:
     """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
-    where a host cannot start a study's target for itself, or where a study changes machines that may not be changed."""
+    cannot start a target for itself, or may not be changed as a study asks."""
     for study in studies:
         if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
             raise StudyError(
@@ -256,51 +248,49 @@ class CapacitiesOnHosts(TakesOnHosts):
         self._study = study
         self._over(book, run, notes, longer_s=ENDS_S)
         book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
-        fewest = divergence.PLAN.first * (len(hosts) + 1)
+        fewest = PLAN.first * (len(hosts) + 1)
         book.progress.say(
             f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
         )
         measure = partial(self._searched, around(here))
         alike, starts = calibrate(hosts, [AT_ALL], measure, _sample, book.random, run, notes)
         book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
-        works = [
-            Work(
-                "capacity",
-                number,
-                alternative.name,
-                self._told(alternative.target.settings),
-                alternative.target.settings,
-            )
-            for number, alternative in enumerate(study.alternative, start=1)
-        ]
+        works = []
+        for number, alternative in enumerate(study.alternative, start=1):
+            settings = alternative.target.settings
+            works.append(Work("capacity", number, alternative.name, self._told(settings), settings))
         beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
         return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
 
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
-        many would otherwise end the whole."""
-        asked, before = self._asked({}, guess), 0
+        """An undecided search is repeated once, on all of these hosts: one of many would otherwise end the whole."""
+        told, before = self._told({}, guess), 0
 
         def work() -> Work:
-            return Work(purpose, block, START_TITLE, lambda _: asked, attempts=before)
+            return Work(purpose, block, START_TITLE, told, attempts=before)
 
         done = self._on.together(those, work)
-        if left_open := [host for host, result in done.items() if _is_open(result)]:
+        if left_open := [
+            host
+            for host, result in done.items()
+            if (found := result.capacity) is not None
+            and found.end == "undecided"
+            and None in (found.load, found.low, found.high)
+        ]:
             self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
             before = max(result.work.attempts for result in done.values())
             done = self._on.together(those, work)
         return {host: _found(result) for host, result in done.items()}
 
-    def _asked(self, settings: Mapping[str, SettingValue], guess: LoadInterval | None) -> dict[str, Any]:
+    def _told(
+        self, settings: Mapping[str, SettingValue], guess: LoadInterval | None = None
+    ) -> Callable[[str], Message]:
         target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
         study = self._study.model_copy(update={"target": target, "alternative": []})
         expected = None if guess is None else [guess.load, guess.low, guess.high]
-        return {"study": study.resolved(), "capacity": {"guess": expected, "changed": bool(settings)}}
-
-    def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Message]:
-        asked = self._asked(settings, None)
+        asked = {"study": study.resolved(), "capacity": {"guess": expected, "changed": bool(settings)}}
         return lambda _: asked
 
 
@@ -328,11 +318,6 @@ def around(here: Capacity) -> LoadInterval | None:
     return LoadInterval(here.load, low / AROUND, high * AROUND)
 
 
-def _is_open(done: Done) -> bool:
-    capacity = done.capacity
-    return capacity is not None and capacity.end == "undecided" and None in (capacity.load, capacity.low, capacity.high)
-
-
 def _found(done: Done) -> Capacity:
     """FleetError where the start's capacity on a host is unknown, as nothing could be compared with it."""
     capacity = done.capacity
@@ -356,4 +341,23 @@ def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBes
     if capacity is None:
         verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, done.failed)
         return CapacityBeside(done.work.title, done.host, "", None, None, None, verdict, done.failed)
-    return divergence.capacity_beside(done.work.title, done.host, starts[done.host], capacity)
+    return capacity_beside(done.work.title, done.host, starts[done.host], capacity)
+
+
+def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
+    """Against the capacities of several searches with equal settings. One bracket does not show how searches differ:
+    the bounds are widened by the factor by which these do. ValueError for none, or one not found."""
+    loads = [search.load for search in start if search.load]
+    lows = [search.low for search in start if search.low]
+    highs = [search.high for search in start if search.high]
+    if not start or not len(loads) == len(lows) == len(highs) == len(start):
+        raise ValueError("a capacity is held against searches that have all found theirs")
+    spread = max(loads) / min(loads)
+    low = None if other.low is None else other.low / spread / max(highs)
+    high = None if other.high is None else other.high * spread / min(lows)
+    middle = sorted(loads)[len(loads) // 2]
+    ratio = other.load / middle if other.load and other.end in ("found", "undecided") else low or high or 1.0
+    ends = low or NOT_KNOWN[0], high or NOT_KNOWN[1]
+    method = f"bounds of one search, and of {len(start)} with the settings as given"
+    verdict = Verdict(ratio, *ends, decide(*ends), len(start), method)
+    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, verdict)

@@ -39,8 +39,8 @@ def executor(
 def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], as_json: Json = False) -> None:
     """Check a fleet: hosts, versions, clocks, links, and who is loud. It changes nothing and loads no server."""
     with command(as_json):
-        from loadframe.reporting.fleet_report import fleet_json, render_fleet
         from loadframe_fleet.check import check as checked
+        from loadframe_fleet.check import fleet_json, render_fleet
         from loadframe_fleet.declaration import load
 
         outcome = checked(load(fleet), told=say)

@@ -1,5 +1,5 @@
-"""Messages between the coordinator and an agent: one JSON object per line, over the two streams of an existing
-connection. Either side may be damaged, old or hostile: lines are bounded, and everything but objects is refused."""
+"""Messages between the coordinator and an agent: one JSON object per line. Either side may be damaged, old or hostile:
+lines are bounded, and everything but objects is refused."""
 
 import os
 import select
@@ -23,6 +23,8 @@ LOAD_LEASE_S = 4.0
 SILENT_S = 6.0
 """An agent that has been silent to its coordinator for so long has ended its load, or its machine does nothing."""
 BEAT_S = 1.0
+PIECE_BYTES = 1 << 20
+"""Of compressed data, in one answer."""
 
 
 class WireError(Exception):
@@ -65,7 +67,6 @@ class Lines:
         return line
 
     def silent_for(self, seconds: float) -> bool:
-        """Whether nothing has come for so long."""
         return time.monotonic() - self.heard_s >= seconds
 
     def unread(self) -> bool:
@@ -78,8 +79,8 @@ class Lines:
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """Send all of it through a pipe; False where the other side, which is there, has taken nothing for so long: a part
-    of a line has then been sent, and nothing more may be. Of one thread at a time. OSError where it is gone."""
+    """False where the other side has taken nothing for so long: a part of a line may have been sent, and nothing more
+    may be. Of one thread at a time. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -93,6 +94,13 @@ def _ready(descriptor: int, event: int, within_s: float) -> bool:
     waiting = select.poll()
     waiting.register(descriptor, event)
     return bool(waiting.poll(within_s * 1000))
+
+
+def own_output() -> int:
+    """A descriptor of standard output for messages alone: what a library prints goes to stderr from now on."""
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    return sink
 
 
 def read(line: bytes) -> dict[str, Any]:
@@ -122,8 +130,8 @@ AT_ONCE = 1 << 16
 
 
 class LastWords:
-    """The beginning and end of one process's output. It is read all the time: a file would fill the disk, and a full
-    pipe stops the process. Its children may hold the pipe open after its end."""
+    """The beginning and end of a process's output, read all the time: a file would fill the disk, a full pipe stop the
+    process. Its children may hold the pipe open after its end."""
 
     def __init__(self) -> None:
         self._source, self.sink = os.pipe()
@@ -138,16 +146,14 @@ class LastWords:
         os.close(self.sink)
 
     def close(self) -> None:
-        """Stop reading soon."""
         self._closed.set()
 
     def text(self, within_s: float) -> str:
-        """The text, after waiting for its end at most so long."""
+        """After waiting for its end at most so long."""
         self._ended.wait(within_s)
         left_out = self._bytes - len(self._first) - len(self._last)
         middle = f"\n[... {left_out:,} bytes are left out ...]\n" if left_out > 0 else ""
-        parts = self._first.decode(errors="replace"), middle, self._last.decode(errors="replace")
-        return "".join(parts)
+        return f"{self._first.decode(errors='replace')}{middle}{self._last.decode(errors='replace')}"
 
     def _read(self) -> None:
         looking = select.poll()

@@ -1,7 +1,6 @@
-"""Carries out a host's part for its agent: `python -P -m loadframe_fleet.worker`, at the other end of two pipes. A
-separate process, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or has
-passed on nothing for LOAD_LEASE_S, this one ends the load and puts everything back; where this one is killed, the agent
-has what it left cleaned up (agent.py). If both are, the next command there finds leases and journal."""
+"""Carries out a host's part for its agent: `python -P -m loadframe_fleet.worker`. Where the agent has ended, or passed
+on nothing for LOAD_LEASE_S, it ends the load and puts everything back; where it is killed itself, the agent has what it
+left cleaned up. If both are, the next command there finds leases and journal."""
 
 import contextlib
 import os
@@ -18,17 +17,26 @@ from loadframe.host import identity
 from loadframe.host.leases import mark_of
 from loadframe.host.signals import ignore, no_core_dumps
 from loadframe.workloads.arrivals import LONGEST_S
-from loadframe_fleet.agent import Standing, standing_of, tell
-from loadframe_fleet.changing import Changing
+from loadframe_fleet.agent import standing_of, tell
 from loadframe_fleet.part import Part
-from loadframe_fleet.wire import LOAD_LEASE_S, Closed, Lines, Message, Silent, WireError, read, send, written
+from loadframe_fleet.wire import (
+    LOAD_LEASE_S,
+    Closed,
+    Lines,
+    Message,
+    Silent,
+    WireError,
+    own_output,
+    read,
+    send,
+    written,
+)
 
 POLL_S = 0.05
 STUCK_S = 1.5
 """Work in progress may take so long to notice that it is over; then its processes are ended under it."""
 GIVEN_UP_S = 20.0
 """After that, and after the time for putting back, the process ends as it is; its agent cleans up after it."""
-LARGEST_PIECE = 1 << 20
 
 
 class Over(Exception):  # noqa: N818 - it is an end, not an error
@@ -47,7 +55,6 @@ class Worker:
         self._sink = sink
         self._came: queue.Queue[Message | str] = queue.Queue()
         self._part: Part | None = None
-        self._changing: Changing | None = None
         self._why = self._elsewhere = ""
         self._saying = threading.Lock()
         self._closed = threading.Event()
@@ -63,10 +70,10 @@ class Worker:
             "watch": lambda said: self._mine.watch(said["number"], int(said["port"])),
             "mark": lambda said: self._mine.mark(said),
             "flush": lambda _: {"bytes": self._mine.flushed()},
-            "read": self._read_piece,
+            "read": lambda said: {"data": self._mine.piece(said["what"], int(said["offset"]), int(said["size"]))},
             "counted": lambda said: self._mine.counted(float(said["from_s"]), float(said["to_s"])),
             "waiting": lambda _: {"waiting": self._mine.waiting()},
-            "change": lambda said: self._changes.asked(said),
+            "change": lambda said: self._mine.changing.asked(said),
             "serve": lambda said: self._mine.serve(said["address"]),
             "target": lambda said: self._mine.asked_of_target(said),
             "back": self._put_back,
@@ -109,7 +116,6 @@ class Worker:
         self._elsewhere = _work_in(str(said.get("folder") or ""))
         clean_up()
         self._part = Part(said)
-        self._changing = Changing(self._part.study, self._part.name)
         return {}
 
     def _prepare(self, said: Message) -> None:
@@ -186,26 +192,16 @@ class Worker:
             self._part.cancel()
         return {}
 
-    def _read_piece(self, said: Message) -> dict[str, Any]:
-        offset, size = int(said["offset"]), min(LARGEST_PIECE, int(said["size"]))
-        return {"data": self._mine.piece(said["what"], offset, size)}
-
     def _put_back(self, said: Message) -> dict[str, Any]:
         """Holds a lock, so that putting back is not interrupted."""
         with self._putting_back:
-            return self._changes.asked(said)
+            return self._mine.changing.asked(said)
 
     @property
     def _mine(self) -> Part:
         if self._part is None:
             raise ValueError("no study was set up here")
         return self._part
-
-    @property
-    def _changes(self) -> Changing:
-        if self._changing is None:
-            raise ValueError("no study was set up here")
-        return self._changing
 
     @property
     def _busy(self) -> bool:
@@ -223,7 +219,6 @@ class Worker:
         return message
 
     def _hear(self) -> None:
-        """In another thread: notices messages, and their absence."""
         while not self._why:
             try:
                 message = read(self._lines.line(LOAD_LEASE_S))
@@ -236,33 +231,24 @@ class Worker:
             else:
                 if "ask" in message:
                     self._came.put(message)
-                else:
-                    self._beat()
+                    continue
+                try:
+                    self._say({"beat": True})  # the agent knows then that we are not stopped
+                except Over as over:
+                    self._why = str(over)
         self._came.put(self._why)
         if not self._closed.wait(STUCK_S):
             standing = standing_of(os.getpid())
-            self._tell_under_way(standing)
+            if standing.words:  # a coordinator that has ended the session does not wait for as long as a restart takes
+                longest = f" This may take up to {standing.within_s:.0f} s." if standing.within_s else ""
+                with contextlib.suppress(Over):
+                    self._say({"under_way": f"{standing.words} is being put back.{longest}"[:1000]})
             if self._putting_back.acquire(timeout=GIVEN_UP_S + standing.within_s):
                 if (part := self._part) is not None:  # not before: a command that puts back has our mark, too
                     identity.end_all(identity.marked(mark_of(part.lease.id)), 0.0)
                 self._putting_back.release()
         if not self._closed.wait(GIVEN_UP_S):
             os._exit(1)
-
-    def _tell_under_way(self, standing: Standing) -> None:
-        """A coordinator that has ended the session waits for its end, but not for as long as a restart takes."""
-        if not standing.words:
-            return
-        longest = f" This may take up to {standing.within_s:.0f} s." if standing.within_s else ""
-        with contextlib.suppress(Over):
-            self._say({"under_way": f"{standing.words} is being put back.{longest}"[:1000]})
-
-    def _beat(self) -> None:
-        """Lets the agent know that we are not stopped."""
-        try:
-            self._say({"beat": True})
-        except Over as over:
-            self._why = str(over)
 
     def _say(self, message: dict[str, Any]) -> None:
         with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading reports
@@ -283,10 +269,8 @@ class Worker:
         try:
             if self._part is not None:
                 self._tried(self._part.cancel)
-            with self._putting_back:
-                if self._changing is not None:
-                    self._tried(self._changing.close)
-            if self._part is not None:
+                with self._putting_back:
+                    self._tried(self._part.changing.close)
                 self._tried(self._part.close)
         finally:
             self._closed.set()
@@ -299,8 +283,8 @@ class Worker:
 
 
 def _work_in(folder: str) -> str:
-    """Enter the folder where the command was called, as the study may name files below it. Where there is none here the
-    agent's folder stays; returns why, in words."""
+    """Enter the folder of the command, below which the study may name files; returns why that is not possible, in
+    words."""
     try:
         os.chdir(folder or ".")
     except OSError as error:
@@ -324,7 +308,7 @@ def clean_up() -> None:
 
 
 def main() -> None:
-    """Speak through the standard streams. What a library prints goes to stderr."""
+    """Speak through the standard streams."""
     import signal
 
     no_core_dumps()
@@ -337,9 +321,7 @@ def main() -> None:
             tell(str(error))
             sys.exit(1)
         return
-    sink = os.dup(1)
-    os.dup2(2, 1)
-    tell(Worker(0, sink).work())
+    tell(Worker(0, own_output()).work())
     os._exit(0)
 
 

@@ -1,10 +1,6 @@
-"""Answers of the database in place of du and find: the use of a tree or a part of it, entries by size, age, owner and
-name, and the largest of each sort.
-
-A file with several names is counted once by `usage` and by the owners, as du does, and at each name by `find`. Where
-the database keeps totals of each directory (totals.py), `usage` reads only these and the files with several names. The
-questions are SQL that SQLite, MariaDB and PostgreSQL all understand; their values are numbers and hexadecimal literals.
-"""
+"""Answers of the database in place of du and find. A file with several names is counted once by `usage` and by the
+owners, as du does, and at each name by `find`. Where there are totals of each directory (totals.py), `usage` reads
+these. The SQL is what SQLite, MariaDB and PostgreSQL all understand; values are numbers and hexadecimal literals."""
 
 import fnmatch
 import re
@@ -22,8 +18,8 @@ _EACH = ", ".join(f"{value} AS {name}" for name, value in zip(SUMS, ENTRY, stric
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """entries: names. files: each once, however many names it has. bytes_on_disk: as du. apparent_bytes: of all sizes;
-    file_bytes: of files and symbolic links alone, as du -b of coreutils 9.2 and later counts."""
+    """entries: names. files: each once. bytes_on_disk: as du. apparent_bytes: of all sizes; file_bytes: of files and
+    symbolic links alone, as du -b of coreutils 9.2 and later."""
 
     entries: int
     files: int
@@ -34,9 +30,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries to find; None for any. under: the path of a directory, itself included. type, name: as find -type
-    and -name. larger_than, smaller_than: bytes, exclusive. modified_after_s, modified_before_s: seconds since the
-    epoch, exclusive and inclusive, as find -newermt and its opposite."""
+    """None: any. under: a directory, itself included. type, name: as find -type, -name. larger_than, smaller_than:
+    bytes, exclusive. modified_after_s, modified_before_s: since the epoch, exclusive and inclusive, as find
+    -newermt."""
 
     under: bytes = b""
     type: str | None = None

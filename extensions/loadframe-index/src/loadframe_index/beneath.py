@@ -1,10 +1,8 @@
 """Directories and entries below a root, whatever their paths are: longer than PATH_MAX, of bytes that are not text.
 
-A path is relative to the root: bytes, names separated by "/", b"" for the root itself. It is walked one name at a time
-from the descriptor of the directory above (openat(2)), so no length is too long, and no symbolic link on the way is
-followed: what a stranger puts in place of a directory leads nowhere else. A walk of what is below stays on one file
-system, as find -xdev.
-"""
+A path is relative to the root: bytes, names separated by "/", b"" for the root. It is walked one name at a time from
+the directory above (openat(2)): no length is too long, no symbolic link is followed. A walk stays on one file
+system."""
 
 import os
 import sys
@@ -25,8 +23,8 @@ _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def lasts(error: OSError) -> bool:
-    """Whether an entry stays unreadable as long as its rights stay; otherwise the file system failed, and the entry may
-    still exist. MachineError for a lack of resources here, which says nothing about the tree."""
+    """Whether it stays unreadable as long as its rights stay; else the file system failed, and the entry may still
+    exist. MachineError for a lack of resources here."""
     if error.errno in OURS:
         raise MachineError(
             f"The tree cannot be read on: {error.strerror}.",

@@ -1,5 +1,5 @@
-"""The answers of the database compared with those of du(1) and find(1) on the same tree: equal in bytes and counts, or
-with the differences. Both programs run as their user, on one file system (-x, -xdev), and only read."""
+"""The answers of the database compared with those of du(1) and find(1) on the same tree. Both run as their user, on one
+file system (-x, -xdev), and only read."""
 
 import os
 import subprocess

@@ -48,9 +48,8 @@ class InFolder:
 
 @dataclass(frozen=True)
 class Config(InFolder):
-    """scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of a stage in a process. batch:
-    entries in one. queue: entries that may wait before a stage. seconds: how long; 0: for one scan. rewrite: write
-    unchanged entries, too."""
+    """scanners: processes, each with the workers of the stages. batch: entries in one. queue: entries that may wait
+    before a stage. seconds: how long; 0: for one scan. rewrite: write unchanged entries, too."""
 
     scanners: int = 1
     scan_threads: int = 1

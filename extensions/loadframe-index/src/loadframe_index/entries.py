@@ -1,6 +1,5 @@
-"""An entry of a tree, as it flows through the pipeline and lies in the database. Paths are bytes relative to the root
-of the tree, names separated by "/"; b"" is the root itself. In the database an entry is found by a hash of its path: no
-path is too long, and its bytes need not be text."""
+"""An entry of a tree, in the pipeline and in the database. Paths are bytes relative to the root of the tree; b"" is the
+root. The database finds an entry by a hash of its path, which may be of any length and bytes."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 
 
 class Entry(NamedTuple):
-    """One name in a directory. device, inode: of what it leads to. type: of TYPES. size: bytes. blocks: of 512 bytes.
-    atime_ns, mtime_ns, ctime_ns: since the epoch, in 64 bits. A plain tuple may stand for it: there are millions."""
+    """One name in a directory. size: bytes. blocks: of 512 bytes. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64
+    bits. A plain tuple may stand for it: there are millions."""
 
     path: bytes
     parent: bytes
@@ -104,8 +103,8 @@ KINDS = ("create", "unlink", "rename", "setattr", "close_write")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """kind: of KINDS. path, to: relative to the root of the tree; to: where a rename leads. number: grows within a log.
-    time_s: since the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"": unknown."""
+    """to: where a rename leads. number: grows within a log. time_s: since the epoch. file: identifies the file
+    (Reader.inode_of), whatever its name; b"": unknown."""
 
     kind: str
     path: bytes

@@ -1,9 +1,6 @@
-"""The change log of a whole file system, from fanotify(7) with directory handles: one mark, however large the tree is.
-
-A record has the handle of the directory and the name in it; the handle is opened to learn where the directory is now
-(open_by_handle_at(2)). Needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH in the first user namespace, Linux 5.9, and a file
-system with handles. Records of other trees of the file system come, too, and are left out.
-"""
+"""The change log of a whole file system, from fanotify(7): one mark, however large the tree is. A record has a
+directory's handle, which is opened to learn its path (open_by_handle_at(2)), and a name. Needs CAP_SYS_ADMIN and
+CAP_DAC_READ_SEARCH, Linux 5.9, and a file system with handles. Records of other trees are left out."""
 
 import errno
 import os
@@ -60,8 +57,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """mask: what happened, perhaps several things. at: where; None where unknown. to: where a rename leads. file: the
-    handle of the file, b"" where unknown."""
+    """mask: perhaps several things. at: where; None where unknown. to: where a rename leads. file: its handle, or
+    b""."""
 
     mask: int
     at: Place | None = None
@@ -250,8 +247,7 @@ REMEDIES = {
 
 
 def path_of(opened: int) -> bytes | None:
-    """The absolute path of an open directory; None where it has been removed. A path too long for the kernel is found
-    name by name, below an ancestor whose path it gives. OSError."""
+    """The path of an open directory; None where it is removed. One that is too long is found name by name. OSError."""
     below: list[bytes] = []
     at = os.dup(opened)
     try:

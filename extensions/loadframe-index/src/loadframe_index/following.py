@@ -2,11 +2,8 @@
 (DB_APPLY), a batch in one transaction with the number of its last record.
 
 A record says that something happened at a path, not what is there now: the tree is asked. So a record that comes twice,
-late, or in another order changes nothing, and records of one path in a batch are one question. With a path its
-directory is looked up, whose times and size change too; with a file that has several names the other names, also where
-the record names the file and its own name is gone. What a renamed directory contained is removed, and looked up where
-it is now.
-"""
+late, or in another order changes nothing. With a path its directory is looked up; with a file that has several names
+the others; what a renamed directory contained is removed, and looked up where it is now."""
 
 import os
 import time
@@ -29,8 +26,8 @@ IDS_AT_ONCE = 1_000
 
 @dataclass
 class Followed:
-    """What was done so far. questions: entries that were looked up, once for all records of a path in a batch; moved:
-    entries found below new or renamed directories. fs_s, db_s: spent in each stage."""
+    """questions: entries looked up, once for all records of a path in a batch; moved: entries found below new or
+    renamed directories. fs_s, db_s: spent in each stage."""
 
     records: int = 0
     questions: int = 0
@@ -56,8 +53,8 @@ class Following:
         applied: Callable[[Sequence[Change]], object] = lambda _: None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """batch: records at most in a transaction. rows: of directories that appear, at most in one. applied: called
-        with the records of each batch once it is committed. MachineError, StoreError."""
+        """batch: most records in a transaction. rows: most of directories that appear. applied: called with the records
+        of each committed batch. MachineError, StoreError."""
         self.done = Followed()
         self._store, self._reader, self._batch, self._rows = store, reader, batch, rows
         self._clock_ns, self._applied = clock_ns, applied
@@ -236,9 +233,8 @@ class Following:
 
 
 class _Wanted:
-    """What the records of a batch require. paths: to look up. above: directories further up. replaced: rows there and
-    below are outdated. walked: for a directory, they are outdated and what is below is looked up, as it may have
-    changed before the directory was followed. files: by path, the files of its records."""
+    """paths: to look up. above: directories further up. replaced: rows there and below are outdated. walked: what is
+    below a directory is looked up, too. files: by path, the files of its records."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.paths: set[bytes] = set()

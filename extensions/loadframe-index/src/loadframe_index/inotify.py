@@ -67,8 +67,8 @@ class Inotify(OfKernel):
         self._leaving: dict[int, tuple[bytes, bool]] = {}
         """The first halves of renames by their cookies: the path, and whether it is a directory."""
         self._unwatched: set[bytes] = set()
-        """Directories that cannot be read, are on another file system, or are mounted a second time: their entries are
-        not followed."""
+        """Directories that cannot be read, are elsewhere, or are mounted a second time: their entries are not
+        followed."""
         try:
             self._watch_below(b"", tell=False)
         except BaseException:

@@ -1,11 +1,8 @@
-"""The program that keeps a database current: it follows the change log of a tree for a time, or records that are
-injected at a rate.
+"""The program that keeps a database current: it follows the change log of a tree, or records that are injected.
 
-Run as `python -P -m loadframe_index.keeping CONFIG.json`: prints "ready" once the change log is open and the tree is
-scanned, and reads the instant of the start (CLOCK_MONOTONIC, s; an empty line or none: now) from standard input. Each
-applied change is one record of the request log, from the time in its record to the commit of its batch. Two stages take
-turns in one thread; their lines and that of the log are those of docs/pipelines.md.
-"""
+`python -P -m loadframe_index.keeping CONFIG.json` prints "ready" once the log is open and the tree is scanned, and
+reads the instant of the start (CLOCK_MONOTONIC, s; an empty line: now) from stdin. Each applied change is a record of
+the request log, until its commit. Two stages take turns in one thread; lines are those of docs/pipelines.md."""
 
 import json
 import os
@@ -42,8 +39,7 @@ INJECTED = "injected"
 @dataclass(frozen=True)
 class Keeping(InFolder):
     """log: auto, fanotify, inotify, injected, or recorded: in the file `records`. change_rate: injected records per
-    second. batch: records in a transaction. seconds: how long. drain: afterwards, all that was read is applied. scan:
-    the tree is scanned first."""
+    second. batch: records in a transaction. drain: afterwards, all that was read is applied. scan: the tree first."""
 
     log: str = "auto"
     change_rate: float = 0.0

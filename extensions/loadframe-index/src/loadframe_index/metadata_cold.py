@@ -1,8 +1,6 @@
-"""Make the kernel forget a tree. It cannot forget just one: it forgets names and inodes of all file systems
-(drop_caches), and the metadata blocks of the tree's disk (BLKFLSBUF). Contents of files stay in memory: other programs
-and databases go on as before, and look names up again. If the file system is on no disk, keeps its metadata otherwise
-(btrfs), or the kernel does not permit it for a disk, the whole page cache goes as well. A database that is a file is
-then read again before the step begins."""
+"""Make the kernel forget a tree: names and inodes of all file systems (drop_caches), and the metadata blocks of the
+tree's disk (BLKFLSBUF). Contents stay in memory, unless the file system is on no disk, keeps its metadata otherwise
+(btrfs), or the kernel refuses: then the whole page cache goes, and a database that is a file is read again."""
 
 import fcntl
 import os

@@ -1,6 +1,5 @@
-"""metadata-index: a pipeline, the driver, scans a tree of files into a database and keeps it current (targets: sqlite,
-mariadb, postgres). A request is one entry, from its discovery to its acknowledgement; after each step every entry that
-was acknowledged must be in the database."""
+"""metadata-index: a pipeline, the driver, scans a tree of files into a database and keeps it current. A request is one
+entry, from discovery to acknowledgement; after each step every acknowledged entry must be in the database."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,9 +44,8 @@ MOST_FILES = 1_000
 
 @dataclass
 class _Prepared:
-    """Shared by all workloads made of one another with other options. trees: by shape. indexed: the tree that the
-    database has, and with which indexes; "" for none. cold: what a cold start took, in words. compared: answers of the
-    database, by their tree."""
+    """Shared by all workloads made of one another. indexed: the tree that the database has, and with which indexes.
+    cold: what a cold start took, in words. compared: answers of the database, by their tree."""
 
     trees: dict[Shape, Path] = field(default_factory=dict)
     indexed: tuple[str, str] = ("", "")
@@ -194,8 +192,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return tuple(self._prepared.compared.values())
 
     def _other_answers(self, store: Store, ran: _Ran) -> str:
-        """If a step was the first whole scan of a tree: where the database differs from du and find, in words. In a
-        user's tree, which may change meanwhile, a difference is no error; the report shows it."""
+        """After the first whole scan of a tree: where the database differs from du and find, in words. In a user's
+        tree, which may change, a difference is no error."""
         tree = ran.config.tree
         if (
             not self.runs_to_completion
@@ -282,8 +280,8 @@ class MetadataIndexByEntries(MetadataIndex):
 
 
 class MetadataIndexByChangeRate(AtRate, MetadataIndex):
-    """Changes of a tree that the database has, at a given rate: see AtRate. The tree stays as it is: records are
-    injected, and each is looked up and written like one of a change log."""
+    """Records of changes are injected at a given rate (AtRate), looked up and written like those of a change log; the
+    tree stays as it is."""
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"

@@ -1,11 +1,8 @@
 """The program of the pipeline: scans a tree into a database with several processes, each with all stages.
 
-Run as `python -P -m loadframe_index.pipeline CONFIG.json PROCESS`, with a number for each process: it prints "ready"
-once it is connected, and reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input. Process 0
-begins and ends the scans and prints the statistics lines. Each entry is one record of 24 bytes in the request log, from
-its discovery to its acknowledgement. Only the standard library and the database's client are imported: several of these
-start together.
-"""
+`python -P -m loadframe_index.pipeline CONFIG.json PROCESS` prints "ready" once it is connected, and reads the instant
+of the common start (CLOCK_MONOTONIC, s) from stdin. Process 0 begins and ends scans and prints the statistics lines.
+Each entry is one record of the request log. Imports the standard library and the database's client alone."""
 
 import os
 import sys
@@ -136,8 +133,8 @@ class Process:
 
 
 def stay_on_one_cpu(number: int) -> None:
-    """A different one of the permitted CPUs for each number. Only one thread at a time runs Python; on two CPUs each
-    waits for the other at every call that releases the interpreter lock (GIL)."""
+    """A different one of the permitted CPUs for each number: on two, threads wait at each release of the interpreter
+    lock."""
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[number % len(cpus)]})
 

@@ -1,11 +1,8 @@
-"""Change logs that are not the kernel's: a file of records, and generated records.
+"""Change logs that are not the kernel's: a file of records, one a line as JSON from any source, and generated records.
 
     {"number": 7, "time_s": 1764032094.25, "kind": "rename", "path": "a/b", "to": "c", "inode": 1234}
 
-The file has one record a line, as JSON, from any source (docs/metadata-index.md). Paths are relative to the root of the
-tree; bytes that are not UTF-8 are halves of surrogate pairs (as os.fsdecode gives them). With an inode a change of a
-file with several names is seen, also where the name of the record is gone. Numbers grow.
-"""
+Paths are relative to the root of the tree, as os.fsdecode gives them; numbers grow (docs/metadata-index.md)."""
 
 import json
 import os

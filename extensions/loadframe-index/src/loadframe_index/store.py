@@ -1,9 +1,6 @@
-"""The database of the entries: its tables, and how they are written, at least once and each time with the same result.
-
-A batch that is applied twice, or two batches in either order, give the same rows: a row is replaced only by one of a
-later look (`seen_ns`), and removed only where it was not seen since. So a killed pipeline begins again from what was
-acknowledged. One module per database has what differs; only they import its client.
-"""
+"""The database of the entries: its tables, and how they are written. Batches that are applied twice, or in either
+order, give the same rows: a row is replaced only by one of a later look (`seen_ns`), and removed only where it was not
+seen since. So a killed pipeline begins again. One module per database has what differs, and imports its client."""
 
 import abc
 import random
@@ -44,8 +41,8 @@ INDEXES: Mapping[str, tuple[str, ...]] = {
     "du": ("parent", "linked"),
     "all": ("parent", "linked", "size", "mtime_ns", "uid", "name"),
 }
-"""Which columns have an index in addition to the key, by the workload's option. Without one of `parent`, the content of
-a removed directory is looked for in the whole table."""
+"""Columns with an index besides the key, by the workload's option. Without one of `parent`, the content of a removed
+directory is looked for in the whole table."""
 WITH_TOTALS = frozenset({"du", "all"})
 """With these the database also keeps totals of each directory (totals.py)."""
 LINKED = "links > 1 AND type <> 'd'"
@@ -72,8 +69,7 @@ REPLACED = (
 ATTEMPTS = 8
 """How often a transaction is tried that another one made impossible (a deadlock)."""
 PAUSE_S = 0.01
-"""The longest pause before the second attempt, doubled before each further one; of random length, so that the same
-transactions do not collide again."""
+"""Longest pause before the second attempt, doubled for each further one, of random length: else they collide again."""
 IDS_PER_QUESTION = 10_000
 Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
 """A row of `entries`, in the order of COLUMNS."""
@@ -93,9 +89,8 @@ class AgainError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction does. rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns.
-    removed: paths that were not found at seen_ns; what is beneath them goes too. log, number: the change log, and the
-    last acknowledged change; "" for none."""
+    """What one transaction does. touched: ids of unchanged entries, seen again at seen_ns. removed: paths that were not
+    found then; what is beneath them goes, too. log, number: the change log, or "", and its last acknowledged change."""
 
     rows: Sequence[Row] = ()
     touched: Sequence[bytes] = ()
@@ -325,9 +320,8 @@ class Store(abc.ABC):
 
 
 def connect(database: Mapping[str, str]) -> Store:
-    """A connection. database: kind (sqlite, mariadb, postgres); sqlite: path, pragmas (JSON); mariadb: socket or host
-    and port, user, password, schema; postgres: libpq's parameters, and schema. proof: an expression that is 1 where the
-    tables are ours. StoreError where it refuses, and where they are not."""
+    """database: kind (sqlite, mariadb, postgres); path, pragmas (JSON); socket or host and port, user, password,
+    schema; or libpq's parameters, and schema. proof: an expression that is 1 where the tables are ours. StoreError."""
     kind = database["kind"]
     if kind not in KINDS:
         raise StoreError(f"{kind!r} is no database of this pipeline; it knows {', '.join(KINDS)}")

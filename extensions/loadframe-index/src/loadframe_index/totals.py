@@ -1,18 +1,12 @@
-"""Totals of each directory, which the database itself keeps current: du of a tree reads a row for each directory,
-instead of one for each entry.
-
-Triggers change the totals in the transaction that changes an entry. So a batch that is applied twice, a rename, a kill
-or two writers at once leave totals that equal the entries. A file with several names only counts in `linked`: in which
-of its directories it is counted depends on the question. Sizes are kept in two parts, so that their sum fits into 64
-bits whatever a file system reports.
-"""
+"""Totals of each directory, for du of a tree: triggers change them in the transaction that changes an entry, so they
+equal the entries whatever happens. A file with several names only counts in `linked`: in which directory it is counted
+depends on the question. Sizes are kept in two parts, whose sums fit into 64 bits."""
 
 LOW_BITS = 32
 LOW = (1 << LOW_BITS) - 1
 SUMS: tuple[str, ...] = ("entries", "linked", "blocks", "high", "low", "other")
-"""Columns of `totals`, without the directory and its parent. linked: files with several names, which all further ones
-leave out. blocks: of 512 bytes. high, low: sizes of files and symbolic links, in units of 2^32 bytes and the rest.
-other: the sizes of all others."""
+"""Columns of `totals`. linked: files with several names, which all further ones leave out. blocks: of 512 bytes. high,
+low: sizes of files and symbolic links, in units of 2^32 bytes and the rest. other: the sizes of all others."""
 
 
 def _of(row: str) -> tuple[str, ...]:

@@ -1,9 +1,6 @@
-"""Trees to scan, made from a seed: how many files a directory has, how deep it is, sizes, owners and ages.
-
-Sizes are log-normal, as those of real file systems (Agrawal et al., A Five-Year Study of File-System Metadata, 2007).
-Files are sparse: they have their size and no content, so that a million fit on a small disk. An existing tree of the
-same shape is used again.
-"""
+"""Trees to scan, made from a seed. Sizes are log-normal, as those of real file systems (Agrawal et al., A Five-Year
+Study of File-System Metadata, 2007). Files are sparse: a million fit on a small disk. An existing tree of the same
+shape is used again."""
 
 import fcntl
 import json
@@ -37,10 +34,9 @@ GET_FLAGS, SET_FLAGS, TOP_OF_TREES = 0x80086601, 0x40086602, 0x20000
 
 @dataclass(frozen=True)
 class Shape:
-    """entries: in all, the root and the directories included. depth: of directories below the root; 1: all of them are
-    in the root. files_per_directory: the last one has fewer. median_bytes, sigma: of the log-normal sizes; sigma is of
-    the natural logarithm. owners: user ids, from FIRST_OWNER on; 0, or without root: all are ours. age_days: times are
-    spread evenly over these days before now."""
+    """entries: in all, the root included. depth: of directories below it. files_per_directory: the last one has fewer.
+    median_bytes, sigma: of the log-normal sizes. owners: user ids, from FIRST_OWNER on; 0, or without root: all are
+    ours. age_days: times are spread evenly over these days before now."""
 
     entries: int
     files_per_directory: int = 30
@@ -105,8 +101,8 @@ def _identity(directory: int) -> list[int]:
 
 
 def spread(folder: Path) -> None:
-    """Have ext4 place the folders in this one apart (chattr +T). It does not reuse an inode for a minute, and checks
-    each such one for every new file: a tree next to one just removed took ten times as long. No effect elsewhere."""
+    """Have ext4 place the folders in this one apart (chattr +T): it checks each inode that was just freed, so a tree
+    next to one just removed took ten times as long. No effect elsewhere."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with suppress(OSError):
@@ -118,8 +114,8 @@ def spread(folder: Path) -> None:
 
 
 def apart(folder: Path) -> Path:
-    """Where in a folder a tree may be made. Its name is random: ext4 places a folder by the hash of its name, so that a
-    tree of the same name as one that was just removed would get its inodes."""
+    """Where a tree may be made. Its name is random: by the same name ext4 would give it the inodes of one just
+    removed."""
     return folder / f"tree-{secrets.token_hex(4)}"
 
 

@@ -1,9 +1,8 @@
 """A running MySQL Cluster: read and loaded by way of its SQL nodes, and never changed, stopped or restarted. Its data
-nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster. Its management server knows nothing
-more than ndbinfo; the SQL nodes report which one they have their configuration from."""
+nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster."""
 
 import socket as sockets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from loadframe.kinds.registry import READ_ONLY_REMEDY
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe_ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
 from loadframe_ndb.own_settings import SQL, SQL_KIND, SQL_NODE, canonical, own_name
-from loadframe_ndb.sql_node import COUNTERS, ENGINE, READY, added_up, in_front, read_counters
+from loadframe_ndb.sql_node import COUNTERS, READY, added_up, in_front, read_counters, with_engine
 
 DATA_PROGRAMS = ("ndbmtd", "ndbd")
 NAME, FROM_HOST, FROM_PORT = "Ndb_system_name", "Ndb_config_from_host", "Ndb_config_from_port"
@@ -47,11 +46,9 @@ class AttachedSqlNode(AttachedMysql):
 
     def endpoint(self) -> Endpoint:
         """With the engine, so that tables are in the cluster and all SQL nodes have them."""
-        endpoint = super().endpoint()
-        return replace(endpoint, options={**endpoint.options, **ENGINE})
+        return with_engine(super().endpoint())
 
     def told(self, *names: str) -> dict[str, str]:
-        """Status variables by name."""
         return self._control.pairs("SHOW GLOBAL STATUS", names)
 
     def asked(self, statement: str) -> list[tuple[Any, ...]]:
@@ -84,7 +81,7 @@ class AttachedCluster:
         self._why_not = ""
         api = (whole(str(row[0])) for row in self._of_ndbinfo(API_NODES) or ())
         self._api = frozenset(node for node in api if node is not None)
-        self._ceilings = ceilings_of(dict(self._of_data_nodes()))
+        self._ceilings = ceilings_of(self._of_data_nodes())
 
     def _one_cluster(self) -> str:
         """The management server of the first SQL node. TargetError where a SQL node has no cluster, or another one."""
@@ -135,14 +132,13 @@ class AttachedCluster:
 
     def effective(self) -> dict[str, SettingValue]:
         sql = {f"{SQL}{name}": value for name, value in self._nodes[0].effective().items()}
-        return {**dict(self._of_data_nodes()), **sql}
+        return {**self._of_data_nodes(), **sql}
 
-    def _of_data_nodes(self) -> Iterator[tuple[str, SettingValue]]:
+    def _of_data_nodes(self) -> dict[str, SettingValue]:
         """As ndbinfo has them. Of several nodes the first one counts."""
-        for row in self._of_ndbinfo(CONFIGURED) or ():
-            name = own_name("ndbd", str(row[0]))
-            if name is not None and len(row) == 2:
-                yield name, canonical(name, str(row[1]))
+        rows = [row for row in self._of_ndbinfo(CONFIGURED) or () if len(row) == 2]
+        named = ((own_name("ndbd", str(name)), str(value)) for name, value in rows)
+        return {name: canonical(name, value) for name, value in named if name is not None}
 
     def read(self, name: str) -> SettingValue:
         settings = self.effective()

@@ -1,6 +1,5 @@
-"""config.ini, from which the management server (ndb_mgmd) gives every node of a cluster its settings; and the cluster
-that it describes. It is read as ndb_mgmd reads it: repeated sections, names in any case, "=" or ":", comments from "#".
-Reading never fails; what ndb_mgmd would refuse is in `problems`. All text is kept: what is written is what was read.
+"""config.ini, from which ndb_mgmd gives every node of a cluster its settings; and the cluster that it describes. It is
+read as ndb_mgmd reads it; reading never fails: what ndb_mgmd would refuse is in `problems`, and all text is kept.
 Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster."""
 
 import difflib
@@ -87,8 +86,8 @@ class Config:
         return [section for section in self.sections if section.kind == kind and section.default is default]
 
     def changed(self, heading: str, name: str, value: str) -> "Config":
-        """With this setting in every section of this heading ("ndbd default", "mysqld"): its line rewritten, or one
-        added below the heading. A missing default section is put before all others. ValueError says what is wrong."""
+        """With this setting in every section of this heading ("ndbd default", "mysqld"), a missing default section put
+        before all others. ValueError says what is wrong."""
         kind, default = _read_heading(f"[{heading.strip()}]")
         if kind is None:
             raise ValueError(f"a config.ini has no section [{heading}]")

@@ -1,6 +1,5 @@
-"""The rules for a config.ini, those of MySQL Cluster itself and those of its benchmark: what is written in it, the
-nodes that it describes, and what these need: slots for the connections of servers, memory of hosts, CPUs for the
-threads of data nodes. A rule is a function from a Case to its findings, which have its name."""
+"""The rules for a config.ini, those of MySQL Cluster itself and those of its benchmark. A rule is a function from a
+Case to its findings, which have its name."""
 
 import difflib
 import re
@@ -21,8 +20,8 @@ DATA_NODES = MANUAL + "25.4.3.6"
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """What is known of data nodes' hosts: cpus and memory_bytes of each, None where unknown. bound: the CPUs that other
-    processes there are bound to, by the names of these. names: the hosts of which this is known; None for all."""
+    """cpus, memory_bytes: of each data node's host, None where unknown. bound: CPUs of other processes there, by name.
+    names: the hosts of which this is known; None for all."""
 
     cpus: frozenset[int] | None = None
     memory_bytes: int | None = None

@@ -1,9 +1,5 @@
-"""The counters of a cluster in ndbinfo, as ndbinfo_select_all prints them: for each table a heading, the names of its
-columns, its rows; all tables again once a second. For a private cluster it stays connected as an API node.
-
-Columns and numbers: ha_ndbinfo_sql.cc of MySQL Cluster, and MySQL 8.4 Reference Manual, "ndbinfo: The NDB Cluster
-Information Database".
-"""
+"""The counters of a cluster in ndbinfo, as ndbinfo_select_all prints them once a second. Columns and numbers:
+ha_ndbinfo_sql.cc of MySQL Cluster; MySQL 8.4 Reference Manual, "ndbinfo: The NDB Cluster Information Database"."""
 
 import time
 from collections import Counter
@@ -133,8 +129,8 @@ class Ceilings:
 
 
 def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
-    """From settings by their names in config.ini. Without a limit of its own a transaction may change as many rows as
-    there may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
+    """effective: by names of config.ini. By default a transaction may change as many rows as there may be operations
+    (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
 
     def number(name: str) -> int | None:
         value = effective.get(name)
@@ -150,8 +146,8 @@ def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
 def read_block(
     block: Block, api: frozenset[int], totals: Totals, ceilings: Ceilings | None = None
 ) -> tuple[float, dict[str, float]] | None:
-    """The time (CLOCK_MONOTONIC, by the nodes' clock) and the values by the names of SPECS; None for a block without
-    the threads' statistics. api: the numbers of the API nodes."""
+    """The time (CLOCK_MONOTONIC of the nodes) and the values by the names of SPECS; None without the threads'
+    statistics. api: the numbers of the API nodes."""
     stats = block.get("threadstat", ())
     if not stats:
         return None

@@ -1,5 +1,4 @@
-"""The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node.
-None goes into the background, so that each is one process, and a child of ours."""
+"""The processes of a private cluster: ndb_mgmd, and ndbmtd for each data node, none in the background."""
 
 import os
 import re
@@ -75,18 +74,26 @@ PRINTED = re.compile(r"^NodeId=\d", re.M)
 PRIVATE = ("--no-defaults",)
 
 
-class Management(PrivateServer):
-    """The management server, which has the config.ini. It may be killed: asked to end, it takes 5 s."""
+class _Node(PrivateServer):
+    package = PACKAGE
 
-    package, name = PACKAGE, "the cluster's management server"
-
-    def __init__(self, lease: Lease, user: Privilege) -> None:
-        super().__init__(lease, "management", user, 0)
+    def __init__(self, lease: Lease, component: str, user: Privilege, port: int | None) -> None:
+        """component: its name in studies, also that of its folder."""
+        super().__init__(lease, component, user, port)
         self.data = self.folder / "data"
-        self.config = self.folder / "config.ini"
 
     def prepare(self) -> None:
         self.make_folders(self.data)
+
+
+class Management(_Node):
+    """The management server, which has the config.ini. It may be killed: asked to end, it takes 5 s."""
+
+    name = "the cluster's management server"
+
+    def __init__(self, lease: Lease, user: Privilege) -> None:
+        super().__init__(lease, "management", user, 0)
+        self.config = self.folder / "config.ini"
 
     @property
     def address(self) -> str:
@@ -98,8 +105,8 @@ class Management(PrivateServer):
         self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
-        """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
-        it prints none: its exit status is 1 in both cases. A running one is left alone."""
+        """The whole configuration that the nodes would have. TargetError, in its own words, where it prints none: its
+        exit status is 1 in both cases."""
         command = self._command("--print-full-config", self.folder / "check.ini", text, number)
         _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:
@@ -134,20 +141,13 @@ class Management(PrivateServer):
         return done.returncode, done.stdout + done.stderr
 
 
-class DataNode(PrivateServer):
+class DataNode(_Node):
     """A data node: it gets its settings from the management server when it starts."""
 
-    package = PACKAGE
-
     def __init__(self, lease: Lease, user: Privilege, component: str, number: int) -> None:
-        """component: its name in studies, also that of its folder."""
         super().__init__(lease, component, user, None)
         self.name = f"data node {number} ({component})"
         self.number = number
-        self.data = self.folder / "data"
-
-    def prepare(self) -> None:
-        self.make_folders(self.data)
 
     def start(self, management: Management, allowance: Allowance, *, initial: bool) -> None:
         """Start it; it is ready later, and may first wait for other data nodes. initial: with an empty file system."""

@@ -1,10 +1,7 @@
-"""The settings of a private cluster as a catalogue, made of those of config.ini (settings.py); its config.ini, and a
-user's config.ini as a private cluster on this machine.
+"""The settings of a private cluster as a catalogue; its config.ini, and a user's config.ini as a private cluster.
 
-A setting of data nodes has its own name; one of API nodes and of connections has the prefix "api_" or "tcp_". Settings
-that would let nodes talk to other hosts, write elsewhere or ask for a password are left out. A cluster with SQL nodes
-has theirs, too, with the prefix "sql_": those that begin with ndb_, and some of MySQL's.
-"""
+A setting of data nodes has its own name; one of API nodes, connections and SQL nodes the prefix "api_", "tcp_" or
+"sql_". Settings that would let nodes talk to other hosts, write elsewhere or ask for a password are left out."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,9 +75,9 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
                 raise ValueError("CPU numbers such as 0-3,6, in one line")
             if setting.type == "cpus":
                 read_cpus(str(value))
-            if name == "ThreadConfig" and not THREADS.fullmatch(str(value)):
-                raise ValueError("threads are written kind={count=...}, with commas between")
             if name == "ThreadConfig":
+                if not THREADS.fullmatch(str(value)):
+                    raise ValueError("threads are written kind={count=...}, with commas between")
                 threads.by_config(str(value))
         except ValueError as error:
             raise StudyError(
@@ -208,8 +205,7 @@ PLACES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AsPrivate:
-    """shape, settings: of the cluster. left_out: "SECTION.NAME" of settings that a private cluster cannot have, such as
-    those of single connections; the places of nodes, which always change, are not listed."""
+    """left_out: "SECTION.NAME" of settings that a private cluster cannot have, without the places of nodes."""
 
     shape: Shape
     settings: Mapping[str, SettingValue]

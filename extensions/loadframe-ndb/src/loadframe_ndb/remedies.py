@@ -118,7 +118,7 @@ def _unbind(situation: Situation) -> Remedy | None:
     return _remedy(situation, "ndb.threads_share_cpu.spread", title, LOCKED, after, why, costs)
 
 
-def _raised(cause: str, title: str, why: str, wanted: Callable[[Situation], Mapping[str, int] | None]) -> Builder:
+def _raised(cause: str, title: str, wanted: Callable[[Situation], Mapping[str, int] | None]) -> Builder:
     """Numbers that take some memory. wanted: new values by name, the one that addresses the cause last."""
 
     def build(situation: Situation) -> Remedy | None:
@@ -130,7 +130,7 @@ def _raised(cause: str, title: str, why: str, wanted: Callable[[Situation], Mapp
             id=f"{cause}.raise",
             title=title.format(f"{size:,}"),
             addresses=(cause,),
-            changes=tuple(server_change(situation, name, value, why) for name, value in sizes.items()),
+            changes=tuple(server_change(situation, name, value, NEEDED) for name, value in sizes.items()),
             price=Price(note=f"{size * ROOM >> 20:,} MiB of memory in each data node; {restart_of(setting)}"),
             source=f"{MANUAL}{setting}",
         )
@@ -223,7 +223,7 @@ BUILDERS: Builders = {
     **{cause: (_enlarged(cause, *how),) for cause, how in ENLARGED.items()},
     "ndb.threads_share_cpu": (_unbind,),
     "ndb.redo_log": (_longer_redo_log, _sooner_checkpoints),
-    "ndb.operations": (_raised("ndb.operations", "{} operations at once", NEEDED, _operations),),
-    "ndb.transaction_size": (_raised("ndb.transaction_size", "{} changes in one transaction", NEEDED, _changes),),
-    "ndb.transactions": (_raised("ndb.transactions", "{} transactions at once", NEEDED, _transactions),),
+    "ndb.operations": (_raised("ndb.operations", "{} operations at once", _operations),),
+    "ndb.transaction_size": (_raised("ndb.transaction_size", "{} changes in one transaction", _changes),),
+    "ndb.transactions": (_raised("ndb.transactions", "{} transactions at once", _transactions),),
 }

@@ -19,9 +19,9 @@ from loadframe_ndb.nodes import Management
 from loadframe_ndb.own_settings import CPUS, SQL_KIND, SQL_NODE
 
 ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
-"""For drivers, as options of the endpoint: the engine that tables must name, and errors that end a request but not its
-client. In MySQL's numbers: of NDB "table is full" (827), a temporary error (a data node that ended, logs or buffers
-that are full), and any other (a transaction that is too large)."""
+"""Options of the endpoint for drivers: the engine of tables, and errors that end a request but not its client: "table
+is full" (NDB's 827), a temporary error (a data node that ended, full logs or buffers), any other (a transaction that is
+too large)."""
 WAITS_S = 60
 """For the cluster, before it accepts clients."""
 READY = "Ndb_number_of_ready_data_nodes"
@@ -119,8 +119,7 @@ class SqlNode(FamilyTarget):
         return read_counters(self._talk())
 
     def endpoint(self) -> Endpoint:
-        endpoint = super().endpoint()
-        return replace(endpoint, options={**endpoint.options, **ENGINE})
+        return with_engine(super().endpoint())
 
     # --- inside ---
 
@@ -140,6 +139,10 @@ def read_counters(control: Control) -> dict[str, float]:
     """Two SHOW statements on the kept connection; times in seconds."""
     counters = SQL.read(control)
     return {ITSELF: 1.0, **counters} | ({WAITED: counters[WAITED] / NANOSECONDS} if WAITED in counters else {})
+
+
+def with_engine(endpoint: Endpoint) -> Endpoint:
+    return replace(endpoint, options={**endpoint.options, **ENGINE})
 
 
 def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:

@@ -1,6 +1,5 @@
 """A private MySQL Cluster as a target: a management server, data nodes, which are its shards, and the kind's SQL nodes.
-Without SQL nodes programs of the NDB API load it, with them all that can load a MySQL. With two copies of the data it
-goes on while a data node is gone; the step is flagged, and the node is started again before the next one."""
+With two copies of the data it goes on while a data node is gone; the step is flagged, and the node is started again."""
 
 import time
 from collections.abc import Mapping
@@ -27,10 +26,9 @@ API_SLOTS = 16
 
 
 class NdbTarget:
-    """See kinds.base.Target. Its components are "management", "sql1", "sql2", ... and the data nodes. All SQL nodes
-    have the same settings. They start after the data nodes, end before them, and restart one after the other for their
-    own settings, and with data nodes that restart: otherwise they would find unknown nodes, some with errors for their
-    clients."""
+    """See kinds.base.Target. Components are "management", "sql1", "sql2", ... and the data nodes. SQL nodes have the
+    same settings; they start after the data nodes, end before them, and restart one after the other, also with data
+    nodes: otherwise they would find unknown nodes."""
 
     kind = "ndb"
     embedded = False

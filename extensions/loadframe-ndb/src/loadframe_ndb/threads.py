@@ -1,6 +1,5 @@
-"""The threads of a data node (ndbmtd), and the CPUs to which its settings bind them. Source of counts, bounds and
-binding: thr_config.cpp of MySQL Cluster; MySQL 8.4 Reference Manual, 25.4.3.6, MaxNoOfExecutionThreads,
-LockExecuteThreadToCPU, ThreadConfig."""
+"""The threads of a data node (ndbmtd), and the CPUs to which its settings bind them. Source: thr_config.cpp of MySQL
+Cluster; MySQL 8.4 Reference Manual, 25.4.3.6, MaxNoOfExecutionThreads, LockExecuteThreadToCPU, ThreadConfig."""
 
 import re
 from collections import Counter
@@ -118,8 +117,8 @@ def _check_counts(groups: Sequence[Threads]) -> None:
 
 
 def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, ...]:
-    """The threads with LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig does not bind.
-    ValueError where they are too few for the kinds of thread."""
+    """With LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig does not bind. ValueError for
+    too few."""
     taken = (group for group in groups if group.kind in EXECUTION or (group.shared and group.kind not in PASSING))
     free = sorted(locked - {cpu for group in taken for cpu in group.cpus or ()})
     counts = Counter[str]()
@@ -155,8 +154,7 @@ def check_apart(groups: Iterable[Threads]) -> None:
 
 
 def _fewer(loose: Sequence[Threads], free: Sequence[int]) -> list[Threads]:
-    """LDM threads have a CPU each where that leaves one for the others to share; else the first CPU is for the others,
-    and the LDM threads share the rest."""
+    """LDM threads have a CPU each where that leaves one for the others; else the first CPU is for the others."""
     ldm = sum(group.count for group in loose if group.kind == "ldm")
     own = len(free) > ldm
     rest = free[ldm:] if own else free[:1]

@@ -9,7 +9,6 @@ from loadframe.experiments.writing import Ended
 from loadframe.kinds import registry
 from loadframe.reporting.json_shapes import Json, fields_of, json_object, quality_of_run
 from loadframe.reporting.reports import Form
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import DAMAGED, Schema, cannot_tell, with_ends
 from loadframe_tune import chart, report
@@ -77,7 +76,7 @@ def _whole(run: RunFolder, tuning: Tuning, end: Ended) -> Tuning:
         host=end.host,
         quality=end.quality,
         seconds=end.quality.seconds,
-        hosts=fleet_files.HOSTS.last(run),
+        hosts=run.hosts_alike(),
         warnings=end.after(tuning.warnings),
         trials=tuple(trials_in(run)),
     )

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.capacity import CapacityObjective
-from loadframe.model.fleet import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.target import SettingValue
-from loadframe.model.verdict import Compared, Verdict
+from loadframe.model.verdict import Compared, FleetHosts, Verdict
 
 TuningEnd = Literal["gained", "no-proven-gain", "nothing-better", "stopped"]
 """gained: proved against the start, within the objective. no-proven-gain: the recommendation was not proved better, was

@@ -1,36 +1,29 @@
-"""The limits of a fleet: hosts, links, the host of each finding; and whether the drivers limit a curve."""
+"""What a run over a fleet says of its hosts: their limits and those of their links, other traffic, the host of each
+finding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
-from typing import Protocol, runtime_checkable
 
-from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.examination import with_saturation
-from loadframe.experiments.proof import compared
 from loadframe.experiments.side_by_side import START
 from loadframe.knowledge.limit import LimitRule
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES
 from loadframe.model import (
-    CLIENT_AXES,
-    RATE_AXES,
     REACHED,
-    Curve,
     Evidence,
     Finding,
+    FleetLimit,
+    HostsOfRun,
     Limit,
     LimitStatus,
     Round,
     Step,
-    StepRequest,
     TargetState,
-    Verdict,
 )
-from loadframe.model.fleet import ENCRYPTS, DriversLimit, FleetDrivers, FleetLimit, FleetLink, FleetStep
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.units import show
+from loadframe_fleet.records import ENCRYPTS, LINKS, STEPS, FleetLink, FleetStep
 
 OF_A_HOST = tuple(rule for rule in RULES if rule.id in ("cpu.saturated", "system.memory"))
 OF_A_LINK = replace(
@@ -50,8 +43,34 @@ MORE_THAN_A_LINK = 1.05
 """Above this multiple of the best link's capacity, that link is the driver's limit, not the target host's."""
 
 
+def hosts_of_run(run: RunFolder, rounds: Sequence[Round]) -> HostsOfRun:
+    """Limits of hosts and links, and the rounds with the host of each finding: the busiest driver for one about
+    drivers, else the target's. Other traffic on a link is a finding of the first round. RunError."""
+    limits = limits_of_fleet(run)
+    others = tuple(others_found(limits))
+    steps = [step for step in STEPS.of(run) if not step.void]
+    if not (steps and rounds):
+        return HostsOfRun(tuple(rounds), limits, others)
+    used = {
+        driver.host: max(step.metrics.get(driver.host, {}).get("driver.saturation", 0.0) for step in steps)
+        for driver in steps[-1].drivers
+    }
+    busiest, target = max(used, key=lambda host: used[host], default=""), steps[-1].target
+    first, *more = (
+        replace(
+            round_,
+            findings=tuple(
+                replace(finding, host=busiest if finding.id.startswith("driver.") else target)
+                for finding in round_.findings
+            ),
+        )
+        for round_ in rounds
+    )
+    return HostsOfRun((replace(first, findings=(*first.findings, *others)), *more), limits, others)
+
+
 def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
-    """From the steps of the first curve, hosts in the order of the steps. Empty where no fleet drove. RunError."""
+    """From the steps of the first curve, hosts in the order of the steps. Empty without one. RunError."""
     taken = _taken(run)
     if not taken:
         return ()
@@ -61,32 +80,8 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
     for host in hosts:
         seen = [(step, there.metrics[host]) for step, there in taken if host in there.metrics]
         of_hosts += [FleetLimit(host, "", limit) for limit in _read(seen, OF_A_HOST, highest)]
-    links = fleet_files.LINKS.of(run)
+    links = LINKS.of(run)
     return (*of_hosts, *_of_links(taken, links, highest), *_of_others(taken, links))
-
-
-def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
-    """Each finding with its host: the busiest driver for one about drivers, else the target's. RunError."""
-    steps = [step for step in fleet_files.STEPS.of(run) if not step.void]
-    if not steps:
-        return list(rounds)
-    used = {
-        driver.host: max(step.metrics.get(driver.host, {}).get("driver.saturation", 0.0) for step in steps)
-        for driver in steps[-1].drivers
-    }
-    busiest, target = max(used, key=lambda host: used[host], default=""), steps[-1].target
-    placed = [
-        replace(
-            round_,
-            findings=tuple(
-                replace(finding, host=busiest if finding.id.startswith("driver.") else target)
-                for finding in round_.findings
-            ),
-        )
-        for round_ in rounds
-    ]
-    others = tuple(others_found(limits_of_fleet(run)))
-    return [replace(placed[0], findings=(*placed[0].findings, *others)), *placed[1:]] if placed else placed
 
 
 def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
@@ -114,7 +109,7 @@ def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
 
 
 def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
-    there = {step.name: step for step in fleet_files.STEPS.of(run) if not step.void}
+    there = {step.name: step for step in STEPS.of(run) if not step.void}
     if not there:
         return []
     named = [(step, there.get(f"step-{step.number:05d}")) for step in run.steps()]
@@ -199,91 +194,3 @@ def _status(share: float, near: float | None) -> LimitStatus:
     if share >= REACHED:
         return "reached"
     return "near" if near is not None and share >= near else "free"
-
-
-ALIKE = 0.5
-"""Where drivers are the limit, all of n give n / m of what m give. They are not where the interval excludes half of
-that difference: fewer connections per driver alone may gain a per cent."""
-FULL = 0.85
-"""Share of what a link carries by itself: HTTP, TCP and IP take the rest."""
-
-
-@runtime_checkable
-class DrivenByHosts(Protocol):
-    """A bench whose load comes from several hosts."""
-
-    @property
-    def drivers(self) -> tuple[str, ...]:
-        """The hosts that may drive."""
-
-    def drive_from(self, hosts: Sequence[str]) -> None:
-        """Set the hosts that drive the next steps."""
-
-    def link_bytes_per_s(self) -> float | None:
-        """The most that one link from the target to a driver carries, measured on first use; None where unknown."""
-
-
-def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-    """Compare all drivers with all but the last at one load; None for one host or too little budget. StepVoid."""
-    bench, blocks = book.bench, book.bench.study.measure.blocks
-    if not isinstance(bench, DrivenByHosts) or not curve.points:
-        return None
-    bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
-    if len(bench.drivers) < 2:
-        return None
-    # On an axis other than clients or rate the same clients ask for more, so the last point: what the curve shows.
-    of_clients = bench.study.load.axis in CLIENT_AXES | RATE_AXES
-    level = (curve.peak if of_clients else curve.points[-1]).load
-    if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):
-        return None
-    return beside(book, treatment, level, bench.drivers[:-1])
-
-
-def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
-    """Compare all drivers with these of them, with as many connections. Kept in the run. StepVoid."""
-    bench, blocks = book.bench, book.bench.study.measure.blocks
-    assert isinstance(bench, DrivenByHosts), "hosts drive it"
-    everyone = bench.drivers
-    less = book.next_treatment(f"driven by {', '.join(fewer)}", bench.start_state)
-    sides = {treatment: everyone, less: fewer}
-    book.progress.phase(f"{len(everyone)} drivers beside {len(fewer)} at {level:g}", 2 * blocks.min)
-    taken: list[Step] = []
-    try:
-        for block in range(1, blocks.max + 1):
-            if block > blocks.min and not book.budget.affords([level] * 2):
-                break
-            for name in book.random.sample(list(sides), len(sides)):
-                bench.drive_from(sides[name])
-                taken.append(book.take(StepRequest(name, level, block=block, purpose="proof")))
-    finally:
-        bench.drive_from(everyone)
-    drivers = judge(taken, treatment, less, everyone, fewer, bench.link_bytes_per_s())
-    fleet_files.DRIVERS.add(bench.run, drivers)
-    return drivers
-
-
-def judge(
-    steps: Sequence[Step],
-    treatment: str,
-    less: str,
-    everyone: tuple[str, ...],
-    fewer: tuple[str, ...],
-    link_bytes_per_s: float | None,
-) -> FleetDrivers:
-    """What such steps, all of one level, show."""
-    comparison = compared(steps, less, treatment)
-    of_all = [step for step in steps if step.treatment == treatment]
-    moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
-    moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None
-    limit = _limit(comparison.verdict, len(everyone) / len(fewer), moved_bytes_per_s, link_bytes_per_s)
-    return FleetDrivers(
-        of_all[0].level, everyone, fewer, limit, moved_bytes_per_s, link_bytes_per_s,
-        verdict=comparison.verdict, levels=comparison.levels,
-    )  # fmt: skip
-
-
-def _limit(verdict: Verdict, more: float, moved: float | None, link: float | None) -> DriversLimit:
-    """more: how many times as many drivers all of them are, hence the ratio where drivers are the limit."""
-    if verdict.high < 1 + ALIKE * (more - 1):
-        return "link" if moved is not None and link is not None and moved >= FULL * link else "target"
-    return "drivers" if verdict.decision == "better" else "not proven"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.analysis.divergence import capacity_beside as beside
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.model.capacity import CapacityEnd
 from loadframe.reporting.json_shapes import verdict_json
+from loadframe_fleet.trials import capacity_beside as beside
 
 
 def capacity(load: float | None, low: float | None, high: float | None, end: CapacityEnd = "found") -> Capacity:
