@@ -12,8 +12,8 @@ import polars
 from loadframe.errors import RunError
 from loadframe.experiments.exporting import ExportFormat, OfFolders, both, exported
 from loadframe.formats.plain_numbers import LARGEST
-from loadframe.reporting import openmetrics
 from loadframe_watch.days import DAY, WatchLine, days, lines
+from loadframe_watch.openmetrics import of_watch
 
 MOST_ROWS = 2_000_000
 """230 days of one sample every ten seconds."""
@@ -180,7 +180,7 @@ WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
         ".prom",
         "the last line of each kind, and the alarms",
         "Prometheus",
-        lambda folder: openmetrics.of_watch(lines(folder), folder.resolve().name).encode(),
+        lambda folder: of_watch(lines(folder), folder.resolve().name).encode(),
     ),
     *both("samples", "every sample and unit of work", _samples),
     *both("alarms", "every alarm with its evidence", _table_of("alarm", _alarm, ALARM)),
