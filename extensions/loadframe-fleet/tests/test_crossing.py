@@ -9,7 +9,7 @@ import pytest
 
 from loadframe.model.fleet import ClockInStep
 from loadframe.recording.frames import Facts, Tick
-from loadframe.recording.snapshot_kernel import INTERFACES
+from loadframe.recording.snapshot_machine import INTERFACES
 from loadframe_fleet.bench import Between, Loading, link_uses
 from loadframe_fleet.hosts import Way
 from loadframe_fleet.looking import interface_to

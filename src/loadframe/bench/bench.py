@@ -109,8 +109,6 @@ class RealBench(Bench):
         study = self.study
         return TargetState(study.target.settings, study.target_limits, host=self._start_host, cpus=study.target_cpus)
 
-    # --- life ---
-
     def __enter__(self) -> Self:
         with ExitStack() as stack, self._telling():
             study = self.study
@@ -228,8 +226,6 @@ class RealBench(Bench):
             blind=blind_counters(steps),
         )
 
-    # --- treatments ---
-
     def declare(
         self,
         name: str,
@@ -318,8 +314,6 @@ class RealBench(Bench):
 
     def leave_alone(self, seconds: float) -> None:
         time.sleep(seconds)
-
-    # --- steps ---
 
     def take_step(self, request: StepRequest) -> Step:
         """On the disk when this returns."""

@@ -115,8 +115,6 @@ class Cage:
         """The folders that a process has to join."""
         return tuple(group.folder for group in self._groups)
 
-    # --- limits ---
-
     def set(self, limits: Mapping[str, int]) -> None:
         """Exactly these limits from now on, also for running processes. CageError where the kernel refuses one."""
         for name in (*limits, *(name for name in self._limits if name not in limits)):
@@ -211,8 +209,6 @@ class Cage:
     def _group(self, controller: str) -> Group | None:
         return next((group for group in self._groups if controller in group.controllers), None)
 
-    # --- what has happened ---
-
     def begin(self) -> None:
         """Start counting processes ended for lack of memory; call it before each start."""
         self._ended = self._ended_for_memory()
@@ -227,9 +223,6 @@ class Cage:
         place = Path("/proc/vmstat") if group is None else group.folder / files[group.version]
         match = re.search(r"^oom_kill (\d+)$", text(place), re.MULTILINE)
         return int(match[1]) if match else 0
-
-
-# --- places and files ---
 
 
 def _permitted(wanted: Collection[str], root: Path) -> list[Place]:

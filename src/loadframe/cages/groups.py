@@ -87,9 +87,6 @@ def _unescaped(word: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
 
-# --- where a group may be made ---
-
-
 def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
     """Where a group with these controllers can be made, or the reason why not. Version 1: below our own group. Version
     2 lets a group with processes in it have no children with controllers (cgroups(7), "no internal processes"): there
@@ -190,9 +187,6 @@ def available(root: Path = Path("/")) -> dict[str, str | None]:
             usable = os.access(hierarchy.own, os.W_OK)
             there[name] = f"version {hierarchy.version}, {hierarchy.own}" if usable else there[name]
     return there
-
-
-# --- files ---
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:

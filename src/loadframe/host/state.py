@@ -112,9 +112,6 @@ def private_folder(path: Path, purpose: str) -> Path:
     return path
 
 
-# --- files ---
-
-
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
     """The text of a file in a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours,
     larger than most_bytes, or not UTF-8."""
@@ -167,9 +164,6 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
         raise refusal(
             f"Cannot write {place}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
-
-
-# --- locks ---
 
 
 @contextmanager

@@ -110,9 +110,6 @@ def what_of(name: str) -> str:
     return f"{base}{brace}{labels}, as the service exposes it"
 
 
-# --- histograms ---
-
-
 ROUNDING = 1e-9
 """Of a share of counts that were divided by a time."""
 
@@ -171,9 +168,6 @@ def _escaped(value: str) -> str:
 
 def _unescaped(value: str) -> str:
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
-
-
-# --- what is known of names ---
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,10 @@ class RecorderCost:
 
 class Recorder:
     """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
-    `descriptor` it takes over: so whatever happens to the path meanwhile cannot redirect it.
+    `descriptor` it takes over: so nothing that happens to the path can redirect it.
 
     Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
-    process has died. As a context manager it starts on entry and stops on exit."""
+    process has died."""
 
     def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path
@@ -110,16 +110,16 @@ class Recorder:
             raise self._died()
 
     def follow(self, component: str, pids: Sequence[int]) -> None:
-        """From now on these are the processes of `component`; earlier ones not named here are no longer followed."""
+        """From now on these are the processes of `component`, and no others."""
         self._send({"do": "follow", "component": _word(component), "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
-        """From now on these folders (version 1: one per controller) are the component's cgroup; none ends that."""
+        """From now on these folders (version 1: one per controller) are the component's cgroup."""
         names = [str(folder) for folder in folders]
         self._send({"do": "follow-cgroup", "component": _word(component), "folders": names})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
-        """Record a text of another program (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
+        """Record another program's text (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
 
     def mark(self, kind: str, **fields: str | float | bool | None) -> None:
@@ -127,7 +127,7 @@ class Recorder:
         self._send({**fields, "do": "mark", "kind": kind, "at_s": time.monotonic()})
 
     def flush(self) -> None:
-        """Return once every tick, note and mark up to now is on the disk."""
+        """Return once everything up to now is on the disk."""
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
@@ -147,7 +147,7 @@ class Recorder:
         return self._cost
 
     def kill(self) -> None:
-        """End the process at once; what it had written stays readable. Idempotent."""
+        """What it had written stays readable. Idempotent."""
         if self._process is not None:
             self._killed = True
             self._process.kill()
@@ -167,8 +167,6 @@ class Recorder:
             # An error of the lab must not be hidden by one of the recorder's.
             if kind is None:
                 raise
-
-    # --- the wire ---
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -258,7 +256,6 @@ class Recorder:
         )
 
     def _end(self) -> None:
-        """Close our ends and wait for the process, which ends on the closed stdin if on nothing else."""
         if self._process is None:
             return
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
@@ -278,7 +275,6 @@ def _cost(answer: dict[str, Any]) -> RecorderCost:
 
 
 def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:
-    """False at the deadline (CLOCK_MONOTONIC)."""
     poller = select.poll()
     poller.register(pipe, event)
     return bool(poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000))

@@ -43,8 +43,8 @@ class FrameWriter:
     """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written. descriptor: the new
     file, open for appending; `path` is only its name then.
 
-    What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`), so
-    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError if the disk refuses."""
+    What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`).
+    `sync` is write_block and fsync. Both raise RecordingError if the disk refuses."""
 
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path
@@ -83,8 +83,6 @@ class FrameWriter:
         if name in self._ids:
             self._retired.append(name)
 
-    # --- whole records ---
-
     def sample(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
         self.begin_sample(monotonic_s, wall_s)
         for source, data in entries:
@@ -97,8 +95,6 @@ class FrameWriter:
         for source, data in entries:
             self.put(source, data)
         self.end_record()
-
-    # --- a record in parts ---
 
     def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
         """Begin one tick of the schedule; `end_record` ends it."""
@@ -198,8 +194,6 @@ class FrameWriter:
             self.buffer.extend(bytes(max(wanted, self._size)))
             self._size = len(self.buffer)
             self._view = memoryview(self.buffer)
-
-    # --- blocks ---
 
     def write_block(self) -> None:
         """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""

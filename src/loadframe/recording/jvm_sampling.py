@@ -34,10 +34,6 @@ class JvmCounters:
         self._held = -1
         self._places: list[tuple[str, str, int]] = []
 
-    @property
-    def found(self) -> bool:
-        return self._held >= 0
-
     def find(self) -> bool:
         """Find the file and the wanted counters in it; False if there is none that can be trusted."""
         self.close()
@@ -46,7 +42,7 @@ class JvmCounters:
             self._places = _places(os.pread(self._held, MOST_BYTES, 0))
         except (OSError, ValueError, struct.error):  # not Java, switched off, forbidden, or malformed
             self.close()
-        return self.found
+        return self._held >= 0
 
     def read(self) -> bytes:
         """A line "name value" for each counter."""
@@ -68,7 +64,6 @@ class JvmCounters:
 
 
 def _open(directory: int) -> int:
-    """The file, in the process's own view of /tmp. Raises OSError if its user has none."""
     user, pid = _user_and_pid(directory)
     with ExitStack() as stack:
         root = os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)
@@ -97,7 +92,6 @@ def _open(directory: int) -> int:
 
 
 def _user_and_pid(directory: int) -> tuple[int, int]:
-    """The effective user, and the pid in the process's own namespace."""
     status = os.open("status", READ_ONLY, dir_fd=directory)
     try:
         lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()

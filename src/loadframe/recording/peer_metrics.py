@@ -130,9 +130,6 @@ def is_here(socket: OpenSocket) -> bool:
     return socket.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
 
 
-# --- metrics ---
-
-
 def peer_metrics(connections: Connections) -> Metrics:
     """The connections that a component made, by peer; all those that it serves; and its fullest accept queue."""
     looks = connections.looks
@@ -194,7 +191,6 @@ def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
-    """The fullest accept queue of any look, with its length."""
     queues = [
         (socket.receive, socket.send)
         for look in looks
@@ -276,7 +272,6 @@ def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
 
 
 def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
-    """The pace on which most looks agree, with at most most_ahead exchanges ahead."""
     if len(looks) < FEWEST_LOOKS:
         return None
     best: tuple[int, Pace] | None = None
@@ -312,7 +307,6 @@ def _ahead(times: TcpTimes, side: Side, request: int, answer: int) -> int:
 
 
 def _allowed(times: TcpTimes, side: Side, request: int, answer: int) -> Iterator[int]:
-    """By how much requests may be ahead while none is in flight, as far as this look shows."""
     ahead, known = _ahead(times, side, request, answer), _by_ticks(times, side)
     if known is not True:
         yield ahead

@@ -1,7 +1,7 @@
-"""The followed processes in a window: the target's, the driver's, and the recorder's own. What is recorded at each tick
-is compared between the process's first and last tick in the window: a process born in the window counts from zero. What
-is recorded less often (everything of a process of more than a thousand threads, context switches) is compared between
-the two readings nearest to the window's edges. Of threads that are looked at in turn the sample stands for all."""
+"""The followed processes in a window. What is recorded at each tick is compared between the process's first and last
+tick in the window: a process born in the window counts from zero. What is recorded less often (everything of a process
+of more than a thousand threads, context switches) is compared between the two readings nearest to the window's edges.
+Of threads that are looked at in turn the sample stands for all."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -39,15 +39,15 @@ _ENOUGH_FOR_MOST = 0.9
 PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
 """A sum over all threads is estimated only from a sample of at least half of them."""
-_ONE_AT_A_TIME: tuple[tuple[str, str], ...] = (
-    (r"python[23](\.\d+)?|python", "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)"),
-    (r"pypy[23]?(\.\d+)?", "PyPy has a global interpreter lock, too"),
-    (r"ruby(\d+(\.\d+)*)?", "CRuby, the global VM lock: of the threads of one Ractor one runs"),
-)
-"""Name of the program | source: its threads run one at a time, apart from what they do outside the interpreter."""
-_PROGRAMS = tuple(re.compile(pattern) for pattern, _ in _ONE_AT_A_TIME)
 
 
+_ONE_AT_A_TIME = {
+    r"python[23](\.\d+)?|python": "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)",
+    r"pypy[23]?(\.\d+)?": "PyPy has a global interpreter lock, too",
+    r"ruby(\d+(\.\d+)*)?": "CRuby, the global VM lock: of the threads of one Ractor one runs",
+}
+"""Name of the program -> source: its threads run one at a time, apart from what they do outside the interpreter."""
+_PROGRAMS = re.compile("|".join(f"(?:{pattern})" for pattern in _ONE_AT_A_TIME))
 Sight = tuple[float, tuple[int, ...]]
 """A moment, and a thread's cumulative numbers then."""
 
@@ -65,7 +65,6 @@ class ProcessInWindow:
 
     @cached_property
     def present(self) -> list[Tick]:
-        """The ticks of the window at which it was there."""
         return [tick for tick in self.window.ticks if is_there(tick.entries)]
 
     @cached_property
@@ -75,7 +74,6 @@ class ProcessInWindow:
 
     @cached_property
     def parent(self) -> int:
-        """The parent's pid; 0 if unknown."""
         try:
             return self.last_stat.parent
         except RecordingError:
@@ -109,11 +107,8 @@ class ProcessInWindow:
             raise RecordingError(f"The CPU time of process {self.pid} was not recorded.")
         return self.rates["cpu.cores"]
 
-    # --- threads ---
-
     @cached_property
     def most_threads(self) -> int:
-        """Largest number of threads at ticks at which some were looked at."""
         censuses = [census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries]
         return max((counted.count for counted in censuses if counted is not None), default=0)
 
@@ -188,9 +183,6 @@ class ProcessInWindow:
         return tuple(max(0, b - a) / elapsed_s for a, b in zip(first, last, strict=True))
 
 
-# --- which processes ---
-
-
 def followed_processes(window: Window) -> list[ProcessInWindow]:
     """All processes that were followed in the window, under each component that they were followed as."""
     sources: dict[tuple[str, int], dict[str, str]] = {}
@@ -206,12 +198,9 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     return list(there.values())
 
 
-# --- metrics of one component ---
-
-
 def component_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The metrics of one component's processes together, without the component's name in front ("cpu.cores")."""
-    groups = (_rates, _allowed_cpus, _hottest, _busiest, _run_delay, _states, _open_files, _memory, _switches)
+    """Of one component's processes together, without its name in front ("cpu.cores")."""
+    groups = (_rates, _allowed_cpus, _busiest, _threads, _states, _open_files, _memory, _switches)
     return gather(partial(group, processes) for group in groups) if processes else {}
 
 
@@ -220,7 +209,6 @@ def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
-    """For each tick of the window the entries of the live processes, with the latest texts of the rest."""
     moments: dict[float, list[Entries]] = {}
     for process in processes:
         for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
@@ -273,13 +261,6 @@ def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
     return used | {"cpus.named": max(allowed)}
 
 
-def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
-    rates = [rate for process in processes for rate in process.cpu_rates.values()]
-    if not rates or len(rates) < _ENOUGH_FOR_MOST * sum(process.most_threads for process in processes):
-        return {}
-    return {"cpu.hottest_thread": max(run for run, _ in rates)}
-
-
 def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
     """cpu.busiest_threads: the inverse Herfindahl index of its threads' CPU, n for n equal threads, 1 if one has all of
     it."""
@@ -294,15 +275,19 @@ def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
     return metrics
 
 
-def _run_delay(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _threads(processes: Sequence[ProcessInWindow]) -> Metrics:
     together = sum_over_threads(processes, lambda process: process.cpu_rates)
-    return {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
+    metrics: Metrics = {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
+    rates = [rate for process in processes for rate in process.cpu_rates.values()]
+    if rates and len(rates) >= _ENOUGH_FOR_MOST * sum(process.most_threads for process in processes):
+        metrics["cpu.hottest_thread"] = max(run for run, _ in rates)
+    return metrics
 
 
 def sum_over_threads(
     processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
 ) -> tuple[float, float] | None:
-    """The two rates over all threads, extrapolated from a sample. None if too few of them are known."""
+    """Extrapolated from a sample. None if too few of them are known."""
     sums = [0.0, 0.0]
     for process in processes:
         rates = rates_of(process)
@@ -322,6 +307,6 @@ def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def runs_one_at_a_time(program: str) -> bool:
-    """Whether the threads of this program run one at a time. program: as /proc/PID/exe leads to it."""
+    """program: as /proc/PID/exe leads to it."""
     name = program.removesuffix(" (deleted)").rpartition("/")[2]
-    return any(pattern.fullmatch(name) for pattern in _PROGRAMS)
+    return _PROGRAMS.fullmatch(name) is not None

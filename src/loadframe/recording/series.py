@@ -1,5 +1,5 @@
 """A whole recording as a table, for metrics.parquet: a window (recording.metrics) shows what lies between its edges,
-this the course. Both use the same derivations."""
+this the course."""
 
 import math
 import re
@@ -83,9 +83,6 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
     )
 
 
-# --- what is recorded at ticks ---
-
-
 def _add_recorded(columns: "_Columns", ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> None:
     machine = Track((*MACHINE, *recorder_rows(facts.clock_ticks_per_s)), facts.page_bytes)
     cages: dict[str, Track] = {}
@@ -140,15 +137,11 @@ class _Columns:
             values.append(value)
 
     def table(self) -> polars.DataFrame:
-        """Columns at_s, metric, value; known metrics only."""
         known = {metric: columns for metric, columns in self._found.items() if is_known(metric)}
         times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in known.values())]) for at in (0, 1))
         which = np.repeat(np.arange(len(known)), [len(columns[0]) for columns in known.values()])
         names = polars.Series(list(known), dtype=polars.String)
         return polars.DataFrame({"at_s": times, "metric": names.gather(which), "value": values})
-
-
-# --- the server ---
 
 
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:

@@ -1,6 +1,6 @@
 """The sockets of followed processes, from the kernel by netlink (sock_diag(7)), and when they are looked at: for a
-bounded share of one CPU, and once in each window of a step, whose length is known from the mark at the step's begin, as
-what is counted at one moment belongs to the load of that moment. Light, as part of the recorder process.
+bounded share of one CPU, and once in each window of a step, whose length is known from the mark at the step's begin.
+Light, as part of the recorder process.
 
 What each look costs, and when /proc/PID/fd is searched for the owners of sockets: docs/recording.md ("Peers")."""
 
@@ -255,10 +255,7 @@ class SocketSampler:
             return
         self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
 
-    # --- netlink ---
-
     def _asking(self, network: int) -> socket.socket | None:
-        """None without permission."""
         if network not in self._networks:
             owner = next(owner for owner in self._owners.values() if owner.network == network)
             self._networks[network] = _netlink_in(owner.process.directory, network)
@@ -280,7 +277,11 @@ class SocketSampler:
             for begin, end in self._dump(asking, diag.unix_request(states & _UNIX_STATES))
             if end - begin >= diag.UNIX_MESSAGE.size
         }
-        yield from _with_peers(unix)
+        parts = {inode: diag.unix_parts(row) for inode, row in unix.items()}
+        for inode, (name, peer, queues) in parts.items():
+            theirs = parts[peer][0] if peer in parts else b""
+            extra = diag.UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
+            yield inode, (socket.AF_UNIX, unix[inode][: diag.UNIX_MESSAGE.size], extra)
 
     def _times(self, begin: int, end: int) -> bytes:
         """What is kept of a connection's tcp_info, which mostly lies at the same place as that of the one before."""
@@ -299,7 +300,6 @@ class SocketSampler:
         return kept if len(kept) == _INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
-        """As diag.dump, without what exceeds MOST_SOCKETS."""
         answers = enumerate(diag.dump(asking, self._buffer, request))
         return (place for number, place in answers if number < MOST_SOCKETS)
 
@@ -327,14 +327,6 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
     return descriptors, len(names)
 
 
-def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
-    parts = {inode: diag.unix_parts(row) for inode, row in rows.items()}
-    for inode, (name, peer, queues) in parts.items():
-        theirs = parts[peer][0] if peer in parts else b""
-        extra = diag.UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
-        yield inode, (socket.AF_UNIX, rows[inode][: diag.UNIX_MESSAGE.size], extra)
-
-
 _WORDS = ("sockets", "listeners", "netstat")
 """The last words of the names of a process's sources."""
 
@@ -353,15 +345,11 @@ def port_range() -> int:
 
 
 def _in_time_wait() -> int:
-    """0 if unknown."""
     try:
         words = Path("/proc/net/sockstat").read_text(encoding="ascii", errors="replace").split()
         return int(words[words.index("tw") + 1])
     except (OSError, ValueError, IndexError):
         return 0
-
-
-# --- network namespaces ---
 
 
 def _network_of(directory: int) -> int:
@@ -373,7 +361,6 @@ def _network_of(directory: int) -> int:
 
 
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
-    """None without permission."""
     try:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return diag.netlink(_TIMEOUT_S)

@@ -153,7 +153,7 @@ class Threads:
                 self._descriptors.release(descriptor)
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
-        """A row of each thread that is not running: its system call, and the descriptors if it polls."""
+        """A row of each thread that is not running."""
         writer, readable = self._writer, False
         writer.begin_entry(self._sources["task-syscall"])
         for files in chosen:
@@ -172,8 +172,7 @@ class Threads:
         self._calls_denied = bool(chosen) and not readable
 
     def _polled(self, text: bytes) -> bytes:
-        """The descriptors of poll(2) or select(2) from the process's memory; empty for another call, or if
-        forbidden."""
+        """The descriptors of poll(2) or select(2); empty for another call, or if forbidden."""
         span = polled_span(text)
         if span is None or self._memory == _ABSENT:
             return b""
@@ -252,8 +251,6 @@ class Turn:
 
 
 class _ThreadFiles:
-    """The files of one thread: opened when first read, held open while descriptors last."""
-
     __slots__ = ("held", "thread")
 
     def __init__(self, thread: int) -> None:

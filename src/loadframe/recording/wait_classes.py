@@ -1,6 +1,6 @@
-"""What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in: a table of
-names, each row with its source. A class may depend on the descriptor. docs/recording.md ("What threads wait for") has
-the classes, and what cannot be distinguished from outside."""
+"""What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in. A class may
+depend on the descriptor. docs/recording.md ("What threads wait for") has the classes, and what cannot be distinguished
+from outside."""
 
 import re
 import struct

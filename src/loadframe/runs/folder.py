@@ -69,8 +69,6 @@ class RunFolder:
         self._files = Folder(path, Whose.NAMED, what="run folder")
         self._progress: ProgressLog | None = None
 
-    # --- making one ---
-
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
         """A new folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
@@ -131,8 +129,6 @@ class RunFolder:
             return False
         with closing(self.recording(PROGRESS)) as descriptor:
             return is_held(descriptor)
-
-    # --- writing ---
 
     def tell(self, line: Told) -> None:
         """Append a progress event; ignored except in the command that created the run."""
@@ -228,8 +224,6 @@ class RunFolder:
                 f"{self.place(name)} cannot be written: {error.strerror or error}",
                 remedy="Finished steps are kept. Free some space or choose another place with --runs; run it again.",
             ) from error
-
-    # --- reading ---
 
     def steps(self) -> list[Step]:
         """All finished steps; a torn last line (a killed run) is left out. RunError for an impossible one."""

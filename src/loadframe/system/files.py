@@ -153,8 +153,6 @@ class Folder:
         self._descriptor = descriptor
         weakref.finalize(self, os.close, descriptor)
 
-    # --- reading ---
-
     def exists(self, name: str) -> bool:
         """Whether there is anything of this name, even if it cannot be read."""
         return self.status(name) is not None
@@ -282,8 +280,6 @@ class Folder:
 
     def _of_owner(self, status: os.stat_result) -> bool:
         return status.st_uid == os.fstat(self._descriptor).st_uid
-
-    # --- writing ---
 
     def replace(
         self, name: str, data: bytes | memoryview, *, mode: int | None = None, like: os.stat_result | None = None
@@ -446,8 +442,6 @@ class Folder:
             os.close(descriptor)
             raise
         return descriptor
-
-    # --- names ---
 
     @contextmanager
     def _place(self, name: str) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
 from loadframe.model.fleet import ENCRYPTS, WATCHED, ClockInStep, FleetLink, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
-from loadframe.recording.snapshot_kernel import Carried, carried
+from loadframe.recording.snapshot_machine import Carried, carried
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study

@@ -1,10 +1,8 @@
 """Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always. Order of
 calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for the window
-that counts.
-
-What is written are collapsed stacks: one line per stack, frames from the outermost on, joined by semicolons, a blank
-and the count: the format of Brendan Gregg's FlameGraph (stackcollapse-*.pl), which flame graph tools read. Frames of
-the kernel end with `_[k]`, as with `stackcollapse-perf.pl --kernel`."""
+that counts. What is written are collapsed stacks, as of Brendan Gregg's FlameGraph (stackcollapse-*.pl): one line per
+stack, frames from the outermost on, joined by semicolons, a blank and the count. Frames of the kernel end with `_[k]`,
+as with `stackcollapse-perf.pl --kernel`."""
 
 import re
 from collections import Counter
@@ -92,7 +90,7 @@ class Profiler:
 
 
 def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str]:
-    """pid -> component; a target that lives in the driver's processes is the target."""
+    """By pid; a target that lives in the driver's processes is the target."""
     target = tuple(target)
     return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
 
@@ -114,8 +112,6 @@ def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...
         return (sample.command, *(frame for frame in sample.frames if frame.endswith(KERNEL_SUFFIX)))
     return (sample.command, *sample.frames)
 
-
-# --- collapsed stacks ---
 
 COUNT = re.compile(r"[1-9][0-9]{0,17}")
 MOST_FRAMES = 512

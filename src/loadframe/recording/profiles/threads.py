@@ -1,7 +1,6 @@
-"""What all threads of some processes are doing, look by look, from procfs: the side that a CPU profile cannot see. Each
-look reads /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to
-trace; without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU: the
-more threads, the fewer looks."""
+"""What all threads of some processes are doing, look by look: the side that a CPU profile cannot see. Each look reads
+/proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to trace;
+without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU."""
 
 import os
 import platform
@@ -46,7 +45,6 @@ def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> lis
 
 
 def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
-    """The thread's name, its state, and the kernel functions that it sleeps in; None for a thread that has ended."""
     try:
         stat = parse_process_stat(_read(f"{task}/stat"))
     except RecordingError:
@@ -86,7 +84,6 @@ def _wchan(data: bytes) -> tuple[str, ...]:
 
 
 def _read(path: str) -> bytes:
-    """A procfs file; empty if it is gone or forbidden."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
