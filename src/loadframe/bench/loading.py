@@ -17,7 +17,6 @@ from loadframe.bench.rig import Rig
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json
-from loadframe.host import busy
 from loadframe.host.privilege import Privilege, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.signals import told
@@ -30,6 +29,7 @@ from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.stage_tail import StageTail
 from loadframe.runs.folder import RunFolder
 from loadframe.study.load_tables import MeasureTable, Within
+from loadframe.system import kernel
 from loadframe.system.trees import remove_tree
 from loadframe.workloads.base import STAGES_FILE, Driver, Marked, PrintsStages, TellsTimes, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
@@ -135,7 +135,7 @@ class Loading:
             profiler.prepare()
         if isinstance(self.workload, ToldTheWarmUp):
             self.workload.expect(warmup_s)
-        spent, began_s = busy.spent(), time.monotonic()
+        spent, began_s = kernel.spent(), time.monotonic()
         with _explaining(rig):
             driver = self.workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
         try:
@@ -151,7 +151,7 @@ class Loading:
             ):
                 ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
             own = {os.getpid(), *(pid for pids in _processes(rig, driver, self._components).values() for pid in pids)}
-            strangers = busy.between(spent, busy.spent(), time.monotonic() - began_s, own)
+            strangers = kernel.between(spent, kernel.spent(), time.monotonic() - began_s, own)
             self._note_exposed(rig)
             with _explaining(rig):
                 requests = driver.requests()

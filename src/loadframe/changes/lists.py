@@ -12,14 +12,19 @@ from loadframe.formats.json_text import write_json
 from loadframe.formats.plain_numbers import is_number
 from loadframe.host import identity
 from loadframe.host.identity import Identity
-from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
 from loadframe.host.state import (
     Damaged,
+    check_keys,
     held,
+    identity_of,
+    list_of,
     private_folder,
     read_file,
+    read_record,
     remove_torn,
     state_directory,
+    text_of,
+    texts_of,
     write_durably,
     writing,
 )

@@ -24,14 +24,19 @@ from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us, make_private
 from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
-from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import (
     Damaged,
     Life,
+    check_keys,
+    folder_of,
+    identity_of,
+    list_of,
     private_folder,
+    read_record,
     scratch_directory,
     state_directory,
+    text_of,
     write_durably,
     writing,
 )

@@ -1,5 +1,6 @@
 """Start a process under an allowance: resource limits, CPUs, user; it never outlives its parent."""
 
+import errno
 import os
 import resource
 import signal
@@ -14,12 +15,23 @@ from pathlib import Path
 from typing import IO
 
 from loadframe.errors import CageError, MissingTool
+from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import whole
 from loadframe.host import mounts
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
-from loadframe.host.privilege import CAP_SYS_ADMIN, CAP_SYS_RESOURCE, US, Ids, Privilege, holds, ids_of, rights_of
+from loadframe.host.privilege import (
+    CAP_SYS_ADMIN,
+    CAP_SYS_RESOURCE,
+    US,
+    Ids,
+    Privilege,
+    holds,
+    ids_of,
+    of_uid,
+    rights_of,
+)
 from loadframe.system.files import Folder, Whose
-from loadframe.system.kernel import kernel_text
+from loadframe.system.kernel import kernel_text, process_status
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
@@ -395,3 +407,37 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
 @lru_cache
 def _view(places: tuple[Path, ...], user: Privilege, shared_group: int | None) -> list[str]:
     return mounts.view(places, lambda path: _closed(path, user, shared_group))
+
+
+PATIENCE_S = 5.0
+"""A file that is not read by then counts as unreadable: reading a pipe waits for its writer."""
+
+
+def user_of(pid: int) -> int:
+    """The effective uid (proc_pid_status(5)); a folder in /proc may be root's in any case. Raises OSError."""
+    return int(process_status(pid, "Uid")[1])
+
+
+def read_as(user: int, path: Path, most: int) -> bytes:
+    """A regular file's first bytes, one more than `most` if it has more, read with the rights of `user` if we are root
+    and that user is not. Raises OSError if that fails."""
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
+    if not path.is_file():
+        raise OSError(errno.EINVAL, f"{path} is not a regular file")
+    if user == 0 or os.geteuid() != 0:
+        return read_up_to(path, most)
+    command = ["head", "-c", str(most + 1), "--", str(path.absolute())]
+    try:
+        head = spawn(command, Allowance(of_uid(user)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER)
+    except (CageError, MissingTool) as error:
+        raise OSError(errno.EACCES, error.fact) from error
+    with head:
+        try:
+            data, _ = head.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            head.kill()
+            raise TimeoutError(errno.ETIMEDOUT, f"{path} was not read within {PATIENCE_S:g} s") from error
+    if head.returncode != 0:
+        raise OSError(errno.EACCES, f"user {user} cannot read {path}")
+    return data
